@@ -1,0 +1,566 @@
+"""THE op table: every op a program can hold, declared once.
+
+One frozen dataclass per op. Its fields are the operands, in the order of the text and the binary form; each field's metadata holds the
+operand's kind with its bounds, which is all that the parser, the encoder and the generic checks know about it. Class variables give the
+opcode (0 is never valid), the PTX mnemonic and the first compute capability. Adding an op means adding a class here; every consumer is
+total over `Instr` and stops type-checking until it knows the new op.
+
+Who executes an op is not an operand: it follows from the `Scope` blocks around it. All operands are uniform over the threads in scope.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Final, TypeAlias, final
+
+from oxidecopy.isa import limits
+from oxidecopy.isa.expr import Cond, Expr
+
+
+# ---- operands
+@final
+@dataclass(frozen=True, slots=True)
+class BarrierRef:
+    """Element `index` of barrier array `barrier` (a position in `Program.barriers`)."""
+
+    barrier: int
+    index: Expr
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One of `of` equal slices of a tile along its outermost dimension."""
+
+    rank: Expr
+    of: int
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class TileRef:
+    """Stage `index` of shared tile `tile` (a position in `Program.tiles`), or one part of it."""
+
+    tile: int
+    index: Expr
+    part: Part | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class MapRef:
+    """Tensor map parameter, by name."""
+
+    name: str
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ArrayRef:
+    """Global array parameter, by name."""
+
+    name: str
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ScalarRef:
+    """Scalar parameter, by name."""
+
+    name: str
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ThreadSet:
+    """Threads of a CTA as sorted, disjoint half-open ranges."""
+
+    ranges: tuple[tuple[int, int], ...]
+
+    def __len__(self) -> int:
+        return sum(hi - lo for lo, hi in self.ranges)
+
+    def __contains__(self, thread: int) -> bool:
+        return any(lo <= thread < hi for lo, hi in self.ranges)
+
+    @property
+    def first(self) -> int:
+        return self.ranges[0][0]
+
+
+# ---- operand kinds: what a field holds, with its bounds
+@final
+@dataclass(frozen=True, slots=True)
+class Imm:
+    """An immediate integer in [low, high], both inclusive."""
+
+    low: int
+    high: int
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of a few words."""
+
+    words: tuple[str, ...]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """An operand whose class says all: `barrier`, `tile`, `map`, `array`, `expr`, `cond`, `coords`, `threads`, `value`, `name`, `phase`."""
+
+    name: str
+
+
+OperandKind: TypeAlias = Imm | Choice | Kind
+
+BARRIER: Final = Kind("barrier")
+TILE: Final = Kind("tile")
+MAP: Final = Kind("map")
+ARRAY: Final = Kind("array")
+EXPR: Final = Kind("expr")
+COND: Final = Kind("cond")
+COORDS: Final = Kind("coords")  # 1 to 5 expressions, outermost dimension first, in elements
+THREADS: Final = Kind("threads")
+VALUE: Final = Kind("value")  # float, int or ScalarRef
+NAME: Final = Kind("name")  # a loop counter's name
+TOKENS: Final = Kind("tokens")  # one or more token numbers
+
+TX_BYTES: Final = Imm(0, limits.MBARRIER_TX_MAX)
+TOKEN: Final = Imm(0, (1 << 16) - 1)
+PRED: Final = Imm(0, (1 << 16) - 1)
+REDUCE: Final = Choice(("add", "min", "max", "inc", "dec", "bit_and", "bit_or", "bit_xor"))
+
+
+def _op(kind: OperandKind) -> Any:
+    """Declares a field as an operand. (Any: dataclasses.field pretends to be the field's own type.)"""
+    return field(metadata={"kind": kind})
+
+
+# ---- blocks: ops that hold other ops
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Narrows who executes the body; `role` is the user's word for it (elect, thread, threads_except, warps)."""
+
+    opcode: ClassVar[int] = 0x01
+    mnemonic: ClassVar[str] = "scope"
+    min_sm: ClassVar[int] = 90
+    role: str = _op(Choice(("elect", "thread", "threads_except", "warps")))
+    threads: ThreadSet = _op(THREADS)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class When:
+    """Runs the body where a condition holds."""
+
+    opcode: ClassVar[int] = 0x02
+    mnemonic: ClassVar[str] = "when"
+    min_sm: ClassVar[int] = 90
+    cond: Cond = _op(COND)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loop:
+    """Runs the body with `counter` = start, start + step, ... while below `stop` (above it for a negative step)."""
+
+    opcode: ClassVar[int] = 0x03
+    mnemonic: ClassVar[str] = "loop"
+    min_sm: ClassVar[int] = 90
+    counter: str = _op(NAME)
+    start: Expr = _op(EXPR)
+    stop: Expr = _op(EXPR)
+    step: int = _op(Imm(-(1 << 31), (1 << 31) - 1))
+
+
+# ---- mbarriers (PTX 9.7.13.15)
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MbarrierInit:
+    """Starts phase 0 with `count` arrivals per phase."""
+
+    opcode: ClassVar[int] = 0x10
+    mnemonic: ClassVar[str] = "mbarrier.init"
+    min_sm: ClassVar[int] = 90
+    bar: BarrierRef = _op(BARRIER)
+    count: int = _op(Imm(1, limits.MBARRIER_COUNT_MAX))
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MbarrierInval:
+    """Ends the object; its memory may then be used for something else."""
+
+    opcode: ClassVar[int] = 0x11
+    mnemonic: ClassVar[str] = "mbarrier.inval"
+    min_sm: ClassVar[int] = 90
+    bar: BarrierRef = _op(BARRIER)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MbarrierArrive:
+    """One arrival by every thread in scope (release, CTA scope); `token` names the phase it counts in."""
+
+    opcode: ClassVar[int] = 0x12
+    mnemonic: ClassVar[str] = "mbarrier.arrive"
+    min_sm: ClassVar[int] = 90
+    bar: BarrierRef = _op(BARRIER)
+    token: int = _op(TOKEN)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MbarrierArriveExpectTx:
+    """Announces `nbytes` and arrives, in one step."""
+
+    opcode: ClassVar[int] = 0x13
+    mnemonic: ClassVar[str] = "mbarrier.arrive.expect_tx"
+    min_sm: ClassVar[int] = 90
+    bar: BarrierRef = _op(BARRIER)
+    nbytes: int = _op(TX_BYTES)
+    token: int = _op(TOKEN)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MbarrierExpectTx:
+    """Announces `nbytes` without arriving."""
+
+    opcode: ClassVar[int] = 0x14
+    mnemonic: ClassVar[str] = "mbarrier.expect_tx"
+    min_sm: ClassVar[int] = 90
+    bar: BarrierRef = _op(BARRIER)
+    nbytes: int = _op(TX_BYTES)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MbarrierCompleteTx:
+    """Takes `nbytes` off the announced bytes, as a landed copy would."""
+
+    opcode: ClassVar[int] = 0x15
+    mnemonic: ClassVar[str] = "mbarrier.complete_tx"
+    min_sm: ClassVar[int] = 90
+    bar: BarrierRef = _op(BARRIER)
+    nbytes: int = _op(TX_BYTES)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MbarrierArriveDrop:
+    """Arrives, and lowers the count of all later phases by one, per thread in scope."""
+
+    opcode: ClassVar[int] = 0x16
+    mnemonic: ClassVar[str] = "mbarrier.arrive_drop"
+    min_sm: ClassVar[int] = 90
+    bar: BarrierRef = _op(BARRIER)
+    token: int = _op(TOKEN)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MbarrierArriveRemote:
+    """One arrival per thread in scope on the same barrier of cluster CTA `rank` (release, cluster scope); gives no token."""
+
+    opcode: ClassVar[int] = 0x17
+    mnemonic: ClassVar[str] = "mbarrier.arrive.shared::cluster"
+    min_sm: ClassVar[int] = 90
+    bar: BarrierRef = _op(BARRIER)
+    rank: Expr = _op(EXPR)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MbarrierArriveExpectTxRemote:
+    """`arrive.expect_tx` on the same barrier of cluster CTA `rank`; gives no token."""
+
+    opcode: ClassVar[int] = 0x18
+    mnemonic: ClassVar[str] = "mbarrier.arrive.expect_tx.shared::cluster"
+    min_sm: ClassVar[int] = 90
+    bar: BarrierRef = _op(BARRIER)
+    nbytes: int = _op(TX_BYTES)
+    rank: Expr = _op(EXPR)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MbarrierWait:
+    """Waits until the phases that the tokens name are over (try_wait.parity until true)."""
+
+    opcode: ClassVar[int] = 0x19
+    mnemonic: ClassVar[str] = "mbarrier.wait"
+    min_sm: ClassVar[int] = 90
+    bar: BarrierRef = _op(BARRIER)
+    tokens: tuple[int, ...] = _op(TOKENS)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MbarrierWaitPhase:
+    """Waits for the completion of phase `phase` (0 is the first); a negative one passes at once."""
+
+    opcode: ClassVar[int] = 0x1A
+    mnemonic: ClassVar[str] = "mbarrier.wait.phase"
+    min_sm: ClassVar[int] = 90
+    bar: BarrierRef = _op(BARRIER)
+    phase: Expr = _op(EXPR)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MbarrierWaitParity:
+    """try_wait.parity until true: passes when the current phase's parity differs from `parity`."""
+
+    opcode: ClassVar[int] = 0x1B
+    mnemonic: ClassVar[str] = "mbarrier.wait.parity"
+    min_sm: ClassVar[int] = 90
+    bar: BarrierRef = _op(BARRIER)
+    parity: Expr = _op(EXPR)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MbarrierTestToken:
+    """One try_wait or test_wait for a token's phase; the answer goes to predicate `pred`."""
+
+    opcode: ClassVar[int] = 0x1C
+    mnemonic: ClassVar[str] = "mbarrier.test"
+    min_sm: ClassVar[int] = 90
+    form: str = _op(Choice(("try_wait", "test_wait")))
+    bar: BarrierRef = _op(BARRIER)
+    token: int = _op(TOKEN)
+    pred: int = _op(PRED)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MbarrierTestParity:
+    """One try_wait.parity or test_wait.parity; the answer goes to predicate `pred`."""
+
+    opcode: ClassVar[int] = 0x1D
+    mnemonic: ClassVar[str] = "mbarrier.test.parity"
+    min_sm: ClassVar[int] = 90
+    form: str = _op(Choice(("try_wait", "test_wait")))
+    bar: BarrierRef = _op(BARRIER)
+    parity: Expr = _op(EXPR)
+    pred: int = _op(PRED)
+
+
+# ---- tensor copies (PTX 9.7.9.27)
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorG2S:
+    """Loads the map's box at `coords` into `tile`; its bytes are reported to `bar`."""
+
+    opcode: ClassVar[int] = 0x20
+    mnemonic: ClassVar[str] = "cp.async.bulk.tensor.g2s"
+    min_sm: ClassVar[int] = 90
+    map: MapRef = _op(MAP)
+    tile: TileRef = _op(TILE)
+    coords: tuple[Expr, ...] = _op(COORDS)
+    bar: BarrierRef = _op(BARRIER)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorG2SMulticast:
+    """As `TensorG2S`, into the same place of every CTA of the cluster whose bit of `cta_mask` is set, each with its own signal."""
+
+    opcode: ClassVar[int] = 0x21
+    mnemonic: ClassVar[str] = "cp.async.bulk.tensor.g2s.multicast"
+    min_sm: ClassVar[int] = 90
+    map: MapRef = _op(MAP)
+    tile: TileRef = _op(TILE)
+    coords: tuple[Expr, ...] = _op(COORDS)
+    bar: BarrierRef = _op(BARRIER)
+    cta_mask: Expr = _op(EXPR)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorS2G:
+    """Stores `tile` to the map's box at `coords`, in the executing thread's open bulk group."""
+
+    opcode: ClassVar[int] = 0x22
+    mnemonic: ClassVar[str] = "cp.async.bulk.tensor.s2g"
+    min_sm: ClassVar[int] = 90
+    map: MapRef = _op(MAP)
+    tile: TileRef = _op(TILE)
+    coords: tuple[Expr, ...] = _op(COORDS)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorReduce:
+    """Combines `tile` into global memory element by element, in the executing thread's open bulk group."""
+
+    opcode: ClassVar[int] = 0x23
+    mnemonic: ClassVar[str] = "cp.reduce.async.bulk.tensor.s2g"
+    min_sm: ClassVar[int] = 90
+    op: str = _op(REDUCE)
+    map: MapRef = _op(MAP)
+    tile: TileRef = _op(TILE)
+    coords: tuple[Expr, ...] = _op(COORDS)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitGroup:
+    """Closes the bulk group of each executing thread."""
+
+    opcode: ClassVar[int] = 0x28
+    mnemonic: ClassVar[str] = "cp.async.bulk.commit_group"
+    min_sm: ClassVar[int] = 90
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitGroup:
+    """Waits until at most `pending` of the thread's newest groups are unfinished."""
+
+    opcode: ClassVar[int] = 0x29
+    mnemonic: ClassVar[str] = "cp.async.bulk.wait_group"
+    min_sm: ClassVar[int] = 90
+    pending: int = _op(Imm(0, limits.WAIT_GROUP_MAX))
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitGroupRead:
+    """As `WaitGroup`, but only until the groups' shared memory has been read."""
+
+    opcode: ClassVar[int] = 0x2A
+    mnemonic: ClassVar[str] = "cp.async.bulk.wait_group.read"
+    min_sm: ClassVar[int] = 90
+    pending: int = _op(Imm(0, limits.WAIT_GROUP_MAX))
+
+
+# ---- fences and barriers of threads
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FenceProxyAsync:
+    """Makes the executing threads' earlier shared-memory writes visible to later bulk copies."""
+
+    opcode: ClassVar[int] = 0x30
+    mnemonic: ClassVar[str] = "fence.proxy.async.shared::cta"
+    min_sm: ClassVar[int] = 90
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FenceMbarrierInit:
+    """Makes the executing thread's mbarrier inits visible to the cluster."""
+
+    opcode: ClassVar[int] = 0x31
+    mnemonic: ClassVar[str] = "fence.mbarrier_init.release.cluster"
+    min_sm: ClassVar[int] = 90
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BarSync:
+    """bar.sync of `threads` threads on CTA barrier `number` (0: all threads of the CTA)."""
+
+    opcode: ClassVar[int] = 0x32
+    mnemonic: ClassVar[str] = "bar.sync"
+    min_sm: ClassVar[int] = 90
+    number: int = _op(Imm(0, limits.NAMED_BARRIERS - 1))
+    threads: int = _op(Imm(1, limits.THREADS_MAX))
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSync:
+    """barrier.cluster.arrive.release and wait.acquire by every thread of the cluster."""
+
+    opcode: ClassVar[int] = 0x33
+    mnemonic: ClassVar[str] = "barrier.cluster.sync"
+    min_sm: ClassVar[int] = 90
+
+
+# ---- generic accesses by all threads in scope together
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreGlobal:
+    """Plain stores of `tile` to `array` at `coords`, clipped at the array's edge, unswizzled."""
+
+    opcode: ClassVar[int] = 0x40
+    mnemonic: ClassVar[str] = "st.global.tile"
+    min_sm: ClassVar[int] = 90
+    array: ArrayRef = _op(ARRAY)
+    tile: TileRef = _op(TILE)
+    coords: tuple[Expr, ...] = _op(COORDS)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fill:
+    """Sets every element of `tile` to `value`, rounded to its type."""
+
+    opcode: ClassVar[int] = 0x41
+    mnemonic: ClassVar[str] = "st.shared.fill"
+    min_sm: ClassVar[int] = 90
+    tile: TileRef = _op(TILE)
+    value: float | int | ScalarRef = _op(VALUE)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Iota:
+    """Sets every element of `tile` to its own index along `axis` (outermost is 0), modulo the type's range for integers."""
+
+    opcode: ClassVar[int] = 0x42
+    mnemonic: ClassVar[str] = "st.shared.iota"
+    min_sm: ClassVar[int] = 90
+    tile: TileRef = _op(TILE)
+    axis: int = _op(Imm(0, limits.MAX_RANK - 1))
+
+
+Block: TypeAlias = Scope | When | Loop
+Instr: TypeAlias = (
+    Scope
+    | When
+    | Loop
+    | MbarrierInit
+    | MbarrierInval
+    | MbarrierArrive
+    | MbarrierArriveExpectTx
+    | MbarrierExpectTx
+    | MbarrierCompleteTx
+    | MbarrierArriveDrop
+    | MbarrierArriveRemote
+    | MbarrierArriveExpectTxRemote
+    | MbarrierWait
+    | MbarrierWaitPhase
+    | MbarrierWaitParity
+    | MbarrierTestToken
+    | MbarrierTestParity
+    | TensorG2S
+    | TensorG2SMulticast
+    | TensorS2G
+    | TensorReduce
+    | CommitGroup
+    | WaitGroup
+    | WaitGroupRead
+    | FenceProxyAsync
+    | FenceMbarrierInit
+    | BarSync
+    | ClusterSync
+    | StoreGlobal
+    | Fill
+    | Iota
+)
+OPS: Final[tuple[type[Instr], ...]] = Instr.__args__  # type: ignore[attr-defined]  # a union's members, in table order
+BLOCKS: Final[tuple[type[Block], ...]] = (Scope, When, Loop)
+BY_OPCODE: Final[dict[int, type[Instr]]] = {op.opcode: op for op in OPS}
+BY_MNEMONIC: Final[dict[str, type[Instr]]] = {op.mnemonic: op for op in OPS}
+
+
+def operands(op: type[Instr]) -> tuple[tuple[str, OperandKind], ...]:
+    """The operands of `op` in order: field name and kind."""
+    return tuple((f.name, f.metadata["kind"]) for f in fields(op))

@@ -1,0 +1,203 @@
+"""A recorded pipeline as frozen data: parameters, shared-memory layout, barriers, and a tree of ops with call sites.
+
+A `Program` knows nothing of a launch: extents, addresses, `Idx` and scalar parameters stay symbolic. `Launch` holds what one launch adds.
+Everything here can be compared, hashed and printed; nothing can be changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, TypeAlias, final
+
+from oxidecopy.errors import Site
+from oxidecopy.isa.dtypes import DTYPES
+from oxidecopy.isa.ops import Instr
+from oxidecopy.program.tensor_map import TensorMap, TileLayout, tile_shape
+
+
+# ---- parameters, in the order of the user's function
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapParam:
+    """A tensor map; what is written here is part of the recording's key, extents and strides are not. Outermost dimension first."""
+
+    name: str
+    dtype: str
+    box_dim: tuple[int, ...]
+    element_strides: tuple[int, ...]
+    interleave: str = "none"
+    swizzle: str = "none"
+    oob_fill: str = "zero"
+
+    @property
+    def rank(self) -> int:
+        return len(self.box_dim)
+
+    @property
+    def layout(self) -> TileLayout:
+        """The shared-memory image of one copy."""
+        shape = tile_shape(self.box_dim, self.element_strides)
+        return TileLayout(shape=shape, element_bytes=DTYPES[self.dtype].nbytes, swizzle=self.swizzle)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayParam:
+    """A global array for plain accesses."""
+
+    name: str
+    dtype: str
+    rank: int
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdxParam:
+    """An integer that may reach coordinates and trip counts."""
+
+    name: str
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalarParam:
+    """A value of an element type."""
+
+    name: str
+    dtype: str
+
+
+Param: TypeAlias = MapParam | ArrayParam | IdxParam | ScalarParam
+
+
+# ---- shared memory. Offsets count from the start of the dynamic part, which engines place at a multiple of 1,024.
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TileDecl:
+    """`stages` equal tiles, `stage_bytes` apart, the first at `offset`.
+
+    `align` is what the user asked for (bytes); `swizzle` is that of the descriptors that copy from or to it ("none" without any).
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    align: int
+    swizzle: str
+    stages: int
+    offset: int
+    stage_bytes: int
+    site: Site | None = None
+
+    @property
+    def layout(self) -> TileLayout:
+        return TileLayout(shape=self.shape, element_bytes=DTYPES[self.dtype].nbytes, swizzle=self.swizzle)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BarrierDecl:
+    """`stages` mbarriers, 8 bytes apart, the first at `offset`. `kind` is TmaBarrier, MmaBarrier or GeneralBarrier."""
+
+    name: str
+    kind: str
+    stages: int
+    offset: int
+    site: Site | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One op with the user's line that recorded it; blocks (`Scope`, `When`, `Loop`) have a body."""
+
+    op: Instr
+    site: Site | None = None
+    body: tuple[Step, ...] = ()
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """A whole recorded pipeline.
+
+    Attributes:
+        name: of the user's function.
+        threads: per CTA.
+        cluster: CTAs per cluster in x, y, z; (1, 1, 1) without one.
+        shared_bytes: dynamic shared memory of one CTA.
+    """
+
+    name: str
+    threads: int
+    cluster: tuple[int, int, int]
+    params: tuple[Param, ...]
+    tiles: tuple[TileDecl, ...]
+    barriers: tuple[BarrierDecl, ...]
+    shared_bytes: int
+    steps: tuple[Step, ...]
+    site: Site | None = None
+
+    @property
+    def cluster_size(self) -> int:
+        x, y, z = self.cluster
+        return x * y * z
+
+    @property
+    def maps(self) -> dict[str, MapParam]:
+        return {p.name: p for p in self.params if isinstance(p, MapParam)}
+
+    @property
+    def arrays(self) -> dict[str, ArrayParam]:
+        return {p.name: p for p in self.params if isinstance(p, ArrayParam)}
+
+    def walk(self) -> Iterator[Step]:
+        """Every step, depth first, in program order."""
+        stack = list(reversed(self.steps))
+        while stack:
+            step = stack.pop()
+            yield step
+            stack.extend(reversed(step.body))
+
+
+# ---- one launch
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayInfo:
+    """A global array as bound: extents (elements) and strides (bytes) of every dimension, outermost first."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    strides_bytes: tuple[int, ...]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """What a launch adds to a program, as far as a proof needs it; addresses and contents stay out. Pairs are sorted by name."""
+
+    grid: tuple[int, int, int]
+    maps: tuple[tuple[str, TensorMap], ...] = ()
+    arrays: tuple[tuple[str, ArrayInfo], ...] = ()
+    idx: tuple[tuple[str, int], ...] = ()
+    sm: int = 90
+
+    def environment(self) -> dict[str, int]:
+        """Values of the symbols that are constant for the whole launch."""
+        env = {f"grid_dim.{axis}": n for axis, n in zip("xyz", self.grid, strict=True)}
+        env.update(self.idx)
+        for name, bound in self.maps:
+            env.update({extent_name(name, i): n for i, n in enumerate(bound.global_dim)})
+        for name, info in self.arrays:
+            env.update({extent_name(name, i): n for i, n in enumerate(info.shape)})
+        return env
+
+
+def extent_name(parameter: str, axis: int) -> str:
+    """The symbol of a parameter's extent, `axis` counted from the outermost dimension."""
+    return f"{parameter}.dim[{axis}]"
+
+
+BLOCK_SYMBOLS: Final = ("block_idx.x", "block_idx.y", "block_idx.z")
+RANK_SYMBOL: Final = "cta_rank"

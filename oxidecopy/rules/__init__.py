@@ -1,0 +1,19 @@
+"""Every rule id with its page. One module per gate; ids never change their meaning once released."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from oxidecopy.rules.rule import Rule
+
+
+@cache
+def all_rules() -> dict[str, Rule]:
+    """Rules by id, in order of id."""
+    from oxidecopy.rules import command, descriptor, host, recorder, simulator, verifier
+
+    rows = [r for m in (recorder, descriptor, verifier, simulator, host, command) for r in m.RULES]
+    table = {r.id: r for r in sorted(rows, key=lambda r: r.id)}
+    if len(table) != len(rows):
+        raise RuntimeError("two rules share an id")
+    return table

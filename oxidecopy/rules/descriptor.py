@@ -1,0 +1,9 @@
+"""Rules of the descriptor."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from oxidecopy.rules.rule import Rule
+
+RULES: Final[tuple[Rule, ...]] = ()

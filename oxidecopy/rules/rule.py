@@ -1,0 +1,30 @@
+"""The shape of a rule's page: the data that `oxidecopy explain` prints and the tests run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One rule of the product.
+
+    Attributes:
+        id: ``OX`` and four digits: 1 recorder, 2 descriptor, 3 verifier, 4 run time, 5 arrays, devices and files, 6 command line.
+        title: the rule in one line, as a statement of what must hold.
+        error: name of the class in `oxidecopy.errors` that carries it.
+        why: what goes wrong on the hardware otherwise.
+        source: where the rule comes from: a PTX ISA section, a driver API call, a measured result.
+        wrong: a short script that breaks the rule; it runs with `ox`, `np` and `dev` (the simulator) defined and must raise `error`.
+        right: its smallest fix; must run without an error.
+    """
+
+    id: str
+    title: str
+    error: str
+    why: str
+    source: str
+    wrong: str = ""
+    right: str = ""
