@@ -11,7 +11,7 @@ Who executes an op is not an operand: it follows from the `Scope` blocks around 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Final, TypeAlias, final
+from typing import Any, ClassVar, Final, TypeAlias, final, get_args
 
 from oxidecopy.isa import limits
 from oxidecopy.isa.expr import Cond, Expr
@@ -555,7 +555,7 @@ Instr: TypeAlias = (
     | Fill
     | Iota
 )
-OPS: Final[tuple[type[Instr], ...]] = Instr.__args__  # type: ignore[attr-defined]  # a union's members, in table order
+OPS: Final[tuple[type[Instr], ...]] = get_args(Instr)
 BLOCKS: Final[tuple[type[Block], ...]] = (Scope, When, Loop)
 BY_OPCODE: Final[dict[int, type[Instr]]] = {op.opcode: op for op in OPS}
 BY_MNEMONIC: Final[dict[str, type[Instr]]] = {op.mnemonic: op for op in OPS}

@@ -1,0 +1,296 @@
+"""oxidecopy: typed asynchronous copies for NVIDIA's Tensor Memory Accelerator.
+
+Names are loaded when they are first used: `import oxidecopy` imports neither numpy nor cuda.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+from oxidecopy._version import __version__ as __version__
+
+if TYPE_CHECKING:
+    from oxidecopy import errors as errors
+    from oxidecopy.host.device import Device as Device
+    from oxidecopy.host.pipeline import BoundLaunch as BoundLaunch
+    from oxidecopy.host.pipeline import Grid as Grid
+    from oxidecopy.host.pipeline import Launchable as Launchable
+    from oxidecopy.host.pipeline import Pipeline as Pipeline
+    from oxidecopy.host.pipeline import SupportsCudaStream as SupportsCudaStream
+    from oxidecopy.host.pipeline import pipeline as pipeline
+    from oxidecopy.host.recipe import Recipe as Recipe
+    from oxidecopy.typed.barrier import BarrierToken as BarrierToken
+    from oxidecopy.typed.barrier import ManagedBarrier as ManagedBarrier
+    from oxidecopy.typed.barrier import ManagedBarriers as ManagedBarriers
+    from oxidecopy.typed.barrier import TmaBarrierHandle as TmaBarrierHandle
+    from oxidecopy.typed.barrier import TxToken as TxToken
+    from oxidecopy.typed.cta import ClusterCta as ClusterCta
+    from oxidecopy.typed.cta import Cta as Cta
+    from oxidecopy.typed.cta import Dim3 as Dim3
+    from oxidecopy.typed.descriptor import TmaDescriptor as TmaDescriptor
+    from oxidecopy.typed.dtypes import DType as DType
+    from oxidecopy.typed.dtypes import HasAdd as HasAdd
+    from oxidecopy.typed.dtypes import HasBits as HasBits
+    from oxidecopy.typed.dtypes import HasIncDec as HasIncDec
+    from oxidecopy.typed.dtypes import HasMinMax as HasMinMax
+    from oxidecopy.typed.dtypes import bf16 as bf16
+    from oxidecopy.typed.dtypes import e4m3 as e4m3
+    from oxidecopy.typed.dtypes import e5m2 as e5m2
+    from oxidecopy.typed.dtypes import f16 as f16
+    from oxidecopy.typed.dtypes import f32 as f32
+    from oxidecopy.typed.dtypes import f32_ftz as f32_ftz
+    from oxidecopy.typed.dtypes import f64 as f64
+    from oxidecopy.typed.dtypes import i32 as i32
+    from oxidecopy.typed.dtypes import i64 as i64
+    from oxidecopy.typed.dtypes import tf32 as tf32
+    from oxidecopy.typed.dtypes import tf32_ftz as tf32_ftz
+    from oxidecopy.typed.dtypes import u4x16_align8b as u4x16_align8b
+    from oxidecopy.typed.dtypes import u4x16_align16b as u4x16_align16b
+    from oxidecopy.typed.dtypes import u6x16_align16b as u6x16_align16b
+    from oxidecopy.typed.dtypes import u8 as u8
+    from oxidecopy.typed.dtypes import u16 as u16
+    from oxidecopy.typed.dtypes import u32 as u32
+    from oxidecopy.typed.dtypes import u64 as u64
+    from oxidecopy.typed.geometry import A16 as A16
+    from oxidecopy.typed.geometry import A128 as A128
+    from oxidecopy.typed.geometry import A256 as A256
+    from oxidecopy.typed.geometry import A512 as A512
+    from oxidecopy.typed.geometry import A1024 as A1024
+    from oxidecopy.typed.geometry import AnyBox as AnyBox
+    from oxidecopy.typed.geometry import AnySwizzle as AnySwizzle
+    from oxidecopy.typed.geometry import Box1 as Box1
+    from oxidecopy.typed.geometry import Box2 as Box2
+    from oxidecopy.typed.geometry import Box3 as Box3
+    from oxidecopy.typed.geometry import Box4 as Box4
+    from oxidecopy.typed.geometry import Box5 as Box5
+    from oxidecopy.typed.geometry import D1 as D1
+    from oxidecopy.typed.geometry import D2 as D2
+    from oxidecopy.typed.geometry import D3 as D3
+    from oxidecopy.typed.geometry import D4 as D4
+    from oxidecopy.typed.geometry import D5 as D5
+    from oxidecopy.typed.geometry import Swizzle32B as Swizzle32B
+    from oxidecopy.typed.geometry import Swizzle64B as Swizzle64B
+    from oxidecopy.typed.geometry import Swizzle128B as Swizzle128B
+    from oxidecopy.typed.geometry import SwizzleNone as SwizzleNone
+    from oxidecopy.typed.global_array import GlobalArray as GlobalArray
+    from oxidecopy.typed.leader import ClusterLeader as ClusterLeader
+    from oxidecopy.typed.leader import Group as Group
+    from oxidecopy.typed.leader import Leader as Leader
+    from oxidecopy.typed.reduce import ReduceOp as ReduceOp
+    from oxidecopy.typed.smem import SharedArray as SharedArray
+    from oxidecopy.typed.smem import SharedArrays as SharedArrays
+    from oxidecopy.typed.states import AnyId as AnyId
+    from oxidecopy.typed.states import GeneralBarrier as GeneralBarrier
+    from oxidecopy.typed.states import Invalidated as Invalidated
+    from oxidecopy.typed.states import Kind as Kind
+    from oxidecopy.typed.states import MmaBarrier as MmaBarrier
+    from oxidecopy.typed.states import Owned as Owned
+    from oxidecopy.typed.states import Ready as Ready
+    from oxidecopy.typed.states import State as State
+    from oxidecopy.typed.states import TmaBarrier as TmaBarrier
+    from oxidecopy.typed.states import Uninit as Uninit
+    from oxidecopy.typed.symbolic import Idx as Idx
+    from oxidecopy.typed.symbolic import Pred as Pred
+    from oxidecopy.typed.symbolic import Scalar as Scalar
+    from oxidecopy.typed.symbolic import ScalarValue as ScalarValue
+    from oxidecopy.typed.symbolic import SymIdx as SymIdx
+    from oxidecopy.typed.symbolic import maximum as maximum
+    from oxidecopy.typed.symbolic import minimum as minimum
+    from oxidecopy.typed import reduce as reduce
+
+# Public name -> module that defines it; a test keeps this equal to the imports above.
+_HOME: Final = {
+    "Device": "oxidecopy.host.device",
+    "BoundLaunch": "oxidecopy.host.pipeline",
+    "Grid": "oxidecopy.host.pipeline",
+    "Launchable": "oxidecopy.host.pipeline",
+    "Pipeline": "oxidecopy.host.pipeline",
+    "SupportsCudaStream": "oxidecopy.host.pipeline",
+    "pipeline": "oxidecopy.host.pipeline",
+    "Recipe": "oxidecopy.host.recipe",
+    "BarrierToken": "oxidecopy.typed.barrier",
+    "ManagedBarrier": "oxidecopy.typed.barrier",
+    "ManagedBarriers": "oxidecopy.typed.barrier",
+    "TmaBarrierHandle": "oxidecopy.typed.barrier",
+    "TxToken": "oxidecopy.typed.barrier",
+    "ClusterCta": "oxidecopy.typed.cta",
+    "Cta": "oxidecopy.typed.cta",
+    "Dim3": "oxidecopy.typed.cta",
+    "TmaDescriptor": "oxidecopy.typed.descriptor",
+    "DType": "oxidecopy.typed.dtypes",
+    "HasAdd": "oxidecopy.typed.dtypes",
+    "HasBits": "oxidecopy.typed.dtypes",
+    "HasIncDec": "oxidecopy.typed.dtypes",
+    "HasMinMax": "oxidecopy.typed.dtypes",
+    "bf16": "oxidecopy.typed.dtypes",
+    "e4m3": "oxidecopy.typed.dtypes",
+    "e5m2": "oxidecopy.typed.dtypes",
+    "f16": "oxidecopy.typed.dtypes",
+    "f32": "oxidecopy.typed.dtypes",
+    "f32_ftz": "oxidecopy.typed.dtypes",
+    "f64": "oxidecopy.typed.dtypes",
+    "i32": "oxidecopy.typed.dtypes",
+    "i64": "oxidecopy.typed.dtypes",
+    "tf32": "oxidecopy.typed.dtypes",
+    "tf32_ftz": "oxidecopy.typed.dtypes",
+    "u4x16_align8b": "oxidecopy.typed.dtypes",
+    "u4x16_align16b": "oxidecopy.typed.dtypes",
+    "u6x16_align16b": "oxidecopy.typed.dtypes",
+    "u8": "oxidecopy.typed.dtypes",
+    "u16": "oxidecopy.typed.dtypes",
+    "u32": "oxidecopy.typed.dtypes",
+    "u64": "oxidecopy.typed.dtypes",
+    "A16": "oxidecopy.typed.geometry",
+    "A128": "oxidecopy.typed.geometry",
+    "A256": "oxidecopy.typed.geometry",
+    "A512": "oxidecopy.typed.geometry",
+    "A1024": "oxidecopy.typed.geometry",
+    "AnyBox": "oxidecopy.typed.geometry",
+    "AnySwizzle": "oxidecopy.typed.geometry",
+    "Box1": "oxidecopy.typed.geometry",
+    "Box2": "oxidecopy.typed.geometry",
+    "Box3": "oxidecopy.typed.geometry",
+    "Box4": "oxidecopy.typed.geometry",
+    "Box5": "oxidecopy.typed.geometry",
+    "D1": "oxidecopy.typed.geometry",
+    "D2": "oxidecopy.typed.geometry",
+    "D3": "oxidecopy.typed.geometry",
+    "D4": "oxidecopy.typed.geometry",
+    "D5": "oxidecopy.typed.geometry",
+    "Swizzle32B": "oxidecopy.typed.geometry",
+    "Swizzle64B": "oxidecopy.typed.geometry",
+    "Swizzle128B": "oxidecopy.typed.geometry",
+    "SwizzleNone": "oxidecopy.typed.geometry",
+    "GlobalArray": "oxidecopy.typed.global_array",
+    "ClusterLeader": "oxidecopy.typed.leader",
+    "Group": "oxidecopy.typed.leader",
+    "Leader": "oxidecopy.typed.leader",
+    "ReduceOp": "oxidecopy.typed.reduce",
+    "SharedArray": "oxidecopy.typed.smem",
+    "SharedArrays": "oxidecopy.typed.smem",
+    "AnyId": "oxidecopy.typed.states",
+    "GeneralBarrier": "oxidecopy.typed.states",
+    "Invalidated": "oxidecopy.typed.states",
+    "Kind": "oxidecopy.typed.states",
+    "MmaBarrier": "oxidecopy.typed.states",
+    "Owned": "oxidecopy.typed.states",
+    "Ready": "oxidecopy.typed.states",
+    "State": "oxidecopy.typed.states",
+    "TmaBarrier": "oxidecopy.typed.states",
+    "Uninit": "oxidecopy.typed.states",
+    "Idx": "oxidecopy.typed.symbolic",
+    "Pred": "oxidecopy.typed.symbolic",
+    "Scalar": "oxidecopy.typed.symbolic",
+    "ScalarValue": "oxidecopy.typed.symbolic",
+    "SymIdx": "oxidecopy.typed.symbolic",
+    "maximum": "oxidecopy.typed.symbolic",
+    "minimum": "oxidecopy.typed.symbolic",
+}
+_MODULES: Final = {"errors": "oxidecopy.errors", "reduce": "oxidecopy.typed.reduce"}
+
+__all__ = [
+    "A1024",
+    "A128",
+    "A16",
+    "A256",
+    "A512",
+    "AnyBox",
+    "AnyId",
+    "AnySwizzle",
+    "BarrierToken",
+    "BoundLaunch",
+    "Box1",
+    "Box2",
+    "Box3",
+    "Box4",
+    "Box5",
+    "ClusterCta",
+    "ClusterLeader",
+    "Cta",
+    "D1",
+    "D2",
+    "D3",
+    "D4",
+    "D5",
+    "DType",
+    "Device",
+    "Dim3",
+    "GeneralBarrier",
+    "GlobalArray",
+    "Grid",
+    "Group",
+    "HasAdd",
+    "HasBits",
+    "HasIncDec",
+    "HasMinMax",
+    "Idx",
+    "Invalidated",
+    "Kind",
+    "Launchable",
+    "Leader",
+    "ManagedBarrier",
+    "ManagedBarriers",
+    "MmaBarrier",
+    "Owned",
+    "Pipeline",
+    "Pred",
+    "Ready",
+    "Recipe",
+    "ReduceOp",
+    "Scalar",
+    "ScalarValue",
+    "SharedArray",
+    "SharedArrays",
+    "State",
+    "SupportsCudaStream",
+    "Swizzle128B",
+    "Swizzle32B",
+    "Swizzle64B",
+    "SwizzleNone",
+    "SymIdx",
+    "TmaBarrier",
+    "TmaBarrierHandle",
+    "TmaDescriptor",
+    "TxToken",
+    "Uninit",
+    "__version__",
+    "bf16",
+    "e4m3",
+    "e5m2",
+    "errors",
+    "f16",
+    "f32",
+    "f32_ftz",
+    "f64",
+    "i32",
+    "i64",
+    "maximum",
+    "minimum",
+    "pipeline",
+    "reduce",
+    "tf32",
+    "tf32_ftz",
+    "u16",
+    "u32",
+    "u4x16_align16b",
+    "u4x16_align8b",
+    "u64",
+    "u6x16_align16b",
+    "u8",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name in _MODULES:
+        value: object = import_module(_MODULES[name])
+    elif name in _HOME:
+        value = getattr(import_module(_HOME[name]), name)
+    else:
+        raise AttributeError(f"module 'oxidecopy' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

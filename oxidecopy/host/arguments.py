@@ -1,0 +1,147 @@
+"""Launch arguments: each is checked against the parameter it meets, then split into what is recorded and what is bound."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, SupportsIndex, final
+
+from oxidecopy.engines.base import Bindings, BoundArray, BoundMap
+from oxidecopy.errors import ArgumentError, Diagnostic
+from oxidecopy.program.program import ArrayInfo, ArrayParam, IdxParam, MapParam, ScalarParam
+from oxidecopy.typed.descriptor import TmaDescriptor
+from oxidecopy.typed.global_array import GlobalArray
+from oxidecopy.typed.recording import ArgumentSpec
+from oxidecopy.typed.sites import caller_site
+from oxidecopy.typed.values import fill_value
+
+if TYPE_CHECKING:
+    from oxidecopy.engines.base import Engine
+    from oxidecopy.typed.signature import Formal
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arguments:
+    """A launch's arguments: `specs` decide the recording, `bindings` fill it; `alive` keeps arrays from being freed."""
+
+    specs: dict[str, ArgumentSpec]
+    bindings: Bindings
+    engine: Engine
+    alive: tuple[object, ...]
+
+
+def bind(
+    name: str, signature: inspect.Signature, formals: Sequence[Formal], grid: tuple[int, int, int], args: tuple[object, ...], kwargs: dict[str, object]
+) -> Arguments:
+    """Checks everything and reports all that is wrong at once."""
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as problem:
+        raise ArgumentError(
+            Diagnostic(rule="OX1032", what=f"the arguments do not fit {name!r}", got=str(problem), required=f"{name}{signature}", site=caller_site())
+        ) from None
+    bound.apply_defaults()
+    collected = _Collected()
+    for formal in formals:
+        collected.take(formal, bound.arguments[formal.name])
+    if not collected.devices and not collected.broken:
+        collected.refuse("OX1052", f"{name!r} is launched without any array", required="at least one descriptor or array: it names the device")
+    if len(collected.devices) > 1:
+        names = ", ".join(sorted(d.name for d in collected.devices.values()))
+        collected.refuse("OX1050", "the arguments live on different devices", got=names, fix="make all arrays on one device")
+    if collected.broken:
+        raise ArgumentError(*collected.broken)
+    (device,) = collected.devices.values()
+    bindings = Bindings(grid=grid, maps=collected.maps, arrays=collected.arrays, idx=collected.idx, scalars=collected.scalars)
+    return Arguments(specs=collected.specs, bindings=bindings, engine=device.engine, alive=tuple(bound.arguments.values()))
+
+
+class _Collected:
+    def __init__(self) -> None:
+        self.broken: list[Diagnostic] = []
+        self.specs: dict[str, ArgumentSpec] = {}
+        self.maps: dict[str, BoundMap] = {}
+        self.arrays: dict[str, BoundArray] = {}
+        self.idx: dict[str, int] = {}
+        self.scalars: dict[str, int | float] = {}
+        self.devices: dict[int, Any] = {}
+
+    def refuse(self, rule: str, what: str, *, got: str = "", required: str = "", fix: str = "") -> None:
+        self.broken.append(Diagnostic(rule=rule, what=what, got=got, required=required, fix=fix, site=caller_site()))
+
+    def mismatch(self, formal: Formal, got: str) -> None:
+        self.refuse("OX1053", f"argument {formal.name!r} does not fit its parameter", got=got, required=str(formal))
+
+    def take(self, formal: Formal, value: object) -> None:
+        match formal.kind:
+            case "map":
+                self._map(formal, value)
+            case "array":
+                self._array(formal, value)
+            case "idx":
+                self._idx(formal, value)
+            case "scalar":
+                self._scalar(formal, value)
+            case _:
+                if type(value) is not formal.plain:
+                    self.mismatch(formal, f"{value!r} ({type(value).__name__})")
+                self.specs[formal.name] = value  # type: ignore[assignment]  # int, bool or str by the check above
+
+    def _map(self, formal: Formal, value: object) -> None:
+        if not isinstance(value, TmaDescriptor):
+            self.mismatch(formal, type(value).__name__)
+            return
+        array: GlobalArray[Any, Any] = value.array
+        m = value.tensor_map
+        wrong = (
+            (formal.dtype is not None and formal.dtype != m.dtype)
+            or (formal.rank is not None and formal.rank != m.rank)
+            or (formal.swizzle is not None and formal.swizzle != m.swizzle)
+            or (formal.box is not None and formal.box != m.box_dim)
+        )
+        if wrong:
+            self.mismatch(formal, f"TmaDescriptor[{m.dtype}, D{m.rank}, swizzle {m.swizzle}, box {m.box_dim}]")
+        self.specs[formal.name] = MapParam(
+            name=formal.name, dtype=m.dtype, box_dim=m.box_dim, element_strides=m.element_strides, interleave=m.interleave,
+            swizzle=m.swizzle, oob_fill=m.oob_fill,
+        )  # fmt: skip
+        self.maps[formal.name] = BoundMap(map=m, buffer=array.buffer, offset_bytes=array.offset_bytes)
+        self._on(array)
+
+    def _array(self, formal: Formal, value: object) -> None:
+        if not isinstance(value, GlobalArray):
+            self.mismatch(formal, type(value).__name__)
+            return
+        dtype = value.dtype.info.name
+        shape = value.shape
+        if (formal.dtype is not None and formal.dtype != dtype) or (formal.rank is not None and formal.rank != len(shape)):
+            self.mismatch(formal, f"GlobalArray[{dtype}, D{len(shape)}]")
+        self.specs[formal.name] = ArrayParam(name=formal.name, dtype=dtype, rank=len(shape))
+        info = ArrayInfo(dtype=dtype, shape=shape, strides_bytes=value.strides_bytes)
+        self.arrays[formal.name] = BoundArray(info=info, buffer=value.buffer, offset_bytes=value.offset_bytes)
+        self._on(value)
+
+    def _idx(self, formal: Formal, value: object) -> None:
+        if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+            self.mismatch(formal, f"{value!r} ({type(value).__name__})")
+            return
+        self.specs[formal.name] = IdxParam(name=formal.name)
+        self.idx[formal.name] = value.__index__()
+
+    def _scalar(self, formal: Formal, value: object) -> None:
+        dtype = formal.dtype
+        if dtype is None:
+            self.mismatch(formal, "a Scalar without an element type")
+            return
+        try:
+            number = fill_value(value.item() if hasattr(value, "item") else value, dtype, f"scalar {formal.name!r}")
+        except ArgumentError as problem:
+            self.broken.extend(problem.diagnostics)
+            return
+        self.specs[formal.name] = ScalarParam(name=formal.name, dtype=dtype)
+        self.scalars[formal.name] = number
+
+    def _on(self, array: GlobalArray[Any, Any]) -> None:
+        self.devices[id(array.device)] = array.device

@@ -1,0 +1,47 @@
+"""Recipes: how a file's pipeline is launched from the command line, and what its result must be."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, final
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from oxidecopy.host.pipeline import BoundLaunch
+    from oxidecopy.typed.global_array import GlobalArray
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """One launch, ready to run, with what it must give.
+
+    Attributes:
+        launch: `pipe[grid].bind(...)`.
+        outputs: result arrays by name; the first is what `--output` writes.
+        expected: what each output must equal, exactly.
+    """
+
+    launch: BoundLaunch
+    outputs: Mapping[str, GlobalArray[Any, Any]]
+    expected: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+
+
+@final
+class RecipeFunction:
+    """A user's recipe: called with a device and at most `inputs` arrays."""
+
+    def __init__(self, fn: Callable[..., Recipe]) -> None:
+        self.fn = fn
+        self.name = fn.__name__
+
+    @property
+    def inputs(self) -> int:
+        """How many input arrays it takes."""
+        return len(inspect.signature(self.fn).parameters) - 1
+
+    def __call__(self, device: object, *arrays: npt.NDArray[Any]) -> Recipe:
+        return self.fn(device, *arrays)

@@ -1,0 +1,131 @@
+"""Element types as users write them (`ox.f32`): marker classes, each naming a row of `isa.dtypes`.
+
+What a type can do is a base class: a reduction asks for `HasAdd`, `HasMinMax`, `HasBits` or `HasIncDec`, so a wrong pair is a type error.
+The classes are never instantiated.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, NoReturn, final
+
+from oxidecopy.isa.dtypes import DTYPES, DTypeInfo
+
+
+class DType:
+    """Base of all element types."""
+
+    info: ClassVar[DTypeInfo]
+
+    def __init__(self, _never: NoReturn) -> None:
+        raise TypeError(f"{type(self).__name__} is a type to name, not a value to make")
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls.__name__ in DTYPES:
+            cls.info = DTYPES[cls.__name__]
+
+
+class HasAdd(DType):
+    """Types with reduce add."""
+
+
+class HasMinMax(DType):
+    """Types with reduce min and max."""
+
+
+class HasBits(DType):
+    """Types with reduce and, or, xor."""
+
+
+class HasIncDec(DType):
+    """Types with reduce inc and dec."""
+
+
+@final
+class u8(DType):
+    """Unsigned 8-bit integer."""
+
+
+@final
+class u16(DType):
+    """Unsigned 16-bit integer."""
+
+
+@final
+class u32(HasAdd, HasMinMax, HasBits, HasIncDec):
+    """Unsigned 32-bit integer."""
+
+
+@final
+class i32(HasAdd, HasMinMax, HasBits):
+    """Signed 32-bit integer."""
+
+
+@final
+class u64(HasAdd, HasMinMax, HasBits):
+    """Unsigned 64-bit integer."""
+
+
+@final
+class i64(HasMinMax):
+    """Signed 64-bit integer; it has no reduce add (use u64: the bits are the same)."""
+
+
+@final
+class f16(HasAdd, HasMinMax):
+    """IEEE half precision."""
+
+
+@final
+class bf16(HasAdd, HasMinMax):
+    """bfloat16."""
+
+
+@final
+class f32(HasAdd):
+    """IEEE single precision."""
+
+
+@final
+class f64(HasAdd):
+    """IEEE double precision."""
+
+
+@final
+class tf32(HasAdd):
+    """f32 in memory, rounded to 10 mantissa bits by loads; stores and reductions do not round (measured)."""
+
+
+@final
+class f32_ftz(HasAdd):
+    """f32 whose reduce add flushes subnormals; loads and stores keep every bit (measured)."""
+
+
+@final
+class tf32_ftz(HasAdd):
+    """tf32 whose reduce add flushes subnormals."""
+
+
+@final
+class e4m3(DType):
+    """fp8 with 4 exponent bits, carried as bytes."""
+
+
+@final
+class e5m2(DType):
+    """fp8 with 5 exponent bits, carried as bytes."""
+
+
+@final
+class u4x16_align8b(DType):
+    """Packed 4-bit values, 8 shared bytes per 16 (sm_100 and newer)."""
+
+
+@final
+class u4x16_align16b(DType):
+    """Packed 4-bit values, 16 shared bytes per 16 (sm_100 and newer)."""
+
+
+@final
+class u6x16_align16b(DType):
+    """Packed 6-bit values, 16 shared bytes per 16 (sm_100 and newer)."""
