@@ -1,0 +1,210 @@
+"""The validator of tiled maps against the driver's own verdicts, and each rule with its twin one edit apart."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from oxidecopy.errors import DescriptorError
+from oxidecopy.isa.dtypes import DTYPES
+from oxidecopy.isa.swizzle import SWIZZLES, SwizzleInfo
+from oxidecopy.program.tensor_map import TensorMap
+from oxidecopy.rules.descriptor import RULES
+from oxidecopy.typed.symbolic import SymIdx
+from oxidecopy.typed.tiled_map import build_tensor_map
+from oxidecopy.typed.tiled_rules import MapRequest, encode_faults, usable_faults
+
+_VECTORS = json.loads((Path(__file__).parents[1] / "cases" / "h200" / "encode_tiled.json").read_text())
+_DTYPE = {row.driver_enum: row for row in reversed(DTYPES.values()) if row.driver_enum <= 12}
+_L2 = {0: 0, 1: 64, 2: 128, 3: 256, 4: 512}
+_SWIZZLE = {mode.driver_enum: mode for mode in SWIZZLES.values()} | {
+    n: SwizzleInfo(name=f"later-{n}", driver_enum=n, span_bytes=128, repeat_bytes=1024, mask=7, shift=4, min_sm=100) for n in (4, 5, 6)
+}
+
+
+def _request(row: list[Any]) -> MapRequest:
+    """A vector's parameters, turned outermost first."""
+    _, data_type, rank, address, dim, strides, box, steps, swizzle, l2, fill, _ = row
+    return MapRequest(
+        dtype=_DTYPE[data_type],
+        shape=tuple(dim[:rank][::-1]),
+        strides=tuple(strides[: max(rank - 1, 0)][::-1]),
+        address=address,
+        box=tuple(box[:rank][::-1]),
+        element_strides=tuple(steps[:rank][::-1]),
+        swizzle=_SWIZZLE[swizzle],
+        l2_promotion=_L2[l2],
+        oob_fill=("zero", "nan")[fill],
+        sm=90,
+    )
+
+
+@pytest.mark.parametrize("row", _VECTORS["rows"], ids=lambda row: row[0])
+def test_driver_agrees(row: list[Any]) -> None:
+    assert len(row[4]) >= row[2]
+    faults = encode_faults(_request(row))
+    assert bool(faults) == bool(row[-1]), faults
+
+
+def test_vectors_are_complete() -> None:
+    assert len(_VECTORS["rows"]) == 276
+    assert sum(row[-1] == 0 for row in _VECTORS["rows"]) == 159
+
+
+def _build(**changes: Any) -> TensorMap:
+    """A legal map, f32 (64, 64), with some parameters changed."""
+    parameters: dict[str, Any] = {
+        "dtype": DTYPES["f32"], "shape": (64, 64), "strides_bytes": (256, 4), "address": 0x7000, "box": (32, 32), "element_strides": None,
+        "swizzle": SWIZZLES["none"], "l2_promotion": 128, "oob_fill": "zero", "sm": 90,
+    }  # fmt: skip
+    return build_tensor_map(**(parameters | changes))
+
+
+def test_map_holds_the_parameters() -> None:
+    made = _build(swizzle=SWIZZLES["128B"], element_strides=(2, 1), oob_fill="nan", l2_promotion=0)
+    assert made == TensorMap(
+        dtype="f32", global_dim=(64, 64), global_strides=(256,), box_dim=(32, 32), element_strides=(2, 1), swizzle="128B", oob_fill="nan", l2_promotion=0,
+    )  # fmt: skip
+
+
+_LATER = _SWIZZLE[4]
+# Rule, parameters that break it and it alone, the same one edit away, and words that must be in the text: value, bound, fix.
+_TWINS: list[tuple[str, dict[str, Any], dict[str, Any], tuple[str, ...]]] = [
+    ("OX2001", {"shape": (2,) * 6, "strides_bytes": (512, 256, 128, 64, 32, 4), "box": (1,) * 5 + (4,)},
+     {"shape": (2,) * 5, "strides_bytes": (256, 128, 64, 32, 4), "box": (1,) * 4 + (4,)}, ("rank 6", "1 to 5", "reshape")),
+    ("OX2001", {"shape": (), "strides_bytes": (), "box": ()}, {"shape": (1,), "strides_bytes": (4,), "box": (4,)}, ("rank 0", "reshape(1)")),
+    ("OX2002", {"shape": (0, 64)}, {"shape": (1, 64)}, ("dimension 0", "at least 1")),
+    ("OX2003", {"shape": (2**32 + 1, 64), "sm": 100}, {"shape": (2**32, 64), "sm": 100}, ("4,294,967,297", "4,294,967,296")),
+    ("OX2004", {"shape": (2**31 + 1, 64)}, {"shape": (2**31, 64)}, ("2,147,483,649", "2,147,483,648")),
+    ("OX2004", {"shape": (2**31 + 1, 64)}, {"shape": (2**31 + 1, 64), "sm": 100}, ("9.0",)),
+    ("OX2005", {"strides_bytes": (256, 8)}, {"strides_bytes": (256, 4)}, ("8 bytes", "4 bytes", "ascontiguousarray")),
+    ("OX2005", {"shape": (8, 64, 64), "strides_bytes": (16384, 16, 256), "box": (1, 32, 32)},
+     {"shape": (8, 64, 64), "strides_bytes": (16384, 16, 4), "box": (1, 32, 32)}, ("256 bytes",)),
+    ("OX2006", {"shape": (64, 50), "strides_bytes": (200, 4)}, {"shape": (64, 50), "strides_bytes": (208, 4)},
+     ("200 bytes = 12 x 16 + 8", "multiple of 16", "pad the row to 208 bytes: dev.array(x, pad=True)")),
+    ("OX2007", {"box": (32, 6)}, {"box": (32, 8)}, ("6 x 4 bytes (f32) = 24 bytes = 1 x 16 + 8", "4 elements", "box inner 4 or 8")),
+    ("OX2007", {"box": (32, 2)}, {"box": (32, 4)}, ("box inner 4",)),
+    ("OX2008", {"strides_bytes": (2**40, 4)}, {"strides_bytes": (2**40 - 16, 4)}, ("1,099,511,627,776", "2^40")),
+    ("OX2008", {"strides_bytes": (-16, 4)}, {"strides_bytes": (0, 4)}, ("-16",)),
+    ("OX2009", {"address": 0x7008}, {"address": 0x7010}, ("8 bytes past", "8 bytes later")),
+    ("OX2010", {"address": 2**57}, {"address": 2**57 - 16}, ("0x200000000000000", "2^57")),
+    ("OX2011", {"box": (64 / 2, 32)}, {"box": (64 // 2, 32)}, ("entry 0 is 32.0 (float)", "//")),
+    ("OX2011", {"box": (True, 32)}, {"box": (1, 32)}, ("True (bool)",)),
+    ("OX2011", {"box": [32, 32]}, {"box": (32, 32)}, ("[32, 32] (list)",)),
+    ("OX2011", {"box": 32}, {"box": (32, 32)}, ("box=(32,)",)),
+    ("OX2012", {"box": (32,)}, {"box": (1, 32)}, ("1 entries", "2 entries", "box=(1, 32)")),
+    ("OX2012", {"box": (2, 32, 16)}, {"box": (32, 16)}, ("3 entries", "box=(32, 16)")),
+    ("OX2013", {"box": (257, 4)}, {"box": (256, 4)}, ("257", "1 to 256", "box (256, 4)")),
+    ("OX2013", {"box": (0, 4)}, {"box": (1, 4)}, ("box (1, 4)",)),
+    ("OX2013", {"box": (257, 4), "element_strides": (2, 1)}, {"box": (256, 4), "element_strides": (2, 1)}, ("257",)),
+    ("OX2014", {"box": (8, 64), "swizzle": SWIZZLES["128B"]}, {"box": (8, 32), "swizzle": SWIZZLES["128B"]},
+     ("64 x 4 bytes (f32) = 256 bytes", "at most 128", "box inner 32, or swizzle=ox.SwizzleNone")),
+    ("OX2014", {"box": (8, 16), "swizzle": SWIZZLES["32B"]}, {"box": (8, 16), "swizzle": SWIZZLES["64B"]}, ("swizzle=ox.Swizzle64B",)),
+    ("OX2015", {"box": (256, 256)}, {"box": (228, 256)}, ("262,144 bytes", "233,472", "box (228, 256)")),
+    ("OX2015", {"box": (256, 256)}, {"box": (256, 256), "element_strides": (2, 1)}, ("256 x 256 x 4",)),
+    ("OX2016", {"element_strides": (1.0, 1)}, {"element_strides": (1, 1)}, ("1.0 (float)",)),
+    ("OX2017", {"element_strides": (2,)}, {"element_strides": (2, 1)}, ("1 entries",)),
+    ("OX2018", {"element_strides": (1, 2)}, {"element_strides": (2, 1)}, ("(1, 2)", "(1, 1)")),
+    ("OX2019", {"element_strides": (9, 1)}, {"element_strides": (8, 1)}, ("9", "1 to 8")),
+    ("OX2019", {"element_strides": (1, 0)}, {"element_strides": (1, 1)}, ("0",)),
+    ("OX2020", {"oob_fill": "one"}, {"oob_fill": "nan"}, ("'one'",)),
+    ("OX2021", {"dtype": DTYPES["i32"], "oob_fill": "nan"}, {"dtype": DTYPES["i32"]}, ("i32", "float")),
+    ("OX2022", {"dtype": DTYPES["u4x16_align8b"]}, {"dtype": DTYPES["u32"]}, ("compute capability 9.0", "10.0 or newer")),
+    ("OX2023", {"l2_promotion": 512}, {"l2_promotion": 256}, ("512",)),
+    ("OX2023", {"l2_promotion": False}, {"l2_promotion": 0}, ("False",)),
+    ("OX2024", {"swizzle": _LATER}, {"swizzle": _LATER, "sm": 100}, ("later-4", "10.0 or newer")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rule", "wrong", "right", "words"), _TWINS)
+def test_each_rule_and_its_twin(rule: str, wrong: dict[str, Any], right: dict[str, Any], words: tuple[str, ...]) -> None:
+    _build(**right)
+    with pytest.raises(DescriptorError) as caught:
+        _build(**wrong)
+    found = [d for d in caught.value.diagnostics if d.rule == rule]
+    assert {d.rule for d in caught.value.diagnostics} == {rule}
+    for word in words:
+        assert word in str(found[0])
+
+
+def test_transposed_array_is_told_which_dimension_is_dense() -> None:
+    with pytest.raises(DescriptorError, match="dimension 0 is the dense one") as caught:
+        _build(strides_bytes=(4, 256))
+    assert caught.value.rules == ("OX2005", "OX2006")
+
+
+def test_every_rule_has_a_twin() -> None:
+    assert {rule for rule, *_ in _TWINS} == {r.id for r in RULES}
+
+
+def test_all_broken_rules_at_once() -> None:
+    with pytest.raises(DescriptorError) as caught:
+        _build(shape=(64, 50), strides_bytes=(200, 4), box=(300, 6), element_strides=(9, 2), dtype=DTYPES["f32"], oob_fill="one", l2_promotion=1, address=4)
+    assert caught.value.rules == ("OX2006", "OX2007", "OX2009", "OX2013", "OX2018", "OX2019", "OX2020", "OX2023")
+    assert all(d.got and d.required and d.fix and d.site is not None for d in caught.value.diagnostics)
+    assert str(caught.value).startswith("tensor map refused: 8 rules broken")
+    assert caught.value.diagnostics[0].site is not None
+    assert caught.value.diagnostics[0].site.file == __file__
+
+
+def test_box_larger_than_the_array_is_accepted() -> None:
+    assert _build(shape=(3, 5), strides_bytes=(32, 4), box=(64, 64)).box_dim == (64, 64)
+
+
+@pytest.mark.parametrize("stride", [0, 16, 128])
+def test_zero_and_overlapping_strides_are_accepted(stride: int) -> None:
+    assert _build(strides_bytes=(stride, 4)).global_strides == (stride,)
+
+
+def test_unordered_strides_are_accepted() -> None:
+    assert _build(shape=(8, 4, 64), strides_bytes=(256, 2048, 4), box=(8, 1, 32)).global_strides == (256, 2048)
+
+
+@pytest.mark.parametrize("stride", [3, 200, -8, 2**50])
+def test_stride_of_a_size_1_dimension_has_no_meaning(stride: int) -> None:
+    assert _build(shape=(1, 50), strides_bytes=(stride, 4)).global_strides == (208,)
+    assert _build(shape=(8, 1, 64), strides_bytes=(256, stride, 4), box=(8, 1, 32)).global_strides == (256, 256)
+    assert _build(shape=(64, 1), strides_bytes=(16, stride)).global_strides == (16,)
+
+
+def test_size_1_beside_the_longest_stride_stays_in_range() -> None:
+    assert _build(shape=(1, 2**20, 64), strides_bytes=(7, 2**30, 4), box=(1, 1, 32)).global_strides == (16, 2**30)
+
+
+def test_huge_shapes_are_computed_exactly() -> None:
+    with pytest.raises(DescriptorError) as caught:
+        _build(shape=(2**62, 2**62 + 3), strides_bytes=(2**64 + 12, 4))
+    assert caught.value.rules == ("OX2003", "OX2003", "OX2006", "OX2008")
+    assert "18,446,744,073,709,551,628 bytes" in str(caught.value)
+    assert _build(shape=(2**31, 2**31), strides_bytes=(2**33, 4)).global_dim == (2**31, 2**31)
+
+
+def test_numpy_integers_are_integers() -> None:
+    np = pytest.importorskip("numpy")
+    made = _build(box=(np.int64(32), np.uint8(32)), element_strides=(np.int32(2), 1))
+    assert made.box_dim == (32, 32)
+    assert all(type(n) is int for n in made.box_dim + made.element_strides)
+
+
+def test_symbolic_extent_is_no_integer() -> None:
+    from oxidecopy.isa.expr import Sym, SymKind
+
+    with pytest.raises(DescriptorError, match="SymIdx") as caught:
+        _build(box=(SymIdx(Sym("block_idx.x", SymKind.BLOCK), None), 32))
+    assert caught.value.rules == ("OX2011",)
+
+
+def test_box_type_without_literals_is_explained() -> None:
+    from oxidecopy.typed.geometry import Box2
+
+    with pytest.raises(DescriptorError, match="Literal"):
+        _build(box=Box2[int, int])
+
+
+def test_encodable_and_usable_are_two_questions() -> None:
+    row = next(row for row in _VECTORS["rows"] if row[0] == "dim0_4294967296")
+    assert not encode_faults(_request(row))
+    assert [d.rule for d in usable_faults(_request(row))] == ["OX2004"]
