@@ -1,0 +1,102 @@
+"""The machine at the start of a walk: one cluster whose block indices range over one piece of the grid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import final
+
+from oxidecopy.isa import ops
+from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL, Launch, Program
+from oxidecopy.verify.affine import Range, point
+from oxidecopy.verify.classes import ThreadClass, thread_classes
+from oxidecopy.verify.code import Item, flatten, fold_op
+from oxidecopy.verify.coords import doubtful
+from oxidecopy.verify.report import Collector
+from oxidecopy.verify.state import Agent, Bar, Machine, Stage
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """What all pieces share: launch constants, folded ops by the id of their step, and each class with its code."""
+
+    env: dict[str, int]
+    folded: dict[int, ops.Instr]
+    classes: tuple[ThreadClass, ...]
+    code: tuple[list[Item], ...]
+    doubtful: set[int]
+
+
+def compile_program(program: Program, launch: Launch, out: Collector) -> Compiled:
+    """Folds the launch into the program and lays it out per class."""
+    env = launch.environment()
+    folded = {id(step): fold_op(step.op, env) for step in program.walk()}
+    classes = thread_classes(program)
+    code = tuple(flatten(program.steps, c, folded) for c in classes)
+    return Compiled(env, folded, classes, code, doubtful(program, launch, folded, out))
+
+
+def cluster_box(program: Program, launch: Launch) -> tuple[Range, Range, Range]:
+    """Cluster indices of the whole grid, x, y, z."""
+    x, y, z = (_span(n // c) for n, c in zip(launch.grid, program.cluster, strict=True))
+    return x, y, z
+
+
+def _span(n: int) -> Range:
+    return Range(0, n - 1, 1) if n > 1 else point(0)
+
+
+def block_ranges(program: Program, box: tuple[Range, ...], rank: int) -> dict[str, Range]:
+    """Block indices of the CTA of a rank (x fastest) in the clusters of `box`."""
+    seen: dict[str, Range] = {}
+    for name, size, r in zip(BLOCK_SYMBOLS, program.cluster, box, strict=True):
+        rank, at = divmod(rank, size)
+        seen[name] = Range(r.lo * size + at, r.hi * size + at, r.step * size)
+    return seen
+
+
+def build(program: Program, launch: Launch, compiled: Compiled, box: tuple[Range, ...], out: Collector) -> Machine:
+    """A fresh machine for one piece."""
+    bar_base = tuple(accumulate((b.stages for b in program.barriers), initial=0))
+    tile_base = tuple(accumulate((t.stages for t in program.tiles), initial=0))
+    size = program.cluster_size
+    bars: list[Bar] = []
+    stages: list[Stage] = []
+    for rank in range(size):
+        where = f" of CTA {rank}" if size > 1 else ""
+        for d, bar in enumerate(program.barriers):
+            for i in range(bar.stages):
+                bars.append(Bar(id=len(bars), rank=rank, decl=d, index=i, name=f"{_element(bar.name, i, bar.stages)}{where}"))
+        for t, tile in enumerate(program.tiles):
+            for i in range(tile.stages):
+                stages.append(Stage(rank=rank, tile=t, index=i, name=f"{_element(tile.name, i, tile.stages)}{where}"))
+    agents: list[Agent] = []
+    width = 2 * size * len(compiled.classes) + len(bars)
+    for rank in range(size):
+        ranges = {**block_ranges(program, box, rank), RANK_SYMBOL: point(rank)}
+        env = {name: r.lo for name, r in ranges.items() if r.single}
+        for threads, code in zip(compiled.classes, compiled.code, strict=True):
+            name = f"{threads.name} of CTA {rank}" if size > 1 else threads.name
+            agents.append(
+                Agent(
+                    id=len(agents), rank=rank, threads=threads, name=name, code=code, known=[0] * width, env=dict(env), ranges=ranges
+                )
+            )
+    return Machine(
+        program=program,
+        launch=launch,
+        out=out,
+        agents=agents,
+        bars=bars,
+        stages=stages,
+        bar_base=bar_base,
+        tile_base=tile_base,
+        bars_per_cta=bar_base[-1],
+        stages_per_cta=tile_base[-1],
+        doubtful=compiled.doubtful,
+    )
+
+
+def _element(name: str, index: int, stages: int) -> str:
+    return f"{name}[{index}]" if stages > 1 else f"{name!r}"

@@ -1,0 +1,333 @@
+"""What each need means: looks at the state and reports, and changes nothing but the mark that a barrier's counts are past saving."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from oxidecopy.isa import limits, ops
+from oxidecopy.program.program import Step
+from oxidecopy.verify import rule_ids as ids
+from oxidecopy.verify.coords import report_faults
+from oxidecopy.verify.requirements import Need
+from oxidecopy.verify.resolve import counters, ranges
+from oxidecopy.verify.state import Asked, At, Bar, Life, Machine, Mark, Use
+from oxidecopy.verify.static import Copy
+from oxidecopy.verify.tiles import read_async, read_generic, write_async, write_generic
+
+
+def check(machine: Machine, at: At) -> None:
+    """Checks every need of the op."""
+    for need in at.item.needs:
+        CHECKS[need](machine, at)
+
+
+# ---- the barrier object
+def _fresh(machine: Machine, at: At) -> None:
+    bar = at.bars[0]
+    if at.agent.size > 1:
+        machine.out.add(
+            ids.DOUBLE_INIT,
+            f"{bar.name} is initialised by {at.agent.size} threads",
+            step=at.step,
+            got=f"{at.agent.name}",
+            required="one thread",
+            fix="initialise inside `cta.thread(0)`, or use `init`, which does",
+        )
+    elif bar.life is Life.LIVE:
+        machine.out.add(
+            ids.DOUBLE_INIT,
+            f"{bar.name} is initialised while it is live",
+            step=at.step,
+            required="`inval` first, or one `init` before the loop",
+            fix="move `init` out of the loop, or drop the second one",
+            causes=_born(bar, "initialised here"),
+        )
+    elif bar.life is Life.DEAD and bar.born is not None and not machine.order(at.agent, bar.born):
+        machine.out.add(
+            ids.DOUBLE_INIT,
+            f"{bar.name} is initialised again with no sync after its `inval`",
+            step=at.step,
+            required="a sync between the two",
+            fix="call `cta.sync()` in between",
+            causes=_born(bar, "invalidated here"),
+        )
+
+
+def _live(machine: Machine, at: At) -> None:
+    for bar in at.bars:
+        _live_one(machine, at, bar)
+
+
+def _live_one(machine: Machine, at: At, bar: Bar) -> None:
+    if bar.life is Life.NONE:
+        machine.out.add(
+            ids.BEFORE_INIT,
+            f"{bar.name} is used before its `init`",
+            step=at.step,
+            required="`init`, then a sync, before any other use",
+            fix="call `init` at the top of the pipeline, for every element of the array",
+        )
+    elif bar.life is Life.DEAD:
+        machine.out.add(
+            ids.AFTER_INVAL,
+            f"{bar.name} is used after its `inval`",
+            step=at.step,
+            required="no use after `inval`",
+            fix="move `inval` behind the last use",
+            causes=_born(bar, "invalidated here"),
+        )
+    elif bar.born is not None and not machine.order(at.agent, bar.born):
+        machine.out.add(
+            ids.INIT_UNSYNCED,
+            f"{bar.name} is used by {at.agent.name} with no sync after its initialisation",
+            step=at.step,
+            required="a sync of the CTA between `init` and the first use by another thread",
+            fix="call `cta.sync()` after the initialisation",
+            causes=_born(bar, "initialised here"),
+            key=(bar.rank, bar.decl, at.agent.id),
+        )
+
+
+def _remote_live(machine: Machine, at: At) -> None:
+    for bar in at.bars:
+        if bar.rank == at.agent.rank:
+            _live_one(machine, at, bar)
+            continue
+        born = bar.born
+        if bar.life is Life.DEAD:
+            _live_one(machine, at, bar)
+            continue
+        ordered = bar.life is Life.LIVE and born is not None and machine.order(at.agent, born)
+        fenced = born is not None and bar.init_fence >= born.time and machine.order(at.agent, Mark(born.agent, bar.init_fence, born.step))
+        if ordered and fenced:
+            continue
+        machine.out.add(
+            ids.REMOTE_EARLY,
+            f"{bar.name} is used by another CTA, which cannot know that it is initialised",
+            step=at.step,
+            got=f"{at.agent.name}: " + ("the initialising thread ran no fence.mbarrier_init" if ordered else "no cluster sync since the initialisation"),
+            required="init, fence.mbarrier_init, cluster sync, then remote use",
+            fix="call `cta.cluster_sync()` after `init` and before the first remote arrival or multicast",
+            causes=_born(bar, "initialised here"),
+            key=(bar.decl, at.step.site, id(at.step)),
+        )
+
+
+def _idle(machine: Machine, at: At) -> None:
+    bar = at.bars[0]
+    open_uses = [m for m in bar.used.values() if not machine.order(at.agent, m)]
+    if open_uses:
+        machine.out.add(
+            ids.INVAL_IN_USE,
+            f"{bar.name} is invalidated while {machine.agents[open_uses[0].agent].name} may still use it",
+            step=at.step,
+            required="a sync between the last use and `inval`",
+            fix="call `cta.sync()` before the invalidation",
+            causes=[("may still run", m.step) for m in open_uses],
+        )
+    elif bar.loaded is not None and machine.over(at.agent, bar) <= bar.loaded[0] and not bar.broken:
+        machine.out.add(
+            ids.INVAL_IN_USE,
+            f"{bar.name} is invalidated while a load that reports to it may be in flight",
+            step=at.step,
+            required="a wait for the load's phase first",
+            fix="wait for the token of that phase before `inval`",
+            causes=[("the load", bar.loaded[1].step)],
+        )
+
+
+def _born(bar: Bar, words: str) -> list[tuple[str, Step | None]]:
+    return [(words, bar.born.step)] if bar.born is not None else []
+
+
+# ---- phases
+def _phase(machine: Machine, at: At) -> None:
+    for bar in at.bars:
+        if bar.life is not Life.LIVE or bar.broken or bar.phase == bar.base or machine.over(at.agent, bar) >= bar.phase:
+            continue
+        bar.broken = True
+        part_of_last = any(m.agent == at.agent.id for m in (*bar.last_arrived, *bar.last_announced, *bar.last_copies))
+        if isinstance(at.op, ops.TensorG2S | ops.TensorG2SMulticast) and part_of_last:
+            under_expected(machine, at.mark, bar, last=True)
+            continue
+        machine.out.add(
+            ids.AMBIGUOUS,
+            f"{_word(at)} on {bar.name} may count in phase {bar.phase - 1 - bar.base} or in phase {bar.phase - bar.base}",
+            step=at.step,
+            got=f"{at.agent.name} has seen {max(0, machine.over(at.agent, bar) - bar.base)} phases end before it",
+            required=f"a wait for phase {bar.phase - 1 - bar.base} before anything that counts in the next one",
+            fix="wait on the barrier (or on one that follows from it) before this op, or raise the count of `init`",
+            causes=[("counted in the phase before", m.step) for m in bar.last_arrived],
+        )
+
+
+def _word(at: At) -> str:
+    return "a copy" if isinstance(at.op, ops.TensorG2S | ops.TensorG2SMulticast) else f"`{at.op.mnemonic}`"
+
+
+def _room(machine: Machine, at: At) -> None:
+    for bar in at.bars:
+        if bar.life is not Life.LIVE or bar.broken or at.agent.size <= bar.pending:
+            continue
+        bar.broken = True
+        machine.out.add(
+            ids.TOO_MANY,
+            f"{bar.name} gets more arrivals in phase {bar.phase - bar.base} than it counts",
+            step=at.step,
+            got=f"{bar.count - bar.pending + at.agent.size} arrivals",
+            required=f"{bar.count} (the count of `init`)",
+            fix="let one thread arrive, or initialise with the number of threads that arrive",
+            causes=[*_born(bar, "count set here"), *(("arrived here", m.step) for m in bar.arrived)],
+        )
+
+
+def _stays(machine: Machine, at: At) -> None:
+    bar = at.bars[0]
+    if bar.life is Life.LIVE and not bar.broken and bar.count - at.agent.size < 1:
+        bar.broken = True
+        machine.out.add(
+            ids.DROP_TO_ZERO,
+            f"`arrive_drop` leaves {bar.name} with no arrivals to count",
+            step=at.step,
+            got=f"{bar.count} - {at.agent.size}",
+            required="at least 1",
+            fix="let one participant stay, or invalidate the barrier",
+            causes=_born(bar, "count set here"),
+        )
+
+
+def _tx(machine: Machine, at: At) -> None:
+    told = getattr(at.op, "nbytes", 0) * at.agent.size
+    moved = copy_bytes(machine, at) or 0
+    if isinstance(at.op, ops.MbarrierCompleteTx):
+        told, moved = 0, told
+    for bar in at.bars:
+        if max(bar.expected + told, bar.issued + moved) > limits.MBARRIER_TX_MAX and not bar.broken:
+            bar.broken = True
+            machine.out.add(
+                ids.TX_RANGE,
+                f"{bar.name} is told of more bytes in one phase than it can count",
+                step=at.step,
+                got=max(bar.expected + told, bar.issued + moved),
+                required=f"at most {limits.MBARRIER_TX_MAX}",
+                fix="split the loads over several barriers",
+                causes=[("announced here", m.step) for m in bar.announced],
+            )
+
+
+def copy_bytes(machine: Machine, at: At) -> int | None:
+    """What a load reports to each receiver's barrier; None for other ops."""
+    if isinstance(at.op, ops.TensorG2S | ops.TensorG2SMulticast):
+        return machine.program.maps[at.op.map.name].layout.nbytes
+    return None
+
+
+def under_expected(machine: Machine, mark: Mark, bar: Bar, *, last: bool) -> None:
+    """More bytes are on their way than the phase was told."""
+    expected = bar.last_expected if last else bar.expected
+    announced = bar.last_announced if last else bar.announced
+    copies = bar.last_copies if last else bar.copies
+    phase = bar.phase - bar.base - (1 if last else 0)
+    got = f"{bar.issued} bytes issued, {expected} expected" if not last else f"{expected} bytes expected, all of them used up by the copies before"
+    machine.out.add(
+        ids.UNDER_EXPECTED,
+        f"phase {phase} of {bar.name} expects fewer bytes than its copies bring: it may end before they have landed",
+        step=mark.step,
+        got=got,
+        required="the bytes of all copies of the phase, peers' multicasts included",
+        fix="pass every tile to `arrive_expect_tx` (its `nbytes` is what the barrier is told)",
+        causes=[*(("announced here", m.step) for m in announced), *(("copied here", m.step) for m in copies if m.step is not mark.step)],
+    )
+
+
+def _turn(machine: Machine, at: At) -> None:
+    bar = at.bars[0]
+    if bar.life is not Life.LIVE:
+        return
+    for phase in at.phases:
+        if phase > bar.base and machine.over(at.agent, bar) < phase and not bar.broken:
+            machine.out.add(
+                ids.WAIT_AHEAD,
+                f"{at.agent.name} waits for phase {phase - bar.base} of {bar.name} without having seen phase {phase - bar.base - 1} end",
+                step=at.step,
+                got=f"{max(0, machine.over(at.agent, bar) - bar.base)} phases seen",
+                required="every earlier phase seen: hardware knows only the parity, and an older phase looks like this one",
+                fix="wait for each phase in turn, from 0 on",
+            )
+        elif bar.phase >= phase + 2 and not bar.broken:
+            wait_behind(machine, bar, at.mark, phase, bar.last_arrived)
+
+
+def wait_behind(machine: Machine, bar: Bar, wait: Mark, phase: int, arrived: list[Mark]) -> None:
+    """The phase after the one waited for can end before the wait has looked."""
+    machine.out.add(
+        ids.WAIT_BEHIND,
+        f"{machine.agents[wait.agent].name} may look for phase {phase - bar.base} of {bar.name} when phase {phase + 1 - bar.base} is over too",
+        step=wait.step,
+        required="some arrival of the next phase that follows this wait: two phases later the parity says `not done`",
+        fix="let the waiting threads arrive on the barrier (or on the one the next arrival waits for) after this wait",
+        causes=[("ends the next phase without having to wait for it", m.step) for m in arrived],
+    )
+
+
+def _coords(machine: Machine, at: At) -> None:
+    if id(at.step) in machine.doubtful and isinstance(at.op, Copy):
+        if machine.log is not None:
+            machine.log += [Asked(at.agent.id, Use.COORD, e, counters(at.agent), item=at.item) for e in at.op.coords[:1]]
+        report_faults(machine.program, at.step, at.op, ranges(at.agent), machine.out)
+
+
+# ---- who runs it
+def _one_thread(machine: Machine, at: At) -> None:
+    if at.agent.size > 1:
+        machine.out.add(
+            ids.COPY_THREADS,
+            f"a bulk copy is issued by {at.agent.size} threads, each of them anew",
+            step=at.step,
+            got=at.agent.name,
+            required="one thread",
+            fix="issue it inside `cta.elect()`",
+        )
+
+
+def _committed(machine: Machine, at: At) -> None:
+    if not at.agent.committed:
+        machine.out.add(
+            ids.NEVER_COMMITTED,
+            f"{at.agent.name} waits for bulk groups but has committed none: groups belong to the thread that issued the copies",
+            step=at.step,
+            required="`commit_group` by the same thread before",
+            fix="commit and wait in the thread that issues the stores",
+        )
+
+
+def _unguarded(machine: Machine, at: At) -> None:
+    machine.out.add(
+        ids.GUARDED,
+        f"`{at.op.mnemonic}` runs or not by the answer of a test: what other threads wait for would hang on timing",
+        step=at.step,
+        required="only reads, plain writes and waits under the answer of try_wait or test_wait",
+        fix="move it out of the block, behind a `wait`",
+    )
+
+
+CHECKS: Final[dict[Need, Callable[[Machine, At], None]]] = {
+    Need.FRESH: _fresh,
+    Need.LIVE: _live,
+    Need.REMOTE_LIVE: _remote_live,
+    Need.IDLE: _idle,
+    Need.PHASE: _phase,
+    Need.ROOM: _room,
+    Need.STAYS: _stays,
+    Need.TX: _tx,
+    Need.TURN: _turn,
+    Need.READ: read_generic,
+    Need.WRITE: write_generic,
+    Need.READ_ASYNC: read_async,
+    Need.WRITE_ASYNC: write_async,
+    Need.COORDS: _coords,
+    Need.ONE_THREAD: _one_thread,
+    Need.COMMITTED: _committed,
+    Need.UNGUARDED: _unguarded,
+}

@@ -1,0 +1,121 @@
+"""Coordinates of copies over all block indices and iterations: the 16-byte rule, the s32 range, no store from a negative start.
+
+First each copy is judged once with every loop counter over its whole range. A copy that fails there is looked at again, instance by
+instance, while the walk runs it: conditions around it may exclude the bad values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from oxidecopy.isa import limits, ops
+from oxidecopy.isa.dtypes import DTYPES
+from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL, Launch, Program, Step
+from oxidecopy.verify import rule_ids as ids
+from oxidecopy.verify.affine import Range, point, range_of, shift_of, strided
+from oxidecopy.verify.report import Collector
+from oxidecopy.verify.static import Copy
+
+_INNER_WORDS = "a multiple of 16 bytes along the innermost dimension"
+
+
+def doubtful(program: Program, launch: Launch, folded: Mapping[int, ops.Instr], out: Collector) -> set[int]:
+    """Ids of the copies whose coordinates must be watched in the walk. Warns of what no walk can see."""
+    grid = {name: Range(0, n - 1, 1) if n > 1 else point(0) for name, n in zip(BLOCK_SYMBOLS, launch.grid, strict=True)}
+    size = program.cluster_size
+    grid[RANK_SYMBOL] = Range(0, size - 1, 1) if size > 1 else point(0)
+    found: set[int] = set()
+    maps = dict(launch.maps)
+
+    def visit(steps: tuple[Step, ...], env: dict[str, Range]) -> None:
+        for step in steps:
+            op = folded[id(step)]
+            if isinstance(op, ops.Loop):
+                first, stop = range_of(op.start, env), range_of(op.stop, env)
+                counter = strided(first.lo, stop.hi - 1, 1) if op.step > 0 else strided(stop.lo + 1, first.hi, 1)
+                if first.single and op.step > 0:
+                    counter = strided(first.lo, stop.hi - 1, op.step)
+                visit(step.body, {**env, op.counter: counter})
+            elif isinstance(op, Copy):
+                if any(True for _ in faults(program, op, env)):
+                    found.add(id(step))
+                _unscaled(program, launch, step, op, out)
+                _edge(step, op, maps[op.map.name].global_dim, maps[op.map.name].global_strides, maps[op.map.name].dtype, out)
+            else:
+                visit(step.body, env)
+
+    visit(program.steps, grid)
+    return found
+
+
+def faults(program: Program, op: Copy, env: Mapping[str, Range]) -> Iterator[tuple[str, str, str, str, str]]:
+    """Rule, sentence, got, required and fix of each broken rule of the coordinates over `env`."""
+    param = program.maps[op.map.name]
+    element = DTYPES[param.dtype].nbytes
+    spans = [range_of(e, env) for e in op.coords]
+    inner = spans[-1]
+    if inner.lo * element % limits.COORD_INNER_ALIGN or inner.step * element % limits.COORD_INNER_ALIGN:
+        bad = inner.lo if inner.lo * element % limits.COORD_INNER_ALIGN else inner.lo + inner.step
+        need = limits.COORD_INNER_ALIGN // element if limits.COORD_INNER_ALIGN % element == 0 else 1
+        yield (
+            ids.COORD_INNER,
+            f"a copy through {param.name!r} starts off the 16-byte grid, where the hardware faults",
+            f"innermost coordinate {bad}, {bad * element} bytes",
+            f"{_INNER_WORDS}: a multiple of {need} elements",
+            f"step the innermost coordinate by multiples of {need}",
+        )
+    for axis, r in enumerate(spans):
+        if r.lo < limits.COORD_MIN or r.hi > limits.COORD_MAX:
+            yield (
+                ids.COORD_RANGE,
+                f"coordinate {axis} of a copy through {param.name!r} leaves 32 bits",
+                f"{r.lo} to {r.hi}",
+                f"{limits.COORD_MIN} to {limits.COORD_MAX}",
+                "split the tensor, or launch fewer blocks",
+            )
+        if r.lo < 0 and isinstance(op, ops.TensorS2G | ops.TensorReduce):
+            yield (
+                ids.COORD_NEGATIVE,
+                f"a store through {param.name!r} starts at a negative coordinate, where the hardware faults",
+                f"coordinate {axis} is {r.lo}",
+                "0 or more in every dimension (loads may start outside, stores may not)",
+                "guard the store with `cta.when(...)`, or shift the tensor",
+            )
+
+
+def report_faults(program: Program, step: Step, op: Copy, env: Mapping[str, Range], out: Collector) -> None:
+    for rule, what, got, required, fix in faults(program, op, env):
+        out.add(rule, what, step=step, got=got, required=required, fix=fix)
+
+
+# ---- warnings
+def _unscaled(program: Program, launch: Launch, step: Step, op: Copy, out: Collector) -> None:
+    """Coordinates are elements: a bare block index moves a wide box by one element per block."""
+    box = program.maps[op.map.name].box_dim
+    for axis, (e, wide) in enumerate(zip(op.coords, box, strict=True)):
+        for name, n in zip(BLOCK_SYMBOLS, launch.grid, strict=True):
+            if wide > 1 and n > 1 and shift_of(e, {name: 1}) == 1:
+                out.add(
+                    ids.UNSCALED,
+                    f"coordinate {axis} moves by one element from block to block along {name}, but the box is {wide} wide",
+                    step=step,
+                    got=f"{name} unscaled",
+                    required="coordinates in elements",
+                    fix=f"multiply: `{name.replace('block_idx', 'cta.block_idx')} * {wide}`",
+                )
+
+
+def _edge(step: Step, op: Copy, dims: tuple[int, ...], strides: tuple[int, ...], dtype: str, out: Collector) -> None:
+    """Stores are clipped at the inner edge in 16-byte steps (measured): up to 15 bytes behind a row are written."""
+    row = dims[-1] * DTYPES[dtype].nbytes
+    written = -(-row // limits.STORE_EDGE_BYTES) * limits.STORE_EDGE_BYTES
+    if not isinstance(op, ops.TensorS2G | ops.TensorReduce) or row == written or not strides or strides[-1] == written:
+        return
+    out.add(
+        ids.STORE_EDGE,
+        f"a store through {op.map.name!r} writes past the end of its rows, into what may be live data",
+        step=step,
+        got=f"rows of {row} bytes, {strides[-1]} bytes apart: {written - row} bytes more are written",
+        required="rows that are multiples of 16 bytes, or followed by padding only",
+        fix="store to an array made with `pad=True`, or to whole rows",
+    )

@@ -1,0 +1,178 @@
+"""When nobody can go on: who waits for whom, what is missing, which op should have supplied it; then, where that is fair, the walk goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from oxidecopy.isa import ops
+from oxidecopy.program.program import Step
+from oxidecopy.verify import rule_ids as ids
+from oxidecopy.verify.code import Control, Item
+from oxidecopy.verify.state import Agent, At, Bar, Life, Machine, Mark
+from oxidecopy.verify.transfer import finish, release_sync
+
+_ARRIVE = (
+    ops.MbarrierArrive,
+    ops.MbarrierArriveExpectTx,
+    ops.MbarrierArriveDrop,
+    ops.MbarrierArriveRemote,
+    ops.MbarrierArriveExpectTxRemote,
+)
+_BYTES = (ops.TensorG2S, ops.TensorG2SMulticast, ops.MbarrierCompleteTx)
+
+
+def unblock(machine: Machine, waiting: Mapping[int, At]) -> bool:
+    """Called when every agent waits. Takes pending answers for no; else reports, and says whether the walk can go on."""
+    stuck = [a for a in machine.agents if not a.done]
+    asking = [a for a in stuck if a.code[a.pc].control is Control.WHEN]
+    if asking:
+        for a in asking:
+            a.denied = True
+        return True
+    waits = [waiting[a.id] for a in stuck if a.id in waiting]
+    for key, agents in list(machine.syncs.items()):
+        if _sync_cannot_fill(machine, key, agents):
+            _report_sync(machine, key, agents)
+            release_sync(machine, key)
+            return True
+    on_bars = [at for at in waits if at.bars]
+    for at in on_bars:
+        if not _suppliers(machine, at.bars[0], stuck):
+            return _starved(machine, at)
+    _report_cycle(machine, waits, stuck)
+    return False
+
+
+# ---- syncs
+def _sync_cannot_fill(machine: Machine, key: tuple[int, int], agents: list[Agent]) -> bool:
+    """True when too few threads have this sync anywhere ahead of them."""
+    here = agents[0].code[agents[0].pc].op
+    wanted = here.threads if isinstance(here, ops.BarSync) else machine.program.threads * machine.program.cluster_size
+    group = machine.agents if key[0] < 0 else machine.mates(key[0])
+    coming = [a for a in group if a not in agents and any(_is_sync(item.op, here) for item in _ahead(a))]
+    return sum(a.size for a in (*agents, *coming)) < wanted
+
+
+def _is_sync(op: ops.Instr, here: ops.Instr) -> bool:
+    if isinstance(here, ops.BarSync):
+        return isinstance(op, ops.BarSync) and op.number == here.number
+    return isinstance(op, ops.ClusterSync)
+
+
+def _report_sync(machine: Machine, key: tuple[int, int], agents: list[Agent]) -> None:
+    step = agents[0].code[agents[0].pc].step
+    wanted = step.op.threads if isinstance(step.op, ops.BarSync) else machine.program.threads * machine.program.cluster_size
+    group = machine.agents if key[0] < 0 else machine.mates(key[0])
+    missing = [a for a in group if a not in agents]
+    machine.out.add(
+        ids.SYNC_NOT_REACHED,
+        f"a sync of {wanted} threads is reached only by {', '.join(a.name for a in agents)}",
+        step=step,
+        got=f"{sum(a.size for a in agents)} threads; {', '.join(a.name for a in missing) or 'nobody else'} never comes" + ("" if len(missing) <= 1 else " (none of them)"),
+        required=f"{wanted} threads",
+        fix="move the sync out of the `elect`, role or `when` block, or use the group's own `sync`",
+    )
+
+
+# ---- barriers
+def _ahead(agent: Agent) -> list[Item]:
+    """What an agent may still run after the op it waits at: the rest of its code, and the loops it is in once more."""
+    start = agent.pc + 1
+    for item in agent.code[agent.pc :]:
+        if item.control is Control.NEXT and item.op.counter in agent.turns:  # type: ignore[union-attr]
+            start = min(start, item.target)
+    return [item for i, item in enumerate(agent.code) if i >= start and i != agent.pc]
+
+
+def _suppliers(machine: Machine, bar: Bar, stuck: list[Agent]) -> list[tuple[Agent, Step]]:
+    """Agents that wait themselves and would go on to supply what the barrier lacks."""
+    wanted: tuple[type, ...] = ()
+    if bar.pending:
+        wanted += _ARRIVE
+    if bar.issued < bar.expected:
+        wanted += _BYTES
+    found = []
+    for a in stuck:
+        remote = a.rank != bar.rank
+        for item in _ahead(a):
+            op = item.op
+            far = isinstance(op, ops.TensorG2SMulticast | ops.MbarrierArriveRemote | ops.MbarrierArriveExpectTxRemote)
+            if isinstance(op, wanted) and getattr(op, "bar").barrier == bar.decl and (far or not remote):
+                found.append((a, item.step))
+                break
+    return found
+
+
+def _missing(bar: Bar) -> str:
+    parts = []
+    if bar.pending:
+        parts.append(f"{bar.pending} of {bar.count} arrivals")
+    if bar.issued != bar.expected:
+        parts.append(f"{bar.expected - bar.issued} of {bar.expected} expected bytes")
+    return " and ".join(parts) or "nothing"
+
+
+def _starved(machine: Machine, at: At) -> bool:
+    """Nobody is left who could complete the phase."""
+    bar = at.bars[0]
+    phase = bar.phase - bar.base
+    at_end = [("waits here", at.step)]
+    if not bar.pending and bar.issued < bar.expected:
+        over_expected(machine, bar, at_end)
+    else:
+        machine.out.add(
+            ids.TOO_FEW,
+            f"{at.agent.name} waits for ever: phase {phase} of {bar.name} lacks {_missing(bar)}, and nobody is left to supply them",
+            step=at.step,
+            got=f"{bar.count - bar.pending} arrivals",
+            required=f"{bar.count} (the count of `init`)",
+            fix="let every thread that `init` counts arrive once per phase, or lower the count",
+            causes=[*([("count set here", bar.born.step)] if bar.born else []), *(("arrived here", m.step) for m in bar.arrived)],
+        )
+    if bar.acc is None or bar.life is not Life.LIVE:
+        return False
+    _force(machine, at)
+    return True
+
+
+def over_expected(machine: Machine, bar: Bar, causes: list[tuple[str, Step]]) -> None:
+    """The phase was told of bytes that never come."""
+    told: list[Mark] = bar.announced
+    machine.out.add(
+        ids.OVER_EXPECTED,
+        f"phase {bar.phase - bar.base} of {bar.name} expects more bytes than its copies bring: it never ends",
+        step=told[-1].step if told else None,
+        got=f"{bar.expected} bytes expected, {bar.issued} issued",
+        required="equal numbers",
+        fix="expect exactly the `nbytes` of the tiles that are loaded in this phase",
+        causes=[*(("copied here", m.step) for m in bar.copies), *causes],
+    )
+
+
+def _force(machine: Machine, at: At) -> None:
+    bar = at.bars[0]
+    bar.broken = True
+    finish(machine, bar, at.mark)
+
+
+def _report_cycle(machine: Machine, waits: list[At], stuck: list[Agent]) -> None:
+    """Everybody who could supply something waits as well."""
+    lines: list[tuple[str, Step | None]] = []
+    for at in waits:
+        if at.bars:
+            bar = at.bars[0]
+            phase = (at.phases[0] if at.phases else bar.phase) - bar.base
+            who = sorted({a.name for a, _ in _suppliers(machine, bar, stuck)})
+            lines.append((f"{at.agent.name} waits for phase {phase} of {bar.name}, which lacks {_missing(bar)}, to come from {', '.join(who)}", at.step))
+        else:
+            lines.append((f"{at.agent.name} waits at a sync", at.step))
+    first = waits[0]
+    supplies = [("should have come from here", s) for at in waits if at.bars for _, s in _suppliers(machine, at.bars[0], stuck)]
+    machine.out.add(
+        ids.DEADLOCK,
+        f"deadlock: {lines[0][0]}, and nobody can go on",
+        step=first.step,
+        required="some thread that can run",
+        fix="let one of the waits pass first: arrive before waiting, or wait for phase k - 1 on the producer's side",
+        causes=[*lines, *supplies],
+    )

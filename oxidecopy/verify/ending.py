@@ -1,0 +1,78 @@
+"""What must hold when the CTAs of a cluster end: stores drained, loads waited for, no traffic of peers under way, no phase left half done."""
+
+from __future__ import annotations
+
+from oxidecopy.verify import rule_ids as ids
+from oxidecopy.verify.deadlock import over_expected
+from oxidecopy.verify.state import Agent, Bar, Life, Machine
+from oxidecopy.verify.check import under_expected
+
+
+def check_ending(machine: Machine) -> None:
+    """For a walk in which all agents came to their end."""
+    for agent in machine.agents:
+        _drained(machine, agent)
+    for bar in machine.bars:
+        if bar.life is not Life.LIVE:
+            continue
+        _balanced(machine, bar)
+        _waited(machine, bar)
+        _remote(machine, bar)
+
+
+def _drained(machine: Machine, agent: Agent) -> None:
+    left = [s for g in agent.groups for s in g.stores]
+    for store in (*left, *agent.open):
+        committed = store in left
+        machine.out.add(
+            ids.UNDRAINED,
+            f"{agent.name} ends while its store may still read shared memory",
+            step=store.mark.step,
+            got="committed, but never waited for" if committed else "never committed to a group",
+            required="`commit_group`, then `wait_group_read(0)` or `wait_group(0)` by the same thread before the end",
+            fix="call `leader.wait_group_read(0)` at the end" if committed else "call `leader.commit_group()` and `leader.wait_group_read(0)` at the end",
+        )
+
+
+def _balanced(machine: Machine, bar: Bar) -> None:
+    if bar.broken or bar.issued == bar.expected:
+        return
+    if bar.issued < bar.expected:
+        over_expected(machine, bar, [])
+    else:
+        under_expected(machine, bar.copies[-1], bar, last=False)
+    bar.broken = True
+
+
+def _waited(machine: Machine, bar: Bar) -> None:
+    if bar.loaded is None or bar.broken:
+        return
+    phase, mark = bar.loaded
+    if any(machine.over(a, bar) > phase for a in machine.mates(bar.rank)):
+        return
+    machine.out.add(
+        ids.LOAD_UNWAITED,
+        f"{_cta(machine, bar.rank)} ends while a load into it may be in flight: nobody waits for phase {phase - bar.base} of {bar.name}",
+        step=mark.step,
+        required="a wait for the phase of every load before the end",
+        fix=f"wait on {bar.name} before the end, also for what is not used",
+    )
+
+
+def _cta(machine: Machine, rank: int) -> str:
+    return "the CTA" if machine.program.cluster_size == 1 else f"CTA {rank} of the cluster"
+
+
+def _remote(machine: Machine, bar: Bar) -> None:
+    """A CTA may end only when it knows of every arrival that its peers make."""
+    for phase, mark in bar.remote.values():
+        if any(machine.over(a, bar) > phase or machine.order(a, mark) for a in machine.mates(bar.rank)):
+            continue
+        machine.out.add(
+            ids.EXIT_REMOTE,
+            f"{_cta(machine, bar.rank)} may end before {machine.agents[mark.agent].name} arrives on {bar.name}",
+            step=mark.step,
+            required="a cluster sync, or a wait for that phase, before the end",
+            fix="call `cta.cluster_sync()` at the end",
+            key=(bar.decl, mark.step.site, id(mark.step)),
+        )

@@ -1,0 +1,63 @@
+"""Collects violations and warnings: one per rule and place, in the user's names, all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final, final
+
+from oxidecopy.errors import Cause, Diagnostic, Site
+from oxidecopy.program.program import Step
+
+WARNING_PREFIX: Final = "OX31"
+_CAUSES_MAX: Final = 6  # few enough to read; the first ones matter most
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What the verifier found: `violations` stop a launch, `warnings` do not."""
+
+    violations: tuple[Diagnostic, ...]
+    warnings: tuple[Diagnostic, ...]
+
+    @property
+    def ok(self) -> bool:
+        return not self.violations
+
+
+@final
+@dataclass(slots=True)
+class Collector:
+    """Keeps the first finding of each (rule, place)."""
+
+    seen: set[tuple[object, ...]] = field(default_factory=set)
+    found: list[Diagnostic] = field(default_factory=list)
+
+    def add(
+        self,
+        rule: str,
+        what: str,
+        *,
+        step: Step | None = None,
+        site: Site | None = None,
+        got: object = "",
+        required: object = "",
+        fix: str = "",
+        causes: Iterable[tuple[str, Step | None]] = (),
+        key: object = None,
+    ) -> None:
+        """Reports a broken rule at `step`, or at `site`; `key` replaces the place in what counts as the same finding."""
+        place = site if site is not None else step.site if step is not None else None
+        mark = (rule, key) if key is not None else (rule, place, None if place is not None or step is None else id(step))
+        if mark in self.seen:
+            return
+        self.seen.add(mark)
+        made = tuple(dict.fromkeys(Cause(text, s.site) for text, s in causes if s is not None))[:_CAUSES_MAX]
+        self.found.append(
+            Diagnostic(rule=rule, what=what, got=str(got), required=str(required), fix=fix, site=place, causes=made)
+        )
+
+    def report(self) -> Report:
+        warnings = tuple(d for d in self.found if d.rule.startswith(WARNING_PREFIX))
+        return Report(tuple(d for d in self.found if not d.rule.startswith(WARNING_PREFIX)), warnings)

@@ -1,0 +1,182 @@
+"""Operands of an op instance: which barriers, bytes, phases and CTAs it names now. Values that differ over the box of block indices ask for a split."""
+
+from __future__ import annotations
+
+from oxidecopy.isa import expr, ops
+from oxidecopy.isa.expr import Cond, Expr
+from oxidecopy.program.tensor_map import TileLayout
+from oxidecopy.verify import rule_ids as ids
+from oxidecopy.verify.affine import Range, decide, has_loop_symbol, point, range_of
+from oxidecopy.verify.state import Agent, Asked, At, Bar, Machine, Use
+
+class UndecidedError(Exception):
+    """An expression that steers control has several values over this box of block indices."""
+
+    def __init__(self, what: Expr | Cond) -> None:
+        super().__init__()
+        self.what = what
+
+
+def ranges(agent: Agent) -> dict[str, Range]:
+    """Every symbol as the agent sees it now."""
+    seen = dict(agent.ranges)
+    for name in agent.turns:
+        seen[name] = point(agent.env[name])
+    return seen
+
+
+def counters(agent: Agent) -> dict[str, Range]:
+    """The counters of the loops that the agent is in."""
+    return {name: point(agent.env[name]) for name in agent.turns}
+
+
+def note(machine: Machine, agent: Agent, use: Use, e: Expr | Cond, *, truth: bool = False, bar: int = -1) -> None:
+    """Remembers an expression that steered the agent, for the search for periods."""
+    if machine.log is not None and has_loop_symbol(e):
+        machine.log.append(Asked(agent.id, use, e, counters(agent), truth, bar, agent.code[agent.pc]))
+
+
+def value(machine: Machine, agent: Agent, e: Expr, use: Use = Use.INDEX, bar: int = -1) -> int:
+    """The one value of `e`."""
+    if type(e) is expr.Const:
+        return e.value
+    note(machine, agent, use, e, bar=bar)
+    try:
+        return expr.evaluate(e, agent.env)
+    except KeyError:
+        r = range_of(e, ranges(agent))
+        if r.single:
+            return r.lo
+        raise UndecidedError(e) from None
+
+
+def truth(machine: Machine, agent: Agent, c: Cond) -> bool:
+    """The one truth of an answer-free condition."""
+    try:
+        answer = expr.holds(c, agent.env, {})
+    except KeyError:
+        over_all = decide(c, ranges(agent))
+        if over_all is None:
+            raise UndecidedError(c) from None
+        answer = over_all
+    note(machine, agent, Use.TRUTH, c, truth=answer)
+    return answer
+
+
+# ---- operands
+def resolve(machine: Machine, at: At) -> None:
+    """Fills in the barriers and tile bytes that the op names."""
+    op, agent = at.op, at.agent
+    if isinstance(op, ops.TensorG2SMulticast):
+        ranks = _mask(machine, at, op.cta_mask)
+    elif isinstance(op, ops.MbarrierArriveRemote | ops.MbarrierArriveExpectTxRemote):
+        ranks = [_rank(machine, at, op.rank)]
+    else:
+        ranks = [agent.rank]
+    ref = getattr(op, "bar", None)
+    if ref is not None:
+        at.bars = [_bar(machine, at, ref, rank) for rank in ranks]
+    tile = getattr(op, "tile", None)
+    if tile is not None:
+        lo, hi, stage = _bytes(machine, at, tile)
+        first = machine.tile_base[tile.tile] + stage
+        at.tiles = [(machine.stages[rank * machine.stages_per_cta + first], lo, hi) for rank in ranks]
+
+
+def _bar(machine: Machine, at: At, ref: ops.BarrierRef, rank: int) -> Bar:
+    decl = machine.program.barriers[ref.barrier]
+    i = value(machine, at.agent, ref.index)
+    if not 0 <= i < decl.stages:
+        machine.out.add(
+            ids.BARRIER_INDEX,
+            f"index into barrier array {decl.name!r} is out of range",
+            step=at.step,
+            got=f"{i}{_where(at)}",
+            required=f"0 to {decl.stages - 1}",
+            fix=f"take the index modulo {decl.stages}",
+        )
+        i %= decl.stages
+    return machine.bars[rank * machine.bars_per_cta + machine.bar_base[ref.barrier] + i]
+
+
+def _bytes(machine: Machine, at: At, ref: ops.TileRef) -> tuple[int, int, int]:
+    """First byte, end and stage of what the op touches in a tile, counted from the start of the stage."""
+    decl = machine.program.tiles[ref.tile]
+    stage = value(machine, at.agent, ref.index)
+    if not 0 <= stage < decl.stages:
+        machine.out.add(
+            ids.TILE_INDEX,
+            f"stage index of tile {decl.name!r} is out of range",
+            step=at.step,
+            got=f"{stage}{_where(at)}",
+            required=f"0 to {decl.stages - 1}",
+            fix=f"take the index modulo {decl.stages}",
+        )
+        stage %= decl.stages
+    layout, rank = decl.layout, 0
+    if ref.part is not None:
+        rank = value(machine, at.agent, ref.part.rank)
+        if not 0 <= rank < ref.part.of:
+            machine.out.add(
+                ids.TILE_INDEX,
+                f"part number of tile {decl.name!r} is out of range",
+                step=at.step,
+                got=f"{rank}{_where(at)}",
+                required=f"0 to {ref.part.of - 1}",
+                fix="give each CTA one part: as many parts as CTAs in the cluster",
+                )
+            rank %= ref.part.of
+        lo, size = part_bytes(layout, rank, ref.part.of)
+    else:
+        lo, size = 0, layout.footprint_bytes
+    name = getattr(at.op, "map", None)
+    if name is not None:
+        size = machine.program.maps[name.name].layout.footprint_bytes
+    return lo, lo + size, stage
+
+
+def part_bytes(layout: TileLayout, rank: int, of: int) -> tuple[int, int]:
+    """Offset and extent in bytes of one of `of` equal slices along the outermost dimension."""
+    if len(layout.shape) == 1:
+        size = layout.row_bytes // of
+        return rank * size, size
+    rows = layout.rows // of
+    used = layout.pitch_bytes * (rows - 1) + layout.row_bytes
+    if layout.swizzle != "none":
+        used = -(-used // 128) * 128
+    return rank * rows * layout.pitch_bytes, used
+
+
+def _mask(machine: Machine, at: At, e: Expr) -> list[int]:
+    mask, size = value(machine, at.agent, e), machine.program.cluster_size
+    if not 0 <= mask < 1 << size:
+        machine.out.add(
+            ids.MASK,
+            "multicast mask names CTAs that the cluster does not have",
+            step=at.step,
+            got=bin(mask) if mask >= 0 else mask,
+            required=f"bits 0 to {size - 1} only: the cluster has {size} CTAs",
+            fix=f"use a mask of at most {bin((1 << size) - 1)}",
+        )
+    return [rank for rank in range(size) if mask >> rank & 1]
+
+
+def _rank(machine: Machine, at: At, e: Expr) -> int:
+    rank, size = value(machine, at.agent, e), machine.program.cluster_size
+    if not 0 <= rank < size:
+        machine.out.add(
+            ids.RANK,
+            "remote op names a CTA that the cluster does not have",
+            step=at.step,
+            got=rank,
+            required=f"0 to {size - 1}",
+            fix=f"take the rank modulo {size}",
+        )
+        rank %= size
+    return rank
+
+
+def _where(at: At) -> str:
+    """The iteration, for a value that depends on it."""
+    turns = ", ".join(f"{name} = {at.agent.env[name]}" for name in at.agent.turns)
+    return f" (at {turns})" if turns else ""

@@ -1,0 +1,89 @@
+"""Rule ids of the verifier, by meaning; their pages are in `oxidecopy.rules.verifier`. OX31xx are warnings."""
+
+from __future__ import annotations
+
+from typing import Final
+
+# ---- the life of a barrier
+BEFORE_INIT: Final = "OX3001"
+AFTER_INVAL: Final = "OX3002"
+DOUBLE_INIT: Final = "OX3003"
+INIT_UNSYNCED: Final = "OX3004"
+INVAL_IN_USE: Final = "OX3005"
+REMOTE_EARLY: Final = "OX3006"
+BARRIER_INDEX: Final = "OX3007"
+
+# ---- phases and arrivals
+TOO_MANY: Final = "OX3010"
+AMBIGUOUS: Final = "OX3011"
+TOO_FEW: Final = "OX3012"
+WAIT_AHEAD: Final = "OX3013"
+WAIT_BEHIND: Final = "OX3014"
+DROP_TO_ZERO: Final = "OX3015"
+GUARDED: Final = "OX3016"
+
+# ---- bytes
+OVER_EXPECTED: Final = "OX3020"
+UNDER_EXPECTED: Final = "OX3021"
+EXPECT_LATE: Final = "OX3022"
+TX_RANGE: Final = "OX3023"
+
+# ---- deadlock and syncs
+DEADLOCK: Final = "OX3030"
+SYNC_NOT_REACHED: Final = "OX3031"
+SYNC_COUNT: Final = "OX3032"
+
+# ---- shared tiles
+READ_EARLY: Final = "OX3040"
+READ_UNWRITTEN: Final = "OX3041"
+OVERWRITE_LOAD: Final = "OX3042"
+OVERWRITE_STORE: Final = "OX3043"
+OVERWRITE_READ: Final = "OX3044"
+RACE: Final = "OX3045"
+NO_FENCE: Final = "OX3046"
+TILE_INDEX: Final = "OX3047"
+
+# ---- copies and the end
+UNDRAINED: Final = "OX3050"
+LOAD_UNWAITED: Final = "OX3051"
+EXIT_REMOTE: Final = "OX3052"
+COPY_THREADS: Final = "OX3053"
+REDUCE_TYPE: Final = "OX3054"
+
+# ---- shared memory layout
+TILE_ALIGN: Final = "OX3060"
+SWIZZLE_ALIGN: Final = "OX3061"
+BARRIER_ALIGN: Final = "OX3062"
+SHARED_TOTAL: Final = "OX3063"
+TILE_SMALL: Final = "OX3064"
+OVERLAP: Final = "OX3065"
+SWIZZLE_DIFFERS: Final = "OX3066"
+
+# ---- the launch
+GRID: Final = "OX3070"
+CLUSTER_GRID: Final = "OX3071"
+CLUSTER_SIZE: Final = "OX3072"
+THREADS: Final = "OX3073"
+ARCH: Final = "OX3074"
+EXTENT: Final = "OX3075"
+BINDING: Final = "OX3076"
+
+# ---- coordinates
+COORD_INNER: Final = "OX3080"
+COORD_NEGATIVE: Final = "OX3081"
+COORD_RANGE: Final = "OX3082"
+MASK: Final = "OX3083"
+RANK: Final = "OX3084"
+COORD_RANK: Final = "OX3085"
+
+# ---- bounds of the proof
+PIECES: Final = "OX3090"
+STEPS: Final = "OX3091"
+DIVISOR: Final = "OX3092"
+
+# ---- warnings
+UNSCALED: Final = "OX3101"
+IDLE_ROLE: Final = "OX3102"
+STORE_EDGE: Final = "OX3103"
+NEVER_COMMITTED: Final = "OX3104"
+NON_PORTABLE: Final = "OX3105"

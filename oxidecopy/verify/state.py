@@ -1,0 +1,269 @@
+"""The abstract state of one cluster: agents with what they know, barriers, and what was done to each shared tile.
+
+Times are counts of ops per agent. What an agent knows is one vector: for each agent the time up to which its ops are ordered before, for
+each agent the same for its last proxy fence, for each barrier of the cluster the number of phases known to be over. Everything compares
+times only by order and joins them by maximum; `periods` rests on that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeAlias, final
+
+from oxidecopy.isa.expr import Cond, Expr
+from oxidecopy.isa.ops import Instr
+from oxidecopy.program.program import Launch, Program, Step
+from oxidecopy.verify.affine import Range
+from oxidecopy.verify.classes import ThreadClass
+from oxidecopy.verify.code import Item
+from oxidecopy.verify.report import Collector
+
+Known: TypeAlias = list[int]
+TokenKey: TypeAlias = tuple[int, int, tuple[int, ...]]  # rank, token, iterations of the enclosing loops
+
+
+def join(into: Known, other: Known) -> None:
+    into[:] = map(max, into, other)
+
+
+@final
+@dataclass(slots=True)
+class Mark:
+    """That an agent ran a step at a time."""
+
+    agent: int
+    time: int
+    step: Step
+
+
+class Life(Enum):
+    """Of an mbarrier object."""
+
+    NONE = "never initialised"
+    LIVE = "live"
+    DEAD = "invalidated"
+
+
+@final
+@dataclass(slots=True, kw_only=True)
+class Bar:
+    """One mbarrier of one CTA. Phases count over all lives: the current life's phase 0 is `base`. `id` is its place in `Known`."""
+
+    id: int
+    rank: int
+    decl: int
+    index: int
+    name: str
+    life: Life = Life.NONE
+    base: int = 0
+    phase: int = 0
+    count: int = 0
+    pending: int = 0
+    expected: int = 0
+    issued: int = 0
+    born: Mark | None = None  # the init, later the inval
+    init_fence: int = -1  # time of fence.mbarrier_init by the initialising agent
+    acc: Known | None = None  # joined knowledge of this phase's arrivers
+    arrived: list[Mark] = field(default_factory=list)
+    announced: list[Mark] = field(default_factory=list)  # every expect of this phase
+    bare: list[Mark] = field(default_factory=list)  # those that did not arrive
+    copies: list[Mark] = field(default_factory=list)
+    last_expected: int = 0  # of the phase before
+    last_arrived: list[Mark] = field(default_factory=list)
+    last_announced: list[Mark] = field(default_factory=list)
+    last_copies: list[Mark] = field(default_factory=list)
+    published: dict[int, Known] = field(default_factory=dict)  # by phase, the newest few
+    passed: dict[int, Mark] = field(default_factory=dict)  # by agent: its last wait for the newest phase that is over
+    used: dict[int, Mark] = field(default_factory=dict)  # last use by each agent
+    loaded: tuple[int, Mark] | None = None  # the newest phase with bytes of a copy
+    remote: dict[int, tuple[int, Mark]] = field(default_factory=dict)  # last arrival from each agent of another CTA, with its phase
+    broken: bool = False  # a violation of its counts was reported: no more of them
+
+
+class Way(Enum):
+    """How a tile is touched."""
+
+    WRITE = "written"
+    READ = "read"
+    LOAD = "loaded"
+    STORE = "stored"
+
+
+@final
+@dataclass(slots=True)
+class Access:
+    """Bytes [lo, hi) of a stage touched by an agent. A load is over when `bar` has completed `until` phases, a store's read at `done`."""
+
+    way: Way
+    mark: Mark
+    lo: int
+    hi: int
+    turns: tuple[int, ...] = ()  # with the step, names the instance: classes that run one instance share its elements
+    bar: int = -1
+    until: int = 0
+    done: int = -1
+
+    def same_instance(self, step: Step, turns: tuple[int, ...]) -> bool:
+        return self.mark.step is step and self.turns == turns
+
+
+@final
+@dataclass(slots=True, kw_only=True)
+class Stage:
+    """One stage of a tile in one CTA. `written` are the disjoint sorted byte ranges that something was ever put in."""
+
+    rank: int
+    tile: int
+    index: int
+    name: str
+    accesses: list[Access] = field(default_factory=list)
+    written: tuple[tuple[int, int], ...] = ()
+
+    def covers(self, lo: int, hi: int) -> bool:
+        return any(a <= lo and hi <= b for a, b in self.written)
+
+    def cover(self, lo: int, hi: int) -> None:
+        if self.covers(lo, hi):
+            return
+        parts: list[tuple[int, int]] = []
+        for a, b in sorted((*self.written, (lo, hi))):
+            if parts and a <= parts[-1][1]:
+                parts[-1] = (parts[-1][0], max(b, parts[-1][1]))
+            else:
+                parts.append((a, b))
+        self.written = tuple(parts)
+
+
+@final
+@dataclass(slots=True)
+class Group:
+    """A bulk group of one thread: its stores."""
+
+    stores: list[Access]
+
+
+@final
+@dataclass(slots=True, kw_only=True)
+class Agent:
+    """One class of one CTA, at a position of its code."""
+
+    id: int
+    rank: int
+    threads: ThreadClass
+    name: str
+    code: list[Item]
+    known: Known
+    env: dict[str, int]
+    ranges: dict[str, Range]
+    pc: int = 0
+    time: int = 0
+    fence: int = 0
+    released: bool = False  # a sync let it pass
+    denied: bool = False  # the answer it waits for is taken to be no
+    turns: dict[str, int] = field(default_factory=dict)  # iteration number of each active loop
+    open: list[Access] = field(default_factory=list)
+    groups: list[Group] = field(default_factory=list)
+    committed: bool = False
+    answers: dict[int, tuple[int, int] | TokenKey] = field(default_factory=dict)  # by predicate: a barrier's id and phase, or a token
+    saved: list[Known] = field(default_factory=list)  # knowledge before each guarded body
+
+    @property
+    def done(self) -> bool:
+        return self.pc >= len(self.code)
+
+    @property
+    def size(self) -> int:
+        return self.threads.size
+
+
+class Use(Enum):
+    """What a value decides, hence what must not change for a period to repeat."""
+
+    INDEX = "index"  # the value itself
+    PHASE = "phase"  # the value against the barrier's phase
+    TRUTH = "truth"  # a condition
+    COORD = "coord"  # only a range
+
+
+@final
+@dataclass(slots=True)
+class Asked:
+    """An expression whose value steered an agent, with the loop counters it saw."""
+
+    agent: int
+    use: Use
+    expr: Expr | Cond
+    counters: dict[str, Range]
+    truth: bool = False
+    bar: int = -1
+    item: Item | None = None
+
+
+@final
+@dataclass(slots=True, kw_only=True)
+class Machine:
+    """Everything one co-execution needs."""
+
+    program: Program
+    launch: Launch
+    out: Collector
+    agents: list[Agent]
+    bars: list[Bar]
+    stages: list[Stage]
+    bar_base: tuple[int, ...]
+    tile_base: tuple[int, ...]
+    bars_per_cta: int
+    stages_per_cta: int
+    doubtful: set[int]  # ids of the copies whose coordinates are judged at each instance
+    tokens: dict[TokenKey, tuple[int, int]] = field(default_factory=dict)
+    syncs: dict[tuple[int, int], list[Agent]] = field(default_factory=dict)
+    ran: set[int] = field(default_factory=set)  # id of every step that ran
+    log: list[Asked] | None = None  # expressions that steered the run since the last snapshot, while a period is looked for
+
+    def order(self, agent: Agent, mark: Mark) -> bool:
+        """True when the marked op is ordered before whatever `agent` does next, for every thread of it."""
+        return agent.known[mark.agent] >= mark.time
+
+    def fenced(self, agent: Agent, mark: Mark) -> bool:
+        """True when a proxy fence by the marked op's threads, after it, is ordered before what `agent` does next."""
+        return agent.known[len(self.agents) + mark.agent] >= mark.time
+
+    def over(self, agent: Agent, bar: Bar) -> int:
+        """How many phases of `bar` the agent knows to be over."""
+        return agent.known[2 * len(self.agents) + bar.id]
+
+    def learn(self, agent: Agent, bar: Bar, phases: int) -> None:
+        at = 2 * len(self.agents) + bar.id
+        agent.known[at] = max(agent.known[at], phases)
+
+    def publish(self, agent: Agent) -> Known:
+        """What an arrival of all the agent's threads hands on: all they know and did."""
+        known = agent.known.copy()
+        known[agent.id] = agent.time
+        known[len(self.agents) + agent.id] = agent.fence
+        return known
+
+    def mates(self, rank: int) -> list[Agent]:
+        """The agents of one CTA."""
+        n = len(self.agents) // self.program.cluster_size
+        return self.agents[rank * n : (rank + 1) * n]
+
+
+@final
+@dataclass(slots=True)
+class At:
+    """One op instance with its operands resolved."""
+
+    agent: Agent
+    item: Item
+    op: Instr
+    mark: Mark
+    bars: list[Bar] = field(default_factory=list)
+    tiles: list[tuple[Stage, int, int]] = field(default_factory=list)
+    phases: list[int] = field(default_factory=list)  # those waited for, counted over all lives
+    turns: tuple[int, ...] = ()
+
+    @property
+    def step(self) -> Step:
+        return self.item.step

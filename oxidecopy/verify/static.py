@@ -1,0 +1,374 @@
+"""What can be judged without running anything: the launch, the shared layout, and each copy against its map and tile."""
+
+from __future__ import annotations
+
+from oxidecopy.isa import limits, ops
+from oxidecopy.isa.dtypes import DTYPES
+from oxidecopy.isa.swizzle import SWIZZLES
+from oxidecopy.program.program import ArrayParam, IdxParam, Launch, MapParam, Program, Step, TileDecl
+from oxidecopy.verify import rule_ids as ids
+from oxidecopy.verify.report import Collector
+from oxidecopy.verify.resolve import part_bytes
+
+Copy = ops.TensorG2S | ops.TensorG2SMulticast | ops.TensorS2G | ops.TensorReduce
+
+
+def check_static(program: Program, launch: Launch, out: Collector) -> bool:
+    """Reports what is wrong before a step is taken; False when a walk would make no sense."""
+    good = all([_grid(program, launch, out), _threads(program, out), _bindings(program, launch, out), _arch(program, launch, out)])
+    _shared(program, launch, out)
+    for step in program.walk():
+        if isinstance(step.op, ops.BarSync):
+            _sync(program, step, step.op, out)
+        elif isinstance(step.op, Copy) and good:
+            good = _copy(program, step, step.op, out) and good
+    return good
+
+
+# ---- the launch
+def _grid(program: Program, launch: Launch, out: Collector) -> bool:
+    bounds = (limits.GRID_X_MAX, limits.GRID_YZ_MAX, limits.GRID_YZ_MAX)
+    good = True
+    for axis, n, bound in zip("xyz", launch.grid, bounds, strict=True):
+        if not 1 <= n <= bound:
+            good = False
+            out.add(
+                ids.GRID,
+                f"grid dimension {axis} cannot be launched",
+                site=program.site,
+                got=n,
+                required=f"1 to {bound}",
+                fix="count tiles with a ceiling division, and launch at least one" if n < 1 else "loop inside the CTA instead",
+                key=axis,
+            )
+    for axis, n, c in zip("xyz", launch.grid, program.cluster, strict=True):
+        if c < 1 or (good and n % c):
+            good = False
+            out.add(
+                ids.CLUSTER_GRID,
+                f"the cluster does not divide the grid along {axis}",
+                site=program.site,
+                got=f"grid {n}, cluster {c}",
+                required="a multiple of the cluster",
+                fix=f"launch {-(-n // c) * c if c > 0 else n} blocks along {axis} and let the surplus ones do harmless work",
+                key=axis,
+            )
+    if program.cluster_size > limits.CLUSTER_MAX:
+        good = False
+        out.add(
+            ids.CLUSTER_SIZE,
+            "the cluster is larger than any GPU takes",
+            site=program.site,
+            got=f"{program.cluster_size} CTAs",
+            required=f"at most {limits.CLUSTER_MAX}",
+            fix="use a smaller cluster",
+        )
+    elif program.cluster_size > limits.CLUSTER_PORTABLE_MAX:
+        out.add(
+            ids.NON_PORTABLE,
+            "the cluster is larger than every GPU must take",
+            site=program.site,
+            got=f"{program.cluster_size} CTAs",
+            required=f"{limits.CLUSTER_PORTABLE_MAX} to be portable",
+            fix="use 8 CTAs, or check that the device can launch it",
+        )
+    return good
+
+
+def _threads(program: Program, out: Collector) -> bool:
+    if not 1 <= program.threads <= limits.THREADS_MAX:
+        out.add(
+            ids.THREADS,
+            "a CTA cannot have that many threads",
+            site=program.site,
+            got=program.threads,
+            required=f"1 to {limits.THREADS_MAX}",
+            fix=f"use at most {limits.THREADS_MAX} threads",
+        )
+        return False
+    good = True
+    for step in program.walk():
+        if isinstance(step.op, ops.Scope) and not (step.op.threads.ranges and all(0 <= lo < hi <= program.threads for lo, hi in step.op.threads.ranges)):
+            good = False
+            out.add(
+                ids.THREADS,
+                f"`{step.op.role}` names threads that the CTA does not have",
+                step=step,
+                got=step.op.threads.ranges,
+                required=f"0 to {program.threads - 1}",
+                fix="launch more threads or narrow the role",
+            )
+    return good
+
+
+def _bindings(program: Program, launch: Launch, out: Collector) -> bool:
+    """Every parameter is bound to something of the recorded kind."""
+    maps, arrays, idx = dict(launch.maps), dict(launch.arrays), dict(launch.idx)
+    wrong: list[tuple[str, object, object]] = []
+    for p in program.params:
+        if isinstance(p, MapParam):
+            bound = maps.get(p.name)
+            got = bound and (bound.dtype, bound.box_dim, bound.element_strides, bound.interleave, bound.swizzle, bound.oob_fill)
+            want = (p.dtype, p.box_dim, p.element_strides, p.interleave, p.swizzle, p.oob_fill)
+            if got != want:
+                wrong.append((p.name, got, want))
+        elif isinstance(p, ArrayParam):
+            info = arrays.get(p.name)
+            if info is None or (info.dtype, len(info.shape)) != (p.dtype, p.rank):
+                wrong.append((p.name, info and (info.dtype, len(info.shape)), (p.dtype, p.rank)))
+        elif isinstance(p, IdxParam) and p.name not in idx:
+            wrong.append((p.name, None, "an integer"))
+    for name, found, asked in wrong:
+        out.add(
+            ids.BINDING,
+            f"parameter {name!r} is not bound to what the program was recorded for",
+            site=program.site,
+            got=found if found is not None else "nothing",
+            required=asked,
+            fix="record the program again for these arguments",
+            key=name,
+        )
+    return not wrong
+
+
+def _arch(program: Program, launch: Launch, out: Collector) -> bool:
+    good = True
+    for name, bound in launch.maps:
+        row = DTYPES[bound.dtype]
+        least = max(row.min_sm, SWIZZLES[bound.swizzle].min_sm)
+        if least > launch.sm or row.bits % 8:
+            good = False
+            out.add(
+                ids.ARCH,
+                f"map {name!r} has element type {bound.dtype} with swizzle {bound.swizzle}, which this device cannot copy yet",
+                site=program.site,
+                got=f"sm_{launch.sm}",
+                required=f"sm_{least} or newer" if least > launch.sm else "an element type of whole bytes",
+                fix="use another element type",
+                key=name,
+            )
+        if launch.sm < 100 and max(bound.global_dim) > limits.GLOBAL_DIM_USABLE_SM90:
+            out.add(
+                ids.EXTENT,
+                f"map {name!r} has an extent beyond what the hardware copies from: every copy through it faults",
+                site=program.site,
+                got=max(bound.global_dim),
+                required=f"at most 2^31 = {limits.GLOBAL_DIM_USABLE_SM90}",
+                fix="view the tensor with one more dimension",
+                key=name,
+            )
+    for step in program.walk():
+        if step.op.min_sm > launch.sm:
+            out.add(
+                ids.ARCH,
+                f"`{step.op.mnemonic}` does not exist on this device",
+                step=step,
+                got=f"sm_{launch.sm}",
+                required=f"sm_{step.op.min_sm} or newer",
+                fix="launch on a newer device",
+            )
+    if launch.sm not in limits.SHARED_BYTES_MAX:
+        good = False
+        out.add(
+            ids.ARCH,
+            "this compute capability is unknown",
+            site=program.site,
+            got=f"sm_{launch.sm}",
+            required=", ".join(f"sm_{sm}" for sm in limits.SHARED_BYTES_MAX),
+            fix="use a listed device",
+        )
+    return good
+
+
+# ---- shared memory
+def _shared(program: Program, launch: Launch, out: Collector) -> None:
+    bound = limits.SHARED_BYTES_MAX.get(launch.sm)
+    if bound is not None and program.shared_bytes > bound:
+        out.add(
+            ids.SHARED_TOTAL,
+            "the pipeline needs more shared memory than a CTA can have",
+            site=program.site,
+            got=f"{program.shared_bytes} bytes",
+            required=f"at most {bound} on sm_{launch.sm}",
+            fix="use fewer stages or smaller boxes",
+        )
+    spans: list[tuple[int, int, str]] = []
+    for tile in program.tiles:
+        end = tile.offset + (tile.stages - 1) * tile.stage_bytes + tile.layout.footprint_bytes
+        spans.append((tile.offset, end, tile.name))
+        _tile(tile, out)
+    for bar in program.barriers:
+        spans.append((bar.offset, bar.offset + bar.stages * limits.MBARRIER_BYTES, bar.name))
+        if bar.offset % limits.MBARRIER_BYTES:
+            out.add(
+                ids.BARRIER_ALIGN,
+                f"barrier {bar.name!r} lies at an address that mbarriers cannot have",
+                site=bar.site,
+                got=f"offset {bar.offset}",
+                required=f"a multiple of {limits.MBARRIER_BYTES}",
+                fix="let the recorder lay out shared memory",
+                key=bar.name,
+            )
+    spans.sort()
+    for (lo, hi, name), (nxt, _, other) in zip(spans, [*spans[1:], (program.shared_bytes, 0, "the end of shared memory")], strict=True):
+        if hi > nxt or lo < 0:
+            out.add(
+                ids.OVERLAP,
+                f"{name!r} runs into {other!r}",
+                site=program.site,
+                got=f"bytes {lo} to {hi - 1}",
+                required=f"an end at or before {nxt}",
+                fix="let the recorder lay out shared memory",
+                key=name,
+            )
+
+
+def _tile(tile: TileDecl, out: Collector) -> None:
+    if tile.stages > 1 and tile.stage_bytes < tile.layout.footprint_bytes:
+        out.add(
+            ids.OVERLAP,
+            f"the stages of tile {tile.name!r} run into each other",
+            site=tile.site,
+            got=f"{tile.stage_bytes} bytes apart",
+            required=f"at least {tile.layout.footprint_bytes}",
+            fix="let the recorder lay out shared memory",
+            key=("stages", tile.name),
+        )
+    for i in range(tile.stages):
+        if (tile.offset + i * tile.stage_bytes) % tile.align:
+            out.add(
+                ids.TILE_ALIGN,
+                f"stage {i} of tile {tile.name!r} is not aligned as asked for",
+                site=tile.site,
+                got=f"offset {tile.offset + i * tile.stage_bytes}",
+                required=f"a multiple of {tile.align}",
+                fix="let the recorder lay out shared memory",
+                key=tile.name,
+            )
+
+
+# ---- ops
+def _sync(program: Program, step: Step, op: ops.BarSync, out: Collector) -> None:
+    required = ""
+    if op.number == 0 and op.threads != program.threads:
+        required = f"all {program.threads} threads: barrier 0 is the CTA's"
+    elif op.threads > program.threads:
+        required = f"at most {program.threads}"
+    elif op.number and op.threads % limits.WARP:
+        required = f"a multiple of {limits.WARP} for a named barrier (PTX bar)"
+    if required:
+        out.add(
+            ids.SYNC_COUNT,
+            "a sync counts threads that cannot come",
+            step=step,
+            got=f"{op.threads} threads on barrier {op.number}",
+            required=required,
+            fix="sync whole warps",
+        )
+
+
+def _copy(program: Program, step: Step, op: Copy, out: Collector) -> bool:
+    """One copy against its map and tile. False when its coordinates cannot be looked at."""
+    tile, param = program.tiles[op.tile.tile], program.maps[op.map.name]
+    good = len(op.coords) == param.rank
+    if not good:
+        out.add(
+            ids.COORD_RANK,
+            f"a copy through {param.name!r} has the wrong number of coordinates",
+            step=step,
+            got=len(op.coords),
+            required=param.rank,
+            fix="give one coordinate per dimension, outermost first",
+        )
+    if isinstance(op, ops.TensorReduce) and op.op not in DTYPES[param.dtype].reduce:
+        out.add(
+            ids.REDUCE_TYPE,
+            f"the hardware cannot reduce {param.dtype} with `{op.op}`",
+            step=step,
+            got=op.op,
+            required=", ".join(sorted(DTYPES[param.dtype].reduce)) or "no reduction exists for this type",
+            fix="use another operation or element type",
+        )
+    _image(step, op, tile, param, out)
+    _addresses(step, op, tile, param, out)
+    return good
+
+
+def _image(step: Step, op: Copy, tile: TileDecl, param: MapParam, out: Collector) -> None:
+    """The map's image fits into the tile and lies there as the tile's own layout says."""
+    image, layout = param.layout, tile.layout
+    room = layout.footprint_bytes if op.tile.part is None else part_bytes(layout, 0, op.tile.part.of)[1]
+    if image.footprint_bytes > room:
+        out.add(
+            ids.TILE_SMALL,
+            f"a copy through {param.name!r} does not fit into tile {tile.name!r}" + ("" if op.tile.part is None else f" cut into {op.tile.part.of} parts"),
+            step=step,
+            got=f"{room} bytes",
+            required=f"{image.footprint_bytes} bytes: {image.rows} rows of {image.row_bytes} bytes, {image.pitch_bytes} apart",
+            fix="make the tile with `cta.shared(desc)`; a part needs a descriptor whose box is the part",
+            causes=[("the tile", Step(op, tile.site))],
+        )
+    same_rows = image.row_bytes == layout.row_bytes or len(layout.shape) == 1
+    if param.swizzle != tile.swizzle or param.dtype != tile.dtype or not same_rows:
+        out.add(
+            ids.SWIZZLE_DIFFERS,
+            f"{param.name!r} lays its rows out differently from tile {tile.name!r}",
+            step=step,
+            got=f"{param.dtype}, rows of {image.row_bytes} bytes, swizzle {param.swizzle}",
+            required=f"{tile.dtype}, rows of {layout.row_bytes} bytes, swizzle {tile.swizzle}",
+            fix="use descriptors of one dtype, inner box and swizzle for a tile",
+            causes=[("the tile", Step(op, tile.site))],
+        )
+
+
+def _addresses(step: Step, op: Copy, tile: TileDecl, param: MapParam, out: Collector) -> None:
+    """Every address that the copy can be given: all stages, all parts."""
+    of = op.tile.part.of if op.tile.part is not None else 1
+    repeat = SWIZZLES[param.swizzle].repeat_bytes
+    for i in range(tile.stages):
+        base = tile.offset + i * tile.stage_bytes
+        for rank in range(of):
+            address = base + part_bytes(tile.layout, rank, of)[0]
+            if address % limits.TENSOR_SMEM_ALIGN:
+                part = f", part {rank}" if of > 1 else ""
+                out.add(
+                    ids.TILE_ALIGN,
+                    f"stage {i}{part} of tile {tile.name!r} lies where tensor copies fault",
+                    step=step,
+                    got=f"offset {address}",
+                    required=f"a multiple of {limits.TENSOR_SMEM_ALIGN}",
+                    fix="align the tile to 128 bytes, and let stages and parts be multiples of 128 bytes",
+                )
+        if base % repeat and base % limits.TENSOR_SMEM_ALIGN == 0:
+            out.add(
+                ids.SWIZZLE_ALIGN,
+                f"stage {i} of tile {tile.name!r} lies where swizzle {param.swizzle} gives a rotated pattern",
+                step=step,
+                got=f"offset {base}",
+                required=f"a multiple of {repeat}",
+                fix=f"align the tile to {repeat} bytes (`align=ox.A{repeat}`), stages included",
+            )
+
+
+def check_idle(program: Program, ran: set[int], out: Collector) -> None:
+    """Warns of roles in which nothing ran, in any CTA."""
+
+    def leaves(step: Step) -> list[Step]:
+        return [s for b in step.body for s in leaves(b)] if isinstance(step.op, ops.BLOCKS) else [step]
+
+    def visit(steps: tuple[Step, ...]) -> None:
+        for step in steps:
+            if isinstance(step.op, ops.Scope):
+                inner = leaves(step)
+                if inner and not any(id(s) in ran for s in inner):
+                    out.add(
+                        ids.IDLE_ROLE,
+                        f"nothing in this `{step.op.role}` block ever runs in this launch",
+                        step=step,
+                        required="at least one op that some CTA runs",
+                        fix="check the condition or trip count around it",
+                    )
+                    continue
+            visit(step.body)
+
+    visit(program.steps)

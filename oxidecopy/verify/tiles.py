@@ -1,0 +1,171 @@
+"""Whether a tile may be touched: the four kinds of access against all earlier ones that overlap (tma.md G.2).
+
+Generic and async proxy have separate order: a plain write counts for the async proxy only once its own threads have fenced; a load counts
+for anybody only once its phase is known to be over; a store only once its issuing thread has waited for the group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from oxidecopy.isa import ops
+from oxidecopy.verify import rule_ids as ids
+from oxidecopy.verify.state import Access, At, Machine, Mark, Stage, Way
+
+
+def _overlapping(at: At) -> Iterator[tuple[Stage, Access]]:
+    for stage, lo, hi in at.tiles:
+        for access in stage.accesses:
+            if access.lo < hi and lo < access.hi and not (access.way is Way.WRITE and access.same_instance(at.step, at.turns)):
+                yield stage, access
+
+
+def _landed(machine: Machine, at: At, access: Access) -> bool:
+    return machine.over(at.agent, machine.bars[access.bar]) >= access.until
+
+
+def _read_out(machine: Machine, at: At, store: Access) -> bool:
+    return store.done >= 0 and machine.order(at.agent, Mark(store.mark.agent, store.done, store.mark.step))
+
+
+def read_generic(machine: Machine, at: At) -> None:
+    """Plain loads from the tile."""
+    _read(machine, at, fence=False)
+
+
+def read_async(machine: Machine, at: At) -> None:
+    """A store or reduction reads the tile through the async proxy."""
+    _read(machine, at, fence=True)
+
+
+def _read(machine: Machine, at: At, *, fence: bool) -> None:
+    clean = True
+    for stage, access in _overlapping(at):
+        if access.way is Way.WRITE and not machine.order(at.agent, access.mark):
+            _race(machine, at, stage, access, "written")
+            clean = False
+        elif access.way is Way.WRITE and fence and not machine.fenced(at.agent, access.mark):
+            _unfenced(machine, at, stage, access)
+            clean = False
+        elif access.way is Way.LOAD and not _landed(machine, at, access):
+            _early(machine, at, stage, access)
+            clean = False
+    if clean:
+        _written(machine, at)
+
+
+def _written(machine: Machine, at: At) -> None:
+    for stage, lo, hi in at.tiles:
+        if stage.covers(lo, hi):
+            continue
+        loads = [s for s in machine.program.walk() if isinstance(s.op, ops.TensorG2S | ops.TensorG2SMulticast) and s.op.tile.tile == stage.tile]
+        if loads and not stage.written:
+            _early(machine, at, stage, None)
+            continue
+        machine.out.add(
+            ids.READ_UNWRITTEN,
+            f"{stage.name} is read where nothing was ever written",
+            step=at.step,
+            got="never written" if not stage.written else f"bytes {', '.join(f'{a} to {b - 1}' for a, b in stage.written)} written",
+            required=f"bytes {lo} to {hi - 1}",
+            fix="load or fill the whole tile first",
+            causes=[("loads a part", s) for s in loads],
+            key=(stage.tile, at.step.site, id(at.step)),
+        )
+
+
+def _early(machine: Machine, at: At, stage: Stage, access: Access | None) -> None:
+    bar = machine.bars[access.bar].name if access is not None else "the barrier of its load"
+    machine.out.add(
+        ids.READ_EARLY,
+        f"{stage.name} is read by {at.agent.name} before its load is known to have landed",
+        step=at.step,
+        required=f"a wait on {bar} by the reading threads, or by one that then syncs with them",
+        fix="wait for the load's token (or phase) before this line",
+        causes=[("the load", access.mark.step)] if access is not None else (),
+        key=(stage.tile, at.step.site, id(at.step)),
+    )
+
+
+def _race(machine: Machine, at: At, stage: Stage, access: Access, done: str) -> None:
+    same = access.mark.agent == at.agent.id
+    machine.out.add(
+        ids.RACE if access.way is Way.WRITE else ids.OVERWRITE_READ,
+        f"{stage.name} is {_verb(at)} by {at.agent.name} while {'other threads of the same group' if same else machine.agents[access.mark.agent].name} "
+        f"may not have {done} it yet",
+        step=at.step,
+        required="a sync between the two",
+        fix="call `cta.sync()` (or arrive and wait on a barrier) in between",
+        causes=[(f"{done} here", access.mark.step)],
+        key=(stage.tile, at.step.site, id(at.step)),
+    )
+
+
+def _verb(at: At) -> str:
+    match at.op:
+        case ops.StoreGlobal():
+            return "read"
+        case ops.TensorS2G() | ops.TensorReduce():
+            return "stored"
+        case ops.TensorG2S() | ops.TensorG2SMulticast():
+            return "loaded into"
+        case _:
+            return "written"
+
+
+def _unfenced(machine: Machine, at: At, stage: Stage, access: Access) -> None:
+    machine.out.add(
+        ids.NO_FENCE,
+        f"{stage.name} was written by plain stores that the async proxy need not see",
+        step=at.step,
+        got=f"no proxy fence by {machine.agents[access.mark.agent].name} after the write, ordered before the copy",
+        required="each writing thread: write, `fence_proxy_async`, then the sync, then the copy",
+        fix="call `cta.fence_proxy_async()` between the write and the sync, in the threads that wrote",
+        causes=[("written here", access.mark.step)],
+        key=(stage.tile, at.step.site, id(at.step)),
+    )
+
+
+def write_generic(machine: Machine, at: At) -> None:
+    """Plain stores into the tile."""
+    for stage, access in _overlapping(at):
+        _overwrite(machine, at, stage, access)
+
+
+def write_async(machine: Machine, at: At) -> None:
+    """A load will write the tile, in every receiving CTA."""
+    for stage, access in _overlapping(at):
+        if access.way is Way.WRITE and machine.order(at.agent, access.mark) and not machine.fenced(at.agent, access.mark):
+            _unfenced(machine, at, stage, access)
+        else:
+            _overwrite(machine, at, stage, access)
+
+
+def _overwrite(machine: Machine, at: At, stage: Stage, access: Access) -> None:
+    key = (stage.tile, at.step.site, id(at.step))
+    if access.way is Way.LOAD:
+        if not _landed(machine, at, access):
+            bar = machine.bars[access.bar]
+            machine.out.add(
+                ids.OVERWRITE_LOAD,
+                f"{stage.name} is {_verb(at)} while an earlier load may still write it",
+                step=at.step,
+                required=f"a wait on {bar.name} first",
+                fix="wait for the earlier load, or use another stage",
+                causes=[("the earlier load", access.mark.step)],
+                key=key,
+            )
+    elif access.way is Way.STORE:
+        if not _read_out(machine, at, access):
+            machine.out.add(
+                ids.OVERWRITE_STORE,
+                f"{stage.name} is {_verb(at)} while an earlier store may still read it",
+                step=at.step,
+                got="no wait for the store's group" if access.done < 0 else f"no sync after the wait of {machine.agents[access.mark.agent].name}",
+                required="`commit_group`, `wait_group_read` by the storing thread, then a sync with the writers",
+                fix="wait for the group (mind how many stay pending), then sync, before this line",
+                causes=[("the store", access.mark.step)],
+                key=key,
+            )
+    elif not machine.order(at.agent, access.mark):
+        _race(machine, at, stage, access, "written" if access.way is Way.WRITE else "finished reading")

@@ -1,0 +1,329 @@
+"""What an op does to the abstract state, and whether it can run yet.
+
+Landing is taken to be immediate: bytes count in their phase at the issue. That is no loss, because every byte and arrival is proven to fall
+in that phase on any schedule, and nobody may use the data before the phase is over.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from oxidecopy.isa import expr, ops
+from oxidecopy.verify import rule_ids as ids
+from oxidecopy.verify.check import copy_bytes, under_expected, wait_behind
+from oxidecopy.verify.resolve import value
+from oxidecopy.verify.state import Access, Agent, At, Bar, Group, Known, Life, Machine, Mark, TokenKey, Use, Way, join
+
+_KEPT_PHASES = 3  # published knowledge: a legal wait looks one phase back
+
+
+# ---- may it run?
+def ready(machine: Machine, at: At) -> bool:
+    """False while the op must wait; registers the agent with the sync it waits at. Resolves the phases of waits."""
+    match at.op:
+        case ops.MbarrierWait():
+            return _tokens_ready(machine, at, at.op.tokens)
+        case ops.MbarrierWaitPhase():
+            bar = at.bars[0]
+            if not at.phases:
+                at.phases.append(bar.base + value(machine, at.agent, at.op.phase, Use.PHASE, bar.id))
+            return _phases_over(at)
+        case ops.MbarrierWaitParity():
+            if not at.phases:
+                at.phases.append(parity_phase(machine, at.agent, at.bars[0], at.op.parity))
+            return _phases_over(at)
+        case ops.BarSync():
+            return _sync(machine, at, (at.agent.rank, at.op.number), at.op.threads)
+        case ops.ClusterSync():
+            return _sync(machine, at, (-1, 0), machine.program.threads * machine.program.cluster_size)
+        case _:
+            return True
+
+
+def _phases_over(at: At) -> bool:
+    bar = at.bars[0]
+    return bar.life is not Life.LIVE or all(bar.phase > p for p in at.phases)
+
+
+def parity_phase(machine: Machine, agent: Agent, bar: Bar, parity: expr.Expr) -> int:
+    """The phase that a wait for `parity` means, given what the agent knows: the one it has not seen end, or the one before."""
+    seen = max(machine.over(agent, bar), bar.base)
+    return seen if (value(machine, agent, parity) & 1) == ((seen - bar.base) & 1) else seen - 1
+
+
+def _tokens_ready(machine: Machine, at: At, tokens: tuple[int, ...]) -> bool:
+    if at.bars[0].life is not Life.LIVE:
+        return True
+    found = [machine.tokens.get((at.agent.rank, t, at.turns)) for t in tokens]
+    known = [f for f in found if f is not None]
+    if len(known) < len(found):
+        return False
+    at.phases = [phase for _, phase in known]
+    return _phases_over(at)
+
+
+def _sync(machine: Machine, at: At, key: tuple[int, int], wanted: int) -> bool:
+    if at.agent.released:
+        return True
+    waiting = machine.syncs.setdefault(key, [])
+    if at.agent not in waiting:
+        waiting.append(at.agent)
+    here = sum(a.size for a in waiting)
+    if here < wanted:
+        return False
+    _sync_counts(machine, at, waiting, here, wanted)
+    release_sync(machine, key)
+    return True
+
+
+def _sync_counts(machine: Machine, at: At, waiting: list[Agent], here: int, wanted: int) -> None:
+    others = {(op.threads, id(step)): step for a in waiting for op, step in [(a.code[a.pc].op, a.code[a.pc].step)] if isinstance(op, ops.BarSync)}
+    if here > wanted or len({threads for threads, _ in others}) > 1:
+        machine.out.add(
+            ids.SYNC_COUNT,
+            f"`{at.op.mnemonic}` is reached by more threads than it counts, or by threads that count differently",
+            step=at.step,
+            got=f"{here} threads: {', '.join(a.threads.name for a in waiting)}",
+            required=f"{wanted} threads",
+            fix="let exactly the threads of the group run it",
+            causes=[("also waits here", s) for s in others.values() if s is not at.step],
+        )
+
+
+def release_sync(machine: Machine, key: tuple[int, int]) -> None:
+    """Lets everybody at a sync pass, knowing what all of them did."""
+    waiting = machine.syncs.pop(key)
+    together: Known = machine.publish(waiting[0])
+    for a in waiting[1:]:
+        join(together, machine.publish(a))
+    for a in waiting:
+        a.known = together.copy()
+        a.released = True
+
+
+# ---- effects
+def apply(machine: Machine, at: At) -> None:
+    """Runs the op. Totals over `Instr`; an op on a barrier that is not live has no effect, as its violation is already reported."""
+    op, agent = at.op, at.agent
+    for bar in at.bars:
+        bar.used[agent.id] = at.mark
+    match op:
+        case ops.MbarrierInit():
+            _init(machine, at, op.count)
+        case ops.MbarrierInval():
+            at.bars[0].life, at.bars[0].born = Life.DEAD, at.mark
+            at.bars[0].used = {}
+        case ops.MbarrierArrive() | ops.MbarrierArriveDrop():
+            _name_token(machine, at, op.token)
+            arrive(machine, at, drop=isinstance(op, ops.MbarrierArriveDrop))
+        case ops.MbarrierArriveExpectTx():
+            _name_token(machine, at, op.token)
+            arrive(machine, at, nbytes=op.nbytes * agent.size)
+        case ops.MbarrierArriveRemote():
+            arrive(machine, at)
+        case ops.MbarrierArriveExpectTxRemote():
+            arrive(machine, at, nbytes=op.nbytes * agent.size)
+        case ops.MbarrierExpectTx():
+            _expect(machine, at, op.nbytes * agent.size)
+        case ops.MbarrierCompleteTx():
+            _bytes(machine, at, op.nbytes * agent.size)
+        case ops.MbarrierWait() | ops.MbarrierWaitPhase() | ops.MbarrierWaitParity():
+            passed(machine, at.agent, at.bars[0], at.phases, at.mark)
+        case ops.MbarrierTestToken():
+            agent.answers[op.pred] = (agent.rank, op.token, at.turns)
+        case ops.MbarrierTestParity():
+            agent.answers[op.pred] = (at.bars[0].id, parity_phase(machine, agent, at.bars[0], op.parity))
+        case ops.TensorG2S() | ops.TensorG2SMulticast():
+            _load(machine, at)
+        case ops.TensorS2G() | ops.TensorReduce():
+            stage, lo, hi = at.tiles[0]
+            store = Access(Way.STORE, at.mark, lo, hi, at.turns)
+            _again(stage.accesses, store)
+            agent.open.append(store)
+        case ops.CommitGroup():
+            agent.groups.append(Group(agent.open))
+            agent.open, agent.committed = [], True
+        case ops.WaitGroup() | ops.WaitGroupRead():
+            _wait_groups(at, op.pending)
+        case ops.FenceProxyAsync():
+            agent.fence = at.mark.time
+            if agent.size == 1:
+                agent.known[len(machine.agents) + agent.id] = agent.fence
+        case ops.FenceMbarrierInit():
+            for bar in machine.bars:
+                if bar.born is not None and bar.born.agent == agent.id and bar.life is Life.LIVE:
+                    bar.init_fence = at.mark.time
+        case ops.StoreGlobal():
+            stage, lo, hi = at.tiles[0]
+            _again(stage.accesses, Access(Way.READ, at.mark, lo, hi, at.turns))
+        case ops.Fill() | ops.Iota():
+            _write(at)
+        case ops.BarSync() | ops.ClusterSync():
+            agent.released = False
+        case ops.Scope() | ops.When() | ops.Loop():
+            pass
+        case _:
+            assert_never(op)
+
+
+def _init(machine: Machine, at: At, count: int) -> None:
+    bar = at.bars[0]
+    at_first = machine.bars[bar.id]
+    at_first.life, at_first.born, at_first.init_fence = Life.LIVE, at.mark, -1
+    bar.base = bar.phase
+    bar.count = bar.pending = count
+    bar.expected = bar.issued = 0
+    bar.acc, bar.loaded, bar.broken = None, None, False
+    bar.arrived, bar.announced, bar.bare, bar.copies = [], [], [], []
+    bar.last_arrived, bar.last_announced, bar.last_copies = [], [], []
+    bar.passed, bar.published, bar.remote = {}, {}, {}
+    bar.used = {at.agent.id: at.mark}
+
+
+def _name_token(machine: Machine, at: At, token: int) -> None:
+    bar = at.bars[0]
+    key: TokenKey = (at.agent.rank, token, at.turns)
+    if bar.life is Life.LIVE:
+        before = machine.tokens.setdefault(key, (bar.id, bar.phase))
+        if before != (bar.id, bar.phase) and not bar.broken:
+            bar.broken = True
+            machine.out.add(
+                ids.AMBIGUOUS,
+                f"the arrivals of one `arrive` on {bar.name} fall in two phases, so its token names none",
+                step=at.step,
+                got=f"phases {before[1] - bar.base} and {bar.phase - bar.base}",
+                required="all threads of the scope arriving in one phase",
+                fix="initialise with the number of threads that arrive",
+            )
+
+
+def arrive(machine: Machine, at: At, *, nbytes: int = 0, drop: bool = False) -> None:
+    """The agent's threads arrive on each barrier of the op."""
+    for bar in at.bars:
+        if bar.life is not Life.LIVE:
+            continue
+        n = at.agent.size
+        if drop:
+            bar.count = max(1, bar.count - n)
+        if nbytes:
+            bar.expected += nbytes
+            bar.announced.append(at.mark)
+        bar.pending = max(0, bar.pending - n)
+        bar.arrived.append(at.mark)
+        handed = machine.publish(at.agent)
+        if bar.acc is None:
+            bar.acc = handed
+        else:
+            join(bar.acc, handed)
+        if bar.rank != at.agent.rank:
+            bar.remote[at.agent.id] = (bar.phase, at.mark)
+        settle(machine, bar, at.mark)
+
+
+def _expect(machine: Machine, at: At, nbytes: int) -> None:
+    bar = at.bars[0]
+    if bar.life is Life.LIVE:
+        bar.expected += nbytes
+        bar.announced.append(at.mark)
+        bar.bare.append(at.mark)
+        settle(machine, bar, at.mark)
+
+
+def _bytes(machine: Machine, at: At, nbytes: int) -> None:
+    for bar in at.bars:
+        if bar.life is Life.LIVE:
+            bar.issued += nbytes
+            bar.copies.append(at.mark)
+            settle(machine, bar, at.mark)
+
+
+def settle(machine: Machine, bar: Bar, mark: Mark) -> None:
+    """Ends the phase when nothing is missing (tma.md D.2, completion test)."""
+    if bar.pending:
+        return
+    if bar.issued > bar.expected and not bar.broken:
+        bar.broken = True
+        under_expected(machine, bar.copies[-1], bar, last=False)
+    if bar.issued == bar.expected or bar.broken:
+        finish(machine, bar, mark)
+
+
+def finish(machine: Machine, bar: Bar, mark: Mark) -> None:
+    """The phase is over: what its arrivers knew becomes known to whoever waits for it."""
+    known = bar.acc if bar.acc is not None else [0] * len(machine.agents[0].known)
+    if not bar.broken:
+        for m in bar.bare:
+            if known[m.agent] < m.time:
+                _expect_late(machine, bar, m)
+        for m in bar.passed.values():
+            if known[m.agent] < m.time:
+                wait_behind(machine, bar, m, bar.phase - 1, bar.arrived)
+    bar.published[bar.phase] = known
+    bar.published.pop(bar.phase - _KEPT_PHASES, None)
+    bar.phase += 1
+    bar.pending, bar.acc = bar.count, None
+    bar.last_expected, bar.expected, bar.issued = bar.expected, 0, 0
+    bar.last_arrived, bar.last_announced, bar.last_copies = bar.arrived, bar.announced, bar.copies
+    bar.arrived, bar.announced, bar.bare, bar.copies, bar.passed = [], [], [], [], {}
+
+
+def _expect_late(machine: Machine, bar: Bar, mark: Mark) -> None:
+    machine.out.add(
+        ids.EXPECT_LATE,
+        f"phase {bar.phase - bar.base} of {bar.name} may end before this `expect_tx` has announced its bytes",
+        step=mark.step,
+        required="an arrival of the same phase that follows the `expect_tx`",
+        fix="use `arrive_expect_tx`, or let the announcing thread arrive after it",
+        causes=[("can be the last arrival", m.step) for m in bar.arrived],
+    )
+
+
+def passed(machine: Machine, agent: Agent, bar: Bar, phases: list[int], mark: Mark) -> None:
+    """A wait for these phases is over: the agent knows what their arrivers knew, and that their loads have landed."""
+    if bar.life is not Life.LIVE:
+        return
+    for phase in phases:
+        if phase in bar.published:
+            join(agent.known, bar.published[phase])
+        machine.learn(agent, bar, phase + 1)
+        if phase == bar.phase - 1:
+            bar.passed[agent.id] = mark
+
+
+# ---- tiles
+def _load(machine: Machine, at: At) -> None:
+    nbytes = copy_bytes(machine, at) or 0
+    for bar, (stage, lo, hi) in zip(at.bars, at.tiles, strict=True):
+        load = Access(Way.LOAD, at.mark, lo, hi, at.turns, bar=bar.id, until=bar.phase + 1)
+        _replace(stage.accesses, load)
+        stage.cover(lo, hi)
+        if bar.life is Life.LIVE:
+            bar.loaded = (bar.phase, at.mark)
+    _bytes(machine, at, nbytes * at.agent.size)
+
+
+def _write(at: At) -> None:
+    stage, lo, hi = at.tiles[0]
+    _replace(stage.accesses, Access(Way.WRITE, at.mark, lo, hi, at.turns))
+    stage.cover(lo, hi)
+
+
+def _replace(accesses: list[Access], new: Access) -> None:
+    """Whatever is ordered after a write is ordered after what the write had to follow: accesses inside it are done with."""
+    accesses[:] = [a for a in accesses if a.lo < new.lo or new.hi < a.hi or a.same_instance(new.mark.step, new.turns)]
+    accesses.append(new)
+
+
+def _again(accesses: list[Access], new: Access) -> None:
+    """The same agent's earlier access of the same kind and bytes is over before this one is."""
+    accesses[:] = [a for a in accesses if (a.way, a.mark.agent, a.lo, a.hi) != (new.way, new.mark.agent, new.lo, new.hi)]
+    accesses.append(new)
+
+
+def _wait_groups(at: At, pending: int) -> None:
+    agent = at.agent
+    over = agent.groups[: len(agent.groups) - pending] if pending < len(agent.groups) else []
+    for group in over:
+        for store in group.stores:
+            store.done = at.mark.time
+    agent.groups = agent.groups[len(over) :]

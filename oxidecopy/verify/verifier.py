@@ -1,0 +1,96 @@
+"""From a program and a launch to a proof or a report.
+
+Static checks first (launch, shared layout, coordinates). Then the grid is cut into boxes of clusters over which everything that steers
+control has one value, and one cluster of each box is co-executed.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from oxidecopy.errors import VerificationError
+from oxidecopy.program.program import Launch, Program
+from oxidecopy.program.verified import Assumptions, VerifiedProgram, seal
+from oxidecopy.verify import rule_ids as ids
+from oxidecopy.verify.affine import Range, moduli
+from oxidecopy.verify.build import Compiled, build, cluster_box, compile_program
+from oxidecopy.verify.ending import check_ending
+from oxidecopy.verify.report import Collector, Report
+from oxidecopy.verify.resolve import UndecidedError
+from oxidecopy.verify.split import split
+from oxidecopy.verify.static import check_idle, check_static
+from oxidecopy.verify.walk import STEPS_MAX, OutOfStepsError, run
+
+PIECES_MAX: Final = 4096  # boxes of block indices that are looked at before the proof gives up
+
+
+def verify(program: Program, launch: Launch) -> VerifiedProgram:
+    """Proves `program` for every launch of the shape `launch`.
+
+    Raises:
+        VerificationError: with all violations found.
+    """
+    report = inspect(program, launch)
+    if report.violations:
+        raise VerificationError(*report.violations)
+    assumptions = Assumptions(sm=launch.sm, shared_bytes=program.shared_bytes, launch=launch)
+    return seal(program, assumptions, report.warnings)
+
+
+def inspect(program: Program, launch: Launch) -> Report:
+    """All violations and warnings of `program` under `launch`; never raises for a wrong program."""
+    out = Collector()
+    if check_static(program, launch, out):
+        ran: set[int] = set()
+        try:
+            compiled = compile_program(program, launch, out)
+            if _walk_pieces(program, launch, compiled, out, ran) and not out.report().violations:
+                check_idle(program, ran, out)
+        except ZeroDivisionError:
+            out.add(
+                ids.DIVISOR,
+                "a divisor or modulus of the program is 0 for this launch",
+                site=program.site,
+                required="not 0",
+                fix="check the `Idx` parameter or extent that divides",
+            )
+    return out.report()
+
+
+def _walk_pieces(program: Program, launch: Launch, compiled: Compiled, out: Collector, ran: set[int]) -> bool:
+    """Co-executes one cluster of each piece; False when a bound of the proof was hit."""
+    todo: list[tuple[Range, ...]] = [cluster_box(program, launch)]
+    pieces = 0
+    while todo:
+        box = todo.pop()
+        pieces += 1
+        if pieces > PIECES_MAX:
+            out.add(
+                ids.PIECES,
+                "what runs depends on the block index in too many ways to check each",
+                site=program.site,
+                got=f"more than {PIECES_MAX} different boxes of block indices",
+                required=f"at most {PIECES_MAX}",
+                fix="launch a smaller grid, or let conditions and trip counts depend less on the block index",
+            )
+            return False
+        machine = build(program, launch, compiled, box, out)
+        try:
+            run(machine)
+        except UndecidedError as undecided:
+            todo += split(box, undecided.what, moduli(undecided.what))
+            continue
+        except OutOfStepsError:
+            out.add(
+                ids.STEPS,
+                "the loops of this program do not settle into a pattern within the steps the proof may take",
+                site=program.site,
+                got=f"more than {STEPS_MAX} ops of one cluster",
+                required="a state that repeats, or fewer ops",
+                fix="make barrier and stage indices periodic in the loop counter (`i % stages`, `i // stages`), or loop less",
+            )
+            return False
+        ran |= machine.ran
+        if all(a.done for a in machine.agents):
+            check_ending(machine)
+    return True

@@ -1,0 +1,173 @@
+"""The co-execution: every agent of one cluster runs until it waits, in turn, until all are done or nobody can go on.
+
+One schedule is enough, because arrivals and bytes are proven to fall in the same phase on every schedule, and a phase that is over stays
+over. Which op needs what and does what is none of this module's business.
+"""
+
+from __future__ import annotations
+
+from oxidecopy.isa import expr, ops
+from oxidecopy.isa.expr import Answer, Cond
+from oxidecopy.verify.check import check
+from oxidecopy.verify.code import Control, Item, has_answer
+from oxidecopy.verify.deadlock import unblock
+from oxidecopy.verify.periods import Periods
+from oxidecopy.verify.resolve import ranges, resolve, truth, value
+from oxidecopy.verify.affine import decide
+from oxidecopy.verify.state import Agent, At, Machine, Mark
+from oxidecopy.verify.transfer import apply, passed, ready
+
+STEPS_MAX = 200_000  # ops run one by one for one box of block indices; periods skipped do not count
+
+
+class OutOfStepsError(Exception):
+    """The bound on single steps was reached."""
+
+
+def run(machine: Machine) -> None:
+    """Runs all agents to their end; violations go to `machine.out`."""
+    # Large groups first: then what the many did is there when the one thread that copies comes by, and a missing sync shows as such.
+    order = sorted(machine.agents, key=lambda a: (-a.size, a.id))
+    walk = _Walk(machine)
+    while True:
+        moved = False
+        for agent in order:
+            moved = walk.advance(agent) or moved
+        if all(a.done for a in order):
+            return
+        if not moved and not unblock(machine, walk.waiting):
+            return
+
+
+class _Walk:
+    """The state of one walk that is not the machine's: the pending op of each agent, and the count of steps."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.waiting: dict[int, At] = {}
+        self.steps = 0
+        self.periods = Periods(machine)
+
+    def advance(self, agent: Agent) -> bool:
+        """Runs one agent until it waits or ends; False when it could not move."""
+        moved = False
+        code = agent.code
+        while agent.pc < len(code):
+            item = code[agent.pc]
+            self.steps += 1
+            if self.steps > STEPS_MAX:
+                raise OutOfStepsError
+            if not (self._op(agent, item) if item.control is Control.RUN else self._control(agent, item)):
+                self.steps -= 1
+                break
+            moved = True
+        return moved
+
+    def _op(self, agent: Agent, item: Item) -> bool:
+        machine = self.machine
+        at = self.waiting.pop(agent.id, None)
+        if at is None:
+            agent.time += 1
+            if agent.size == 1:
+                agent.known[agent.id] = agent.time
+            at = At(agent, item, item.op, Mark(agent.id, agent.time, item.step), turns=tuple(agent.turns.values()))
+            resolve(machine, at)
+            machine.ran.add(id(item.step))
+        if not ready(machine, at):
+            self.waiting[agent.id] = at
+            for bar in at.bars:
+                bar.used[agent.id] = at.mark
+            return False
+        check(machine, at)
+        apply(machine, at)
+        agent.pc += 1
+        return True
+
+    def _control(self, agent: Agent, item: Item) -> bool:
+        op = item.op
+        if isinstance(op, ops.When):
+            if item.control is Control.UNGUARD:
+                self._unguard(agent)
+                agent.pc += 1
+                return True
+            return self._when(agent, item, op.cond)
+        assert isinstance(op, ops.Loop)
+        if item.control is Control.ENTER:
+            first = value(self.machine, agent, op.start)
+            agent.env[op.counter] = first
+            agent.turns[op.counter] = 0
+            return self._loop(agent, item, op, inside=agent.pc + 1, after=item.target)
+        agent.env[op.counter] += op.step
+        agent.turns[op.counter] += 1
+        self.periods.edge(agent, item)
+        return self._loop(agent, item, op, inside=item.target, after=agent.pc + 1)
+
+    def _loop(self, agent: Agent, item: Item, op: ops.Loop, *, inside: int, after: int) -> bool:
+        counter = expr.Sym(op.counter, expr.SymKind.LOOP)
+        more = expr.Cmp(expr.CmpOp.LT, counter, op.stop) if op.step > 0 else expr.Cmp(expr.CmpOp.LT, op.stop, counter)
+        if truth(self.machine, agent, more):
+            agent.pc = inside
+        else:
+            del agent.turns[op.counter]
+            agent.env.pop(op.counter)
+            agent.pc = after
+        return True
+
+    # ---- conditions
+    def _when(self, agent: Agent, item: Item, cond: Cond) -> bool:
+        if not has_answer(cond):
+            agent.pc = agent.pc + 1 if truth(self.machine, agent, cond) else item.target
+            return True
+        answers, rest = _parts(cond)
+        for c in rest:
+            if has_answer(c):
+                if decide(c, ranges(agent)) is False:
+                    agent.pc = item.target
+                    return True
+            elif not truth(self.machine, agent, c):
+                agent.pc = item.target
+                return True
+        seen = [self._answer(agent, a.register) for a in answers]
+        if None in seen:
+            if not agent.denied:
+                return False
+            agent.denied = False
+            agent.pc = item.target
+            return True
+        agent.saved.append(agent.known.copy())
+        for entry in seen:
+            if entry is not None:
+                bar = self.machine.bars[entry[0]]
+                before = bar.passed.copy()
+                passed(self.machine, agent, bar, [entry[1]], Mark(agent.id, agent.time, item.step))
+                bar.passed = before  # an answer obliges nobody: asked too late it is no
+        agent.pc += 1
+        return True
+
+    def _answer(self, agent: Agent, register: int) -> tuple[int, int] | None:
+        """The barrier and phase behind a predicate, once that phase is over."""
+        entry = agent.answers.get(register)
+        if entry is not None and len(entry) == 3:
+            entry = self.machine.tokens.get(entry)
+        if entry is None:
+            return None
+        return entry if self.machine.bars[entry[0]].phase > entry[1] else None
+
+    def _unguard(self, agent: Agent) -> None:
+        """Behind the body nothing is known of the phase: the answer may have been no."""
+        own, fence = agent.known[agent.id], agent.known[len(self.machine.agents) + agent.id]
+        agent.known = agent.saved.pop()
+        if agent.size == 1:
+            agent.known[agent.id], agent.known[len(self.machine.agents) + agent.id] = own, fence
+
+
+def _parts(cond: Cond) -> tuple[list[Answer], list[Cond]]:
+    """A conjunction's plain answers and everything else."""
+    if isinstance(cond, Answer):
+        return [cond], []
+    if isinstance(cond, expr.And):
+        a, b = _parts(cond.a), _parts(cond.b)
+        return a[0] + b[0], a[1] + b[1]
+    return [], [cond]
+
+
