@@ -118,10 +118,22 @@ class Pipeline(Generic[P]):
     def __getitem__(self, grid: int | tuple[int] | tuple[int, int] | tuple[int, int, int] | Grid, /) -> Launchable[P]:
         return Launchable(self, _grid(grid))
 
-    def recipe(self, fn: Callable[..., Recipe]) -> Callable[..., Recipe]:
-        """Declares how to launch: a function of a device and, optionally, input arrays, that returns a `Recipe`."""
-        self.recipes.append(RecipeFunction(fn))
-        return fn
+    @overload
+    def recipe(self, fn: Callable[..., Recipe], /) -> Callable[..., Recipe]: ...
+    @overload
+    def recipe(self, /, *, refused: str) -> Callable[[Callable[..., Recipe]], Callable[..., Recipe]]: ...
+    def recipe(self, fn: Callable[..., Recipe] | None = None, /, *, refused: str = "") -> Any:
+        """Declares how to launch: a function of a device and, optionally, input arrays, that returns a `Recipe`.
+
+        Args:
+            refused: for a lesson that is broken on purpose: the id of the rule it must be refused by.
+        """
+
+        def declare(fn: Callable[..., Recipe]) -> Callable[..., Recipe]:
+            self.recipes.append(RecipeFunction(fn, refused=refused))
+            return fn
+
+        return declare if fn is None else declare(fn)
 
     if not TYPE_CHECKING:
 

@@ -32,11 +32,15 @@ class Recipe:
 
 @final
 class RecipeFunction:
-    """A user's recipe: called with a device and at most `inputs` arrays."""
+    """A user's recipe: called with a device and at most `inputs` arrays.
 
-    def __init__(self, fn: Callable[..., Recipe]) -> None:
+    `refused` is the id of the rule that this launch must break, for a twin that is wrong on purpose; "" for a launch that must run.
+    """
+
+    def __init__(self, fn: Callable[..., Recipe], *, refused: str = "") -> None:
         self.fn = fn
         self.name = fn.__name__
+        self.refused = refused
 
     @property
     def inputs(self) -> int:
