@@ -1,0 +1,181 @@
+"""`Device`: where arrays live and pipelines run."""
+
+from __future__ import annotations
+
+import os
+import re
+from difflib import get_close_matches
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, final, overload
+
+from typing_extensions import TypeVar
+
+from oxidecopy.errors import DeviceError, InputError, UsageError
+from oxidecopy.host.arrays import Layout, array_faults, as_stored, element_type, extents, inferred, layout, packed, refusal
+from oxidecopy.typed.dtypes import DType, f16, f32, f64, i32, i64, u8, u16, u32, u64
+from oxidecopy.typed.global_array import GlobalArray
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from oxidecopy.engines.base import Engine
+
+DT = TypeVar("DT", bound=DType)
+_Sh = TypeVar("_Sh", bound=tuple[int, ...])
+
+SIMULATORS: Final = {"sim": True, "sim-fast": False}  # name -> looks for races and missing fences
+_CUDA: Final = re.compile(r"cuda(:\d+)?")
+
+
+@final
+class Device:
+    """A device; `Device.open` finds one.
+
+    Attributes:
+        name: "sim" or "sim-fast".
+        engine: what runs programs and owns the memory.
+    """
+
+    def __init__(self, name: str, engine: Engine, *, chosen: bool) -> None:
+        self.name = name
+        self.engine = engine
+        self._chosen = chosen
+
+    @staticmethod
+    def open(name: str | None = None, *, checked: bool = False) -> Device:
+        """Opens a device.
+
+        Args:
+            name: "sim" (the simulator, looking for races and missing fences), "sim-fast" (the same without looking, faster), "cuda:0" (a
+                GPU, which this version cannot use yet). None takes the best one there is; `why` says what was taken and why.
+            checked: ask for checks that cost time. The simulator "sim" always makes them, so it changes nothing there.
+
+        Raises:
+            UsageError: for a name that no device has.
+            DeviceError: for a device that is not there or cannot be used.
+        """
+        wanted = "sim" if name is None else name
+        if not isinstance(wanted, str) or (wanted not in SIMULATORS and not _CUDA.fullmatch(wanted)):
+            known = [*SIMULATORS, "cuda:0"]
+            near = get_close_matches(str(wanted).lower(), known, n=1)
+            fix = f'Device.open("{near[0]}")' if near else "Device.open() takes the best one there is"
+            raise UsageError(refusal("OX5012", "no device has this name", got=repr(wanted), required=", ".join(known), fix=fix))
+        if wanted not in SIMULATORS:
+            raise DeviceError(
+                refusal("OX5013", f"{wanted} cannot be used", got=_found(), required="a CUDA engine, which this version does not have", fix='Device.open("sim") runs the same program on the simulator')
+            )
+        if checked and not SIMULATORS[wanted]:
+            raise UsageError(refusal("OX5014", f"{wanted!r} makes no checks", got="checked=True", required="a device that can", fix='Device.open("sim")'))
+        from oxidecopy.engines.sim import SimEngine
+
+        return Device(wanted, SimEngine(hazards=SIMULATORS[wanted]), chosen=name is not None)
+
+    @property
+    def sm(self) -> int:
+        """Compute capability, 90 for 9.0; the simulator's is that of the hardware it was measured against."""
+        return self.engine.sm
+
+    @cached_property
+    def why(self) -> str:
+        """One line: why this device was taken."""
+        if self._chosen:
+            return f"{self.name}: asked for by name"
+        return f"{self.name}: this version runs on the simulator only; found: {_found()}"
+
+    def __repr__(self) -> str:
+        return f"Device({self.name!r}, sm={self.sm})"
+
+    # ---- arrays
+    @overload
+    def array(self, x: np.ndarray[_Sh, Any], dtype: type[DT], *, pad: bool = False) -> GlobalArray[DT, _Sh]: ...
+    @overload
+    def array(self, x: np.ndarray[_Sh, np.dtype[np.float32]], *, pad: bool = False) -> GlobalArray[f32, _Sh]: ...  # type: ignore[overload-overlap]  # numpy: float64 subclasses floating and float
+    @overload
+    def array(self, x: np.ndarray[_Sh, np.dtype[np.float16]], *, pad: bool = False) -> GlobalArray[f16, _Sh]: ...  # type: ignore[overload-overlap]  # as above
+    @overload
+    def array(self, x: np.ndarray[_Sh, np.dtype[np.float64]], *, pad: bool = False) -> GlobalArray[f64, _Sh]: ...
+    @overload
+    def array(self, x: np.ndarray[_Sh, np.dtype[np.int32]], *, pad: bool = False) -> GlobalArray[i32, _Sh]: ...  # type: ignore[overload-overlap]  # numpy: fewer bits subclass more bits
+    @overload
+    def array(self, x: np.ndarray[_Sh, np.dtype[np.int64]], *, pad: bool = False) -> GlobalArray[i64, _Sh]: ...
+    @overload
+    def array(self, x: np.ndarray[_Sh, np.dtype[np.uint8]], *, pad: bool = False) -> GlobalArray[u8, _Sh]: ...  # type: ignore[overload-overlap]  # numpy: fewer bits subclass more bits
+    @overload
+    def array(self, x: np.ndarray[_Sh, np.dtype[np.uint16]], *, pad: bool = False) -> GlobalArray[u16, _Sh]: ...  # type: ignore[overload-overlap]  # numpy: fewer bits subclass more bits
+    @overload
+    def array(self, x: np.ndarray[_Sh, np.dtype[np.uint32]], *, pad: bool = False) -> GlobalArray[u32, _Sh]: ...  # type: ignore[overload-overlap]  # numpy: fewer bits subclass more bits
+    @overload
+    def array(self, x: np.ndarray[_Sh, np.dtype[np.uint64]], *, pad: bool = False) -> GlobalArray[u64, _Sh]: ...
+    def array(self, x: Any, dtype: Any = None, *, pad: bool = False) -> GlobalArray[Any, Any]:
+        """Copies a numpy array to the device. Its strides do not matter: there it lies row by row.
+
+        Args:
+            x: the array, of rank 1 to 5.
+            dtype: the element type, where numpy's types cannot tell it: `ox.bf16` and fp8 (ml_dtypes arrays, or what `np.load` makes of
+                them), `ox.tf32` and the like for float32. Elements are never converted.
+            pad: start rows a multiple of 16 bytes apart, as tensor maps need them; for row lengths that are not multiples of 16 bytes.
+
+        Raises:
+            InputError: with everything that is wrong with the array.
+        """
+        import numpy as np
+
+        if not isinstance(x, np.ndarray) or isinstance(x, np.ma.MaskedArray):
+            raise InputError(refusal("OX5001", "only plain numpy arrays are copied to a device", got=type(x).__name__, required="np.ndarray", fix="dev.array(np.asarray(x))"))
+        chosen = None if dtype is None else element_type(dtype, self.sm)
+        faults = array_faults(x)
+        if faults:
+            raise InputError(*faults)
+        chosen = inferred(x.dtype) if chosen is None else chosen
+        stored = as_stored(x, chosen)
+        to = layout(x.shape, stored.itemsize, pad=pad)
+        made = self._allocate(chosen, to)
+        self.engine.write(made.buffer, 0, packed(stored, to))
+        return made
+
+    def empty(self, shape: _Sh, dtype: type[DT], *, pad: bool = False) -> GlobalArray[DT, _Sh]:
+        """An array with whatever the memory holds (on the simulator a pattern that is NaN as f32); `pad` as for `array`."""
+        chosen = element_type(dtype, self.sm)
+        return self._allocate(chosen, layout(extents(shape), chosen.info.nbytes, pad=pad))
+
+    def zeros(self, shape: _Sh, dtype: type[DT], *, pad: bool = False) -> GlobalArray[DT, _Sh]:
+        """An array of zeros; `pad` as for `array`."""
+        made = self.empty(shape, dtype, pad=pad)
+        self.engine.write(made.buffer, 0, memoryview(bytes(made.buffer.nbytes)))
+        return made
+
+    def empty_like(self, a: GlobalArray[DT, _Sh]) -> GlobalArray[DT, _Sh]:
+        """An array of the shape, element type and strides of `a`, with whatever the memory holds."""
+        if not isinstance(a, GlobalArray):
+            raise InputError(refusal("OX5015", "`empty_like` takes a device array", got=type(a).__name__, required="a GlobalArray", fix="dev.empty(x.shape, ox.f32)"))
+        nbytes = a.shape[0] * a.strides_bytes[0]
+        return self._allocate(a.dtype, Layout(shape=a.shape, strides_bytes=a.strides_bytes, nbytes=nbytes))
+
+    def _allocate(self, dtype: type[DType], to: Layout) -> GlobalArray[Any, Any]:
+        room = _memory_bytes()
+        try:
+            if to.nbytes > room:
+                raise MemoryError
+            buffer = self.engine.allocate(to.nbytes)
+        except MemoryError:
+            raise InputError(
+                refusal(
+                    "OX5011", "the array does not fit into the memory of this machine, where the simulator keeps it", got=f"shape {to.shape} of {dtype.__name__}: {to.nbytes:,} bytes",
+                    required=f"less than {room:,} bytes", fix="work on a part of the array at a time",
+                )
+            ) from None  # fmt: skip
+        return GlobalArray(dtype=dtype, shape=to.shape, strides_bytes=to.strides_bytes, buffer=buffer, device=self)
+
+
+def _memory_bytes() -> int:
+    """Physical memory of this machine; without a bound where the system does not say."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return 1 << 62
+
+
+def _found() -> str:
+    from oxidecopy.engines.cuda.probe import probe
+
+    return str(probe())
