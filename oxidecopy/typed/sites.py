@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Final
 
 from oxidecopy.errors import Site
 
-_PACKAGE: Final = str(Path(__file__).resolve().parent.parent)
+# With the separator at its end: a neighbour such as oxidecopy_play/ is the user's.
+_PACKAGE: Final = str(Path(__file__).resolve().parent.parent) + os.sep
+# The lessons lie inside the package once it is installed, but they are user code.
+_LESSONS: Final = _PACKAGE + "_examples" + os.sep
 
 
 def in_package(filename: str) -> bool:
-    """True for this package's own files."""
-    return filename.startswith(_PACKAGE)
+    """True for this package's own files; its lessons count as the user's."""
+    return filename.startswith(_PACKAGE) and not filename.startswith(_LESSONS)
 
 
 def caller_site() -> Site | None:
     """The place in the user's source that led here; None when there is none (all frames are ours)."""
     frame = sys._getframe(1)  # noqa: SLF001  # the one fast way to a caller's line
-    while frame.f_code.co_filename.startswith(_PACKAGE):
+    while in_package(frame.f_code.co_filename):
         parent = frame.f_back
         if parent is None:
             return None
