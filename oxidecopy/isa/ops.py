@@ -92,10 +92,16 @@ class ThreadSet:
 @final
 @dataclass(frozen=True, slots=True)
 class Imm:
-    """An immediate integer in [low, high], both inclusive."""
+    """An immediate integer in [low, high], both inclusive.
+
+    Numbers of tokens and predicates have a `sigil` that marks them in the text form; with `makes` the op gives that number its meaning
+    (a result), else it uses it.
+    """
 
     low: int
     high: int
+    sigil: str = ""
+    makes: bool = False
 
 
 @final
@@ -109,7 +115,7 @@ class Choice:
 @final
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """An operand whose class says all: `barrier`, `tile`, `map`, `array`, `expr`, `cond`, `coords`, `threads`, `value`, `name`, `phase`."""
+    """An operand whose class says all: `barrier`, `tile`, `map`, `array`, `expr`, `cond`, `coords`, `threads`, `value`, `name`, `tokens`."""
 
     name: str
 
@@ -129,8 +135,9 @@ NAME: Final = Kind("name")  # a loop counter's name
 TOKENS: Final = Kind("tokens")  # one or more token numbers
 
 TX_BYTES: Final = Imm(0, limits.MBARRIER_TX_MAX)
-TOKEN: Final = Imm(0, (1 << 16) - 1)
-PRED: Final = Imm(0, (1 << 16) - 1)
+TOKEN: Final = Imm(0, (1 << 16) - 1, "%")
+NEW_TOKEN: Final = Imm(0, (1 << 16) - 1, "%", makes=True)
+NEW_PRED: Final = Imm(0, (1 << 16) - 1, "?", makes=True)
 REDUCE: Final = Choice(("add", "min", "max", "inc", "dec", "bit_and", "bit_or", "bit_xor"))
 
 
@@ -210,7 +217,7 @@ class MbarrierArrive:
     mnemonic: ClassVar[str] = "mbarrier.arrive"
     min_sm: ClassVar[int] = 90
     bar: BarrierRef = _op(BARRIER)
-    token: int = _op(TOKEN)
+    token: int = _op(NEW_TOKEN)
 
 
 @final
@@ -223,7 +230,7 @@ class MbarrierArriveExpectTx:
     min_sm: ClassVar[int] = 90
     bar: BarrierRef = _op(BARRIER)
     nbytes: int = _op(TX_BYTES)
-    token: int = _op(TOKEN)
+    token: int = _op(NEW_TOKEN)
 
 
 @final
@@ -259,7 +266,7 @@ class MbarrierArriveDrop:
     mnemonic: ClassVar[str] = "mbarrier.arrive_drop"
     min_sm: ClassVar[int] = 90
     bar: BarrierRef = _op(BARRIER)
-    token: int = _op(TOKEN)
+    token: int = _op(NEW_TOKEN)
 
 
 @final
@@ -334,7 +341,7 @@ class MbarrierTestToken:
     form: str = _op(Choice(("try_wait", "test_wait")))
     bar: BarrierRef = _op(BARRIER)
     token: int = _op(TOKEN)
-    pred: int = _op(PRED)
+    pred: int = _op(NEW_PRED)
 
 
 @final
@@ -348,7 +355,7 @@ class MbarrierTestParity:
     form: str = _op(Choice(("try_wait", "test_wait")))
     bar: BarrierRef = _op(BARRIER)
     parity: Expr = _op(EXPR)
-    pred: int = _op(PRED)
+    pred: int = _op(NEW_PRED)
 
 
 # ---- tensor copies (PTX 9.7.9.27)
