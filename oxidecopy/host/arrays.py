@@ -19,16 +19,27 @@ if TYPE_CHECKING:
 
 # numpy dtype name -> element type, where numpy's static types tell it: for these `dev.array(x)` needs no second argument.
 INFERRED: Final[dict[str, type[DType]]] = {
-    "uint8": dtypes.u8, "uint16": dtypes.u16, "uint32": dtypes.u32, "int32": dtypes.i32, "uint64": dtypes.u64, "int64": dtypes.i64,
-    "float16": dtypes.f16, "float32": dtypes.f32, "float64": dtypes.f64,
-}  # fmt: skip
+    "uint8": dtypes.u8,
+    "uint16": dtypes.u16,
+    "uint32": dtypes.u32,
+    "int32": dtypes.i32,
+    "uint64": dtypes.u64,
+    "int64": dtypes.i64,
+    "float16": dtypes.f16,
+    "float32": dtypes.f32,
+    "float64": dtypes.f64,
+}
 # Stored in ml_dtypes types, which numpy's static types cannot tell apart; `np.save` writes and `np.load` reads them as raw V1 and V2.
 NAMED: Final[dict[str, type[DType]]] = {"bfloat16": dtypes.bf16, "float8_e4m3fn": dtypes.e4m3, "float8_e5m2": dtypes.e5m2}
 # Numpy types that have no element type of their own, and the cheapest way out.
 _WAYS_OUT: Final = {
-    "bool": "x.view(np.uint8)", "int8": "x.view(np.uint8): copies do not look at the sign", "int16": "x.view(np.uint16): copies do not look at the sign",
-    "complex64": "x.view(np.float32): pairs of f32", "complex128": "x.view(np.float64): pairs of f64", "longdouble": "x.astype(np.float64)",
-}  # fmt: skip
+    "bool": "x.view(np.uint8)",
+    "int8": "x.view(np.uint8): copies do not look at the sign",
+    "int16": "x.view(np.uint16): copies do not look at the sign",
+    "complex64": "x.view(np.float32): pairs of f32",
+    "complex128": "x.view(np.float64): pairs of f64",
+    "longdouble": "x.astype(np.float64)",
+}
 PAD_BYTE: Final = 0xFF  # between padded rows: NaN as a float, so a copy that reads past an edge shows
 
 
@@ -86,10 +97,13 @@ def element_type(dtype: object, sm: int) -> type[DType]:
     if sm < info.min_sm or info.bits % 8:
         raise InputError(
             refusal(
-                "OX5010", f"{info.name} does not exist on this device", got=f"compute capability {sm // 10}.{sm % 10}",
-                required=f"{info.min_sm // 10}.{info.min_sm % 10} or newer (CUDA driver API, CUtensorMapDataType)", fix="unpack the values into ox.u8 before the upload",
+                "OX5010",
+                f"{info.name} does not exist on this device",
+                got=f"compute capability {sm // 10}.{sm % 10}",
+                required=f"{info.min_sm // 10}.{info.min_sm % 10} or newer (CUDA driver API, CUtensorMapDataType)",
+                fix="unpack the values into ox.u8 before the upload",
             )
-        )  # fmt: skip
+        )
     return dtype
 
 
@@ -103,11 +117,27 @@ def shape_faults(shape: tuple[int, ...], name: str) -> list[Diagnostic]:
     faults: list[Diagnostic] = []
     if not 1 <= len(shape) <= limits.MAX_RANK:
         fix = "merge neighbouring dimensions with reshape" if shape else "x.reshape(1)"
-        faults.append(refusal("OX5007", f"{name} has a rank that no tensor map has", got=f"rank {len(shape)}, shape {shape}", required=f"rank 1 to {limits.MAX_RANK}", fix=fix))
+        faults.append(
+            refusal(
+                "OX5007",
+                f"{name} has a rank that no tensor map has",
+                got=f"rank {len(shape)}, shape {shape}",
+                required=f"rank 1 to {limits.MAX_RANK}",
+                fix=fix,
+            )
+        )
     empty = [axis for axis, extent in enumerate(shape) if extent == 0]
     if empty:
         axes = ", ".join(map(str, empty))
-        faults.append(refusal("OX5006", f"{name} has no elements", got=f"shape {shape}: dimension {axes} is empty", required="at least 1 element per dimension", fix="skip the launch when there is nothing to copy"))
+        faults.append(
+            refusal(
+                "OX5006",
+                f"{name} has no elements",
+                got=f"shape {shape}: dimension {axes} is empty",
+                required="at least 1 element per dimension",
+                fix="skip the launch when there is nothing to copy",
+            )
+        )
     return faults
 
 
@@ -117,15 +147,31 @@ def storage_faults(dtype: np.dtype[Any], name: str) -> list[Diagnostic]:
     plain = dtype.newbyteorder("=") if dtype.byteorder in "<>" and dtype.names is None else dtype
     if plain.name not in INFERRED and plain.name not in NAMED and not is_raw(plain):
         fix = _WAYS_OUT.get(plain.name, "x.astype(np.float32), or a view as integers of the same size")
-        faults.append(refusal("OX5002", f"{name} is of a type that tensor copies do not have", got=str(dtype), required=", ".join((*INFERRED, *NAMED)), fix=fix))
+        faults.append(
+            refusal(
+                "OX5002",
+                f"{name} is of a type that tensor copies do not have",
+                got=str(dtype),
+                required=", ".join((*INFERRED, *NAMED)),
+                fix=fix,
+            )
+        )
     elif not dtype.isnative:
-        faults.append(refusal("OX5005", f"{name} is in foreign byte order", got=dtype.str, required="this machine's byte order", fix='x.astype(x.dtype.newbyteorder("="))'))
+        faults.append(
+            refusal(
+                "OX5005",
+                f"{name} is in foreign byte order",
+                got=dtype.str,
+                required="this machine's byte order",
+                fix='x.astype(x.dtype.newbyteorder("="))',
+            )
+        )
     return faults
 
 
 def is_raw(dtype: np.dtype[Any]) -> bool:
     """One or two bytes without a meaning: how `np.load` reads the ml_dtypes types."""
-    return dtype.kind == "V" and dtype.names is None and dtype.subdtype is None and dtype.itemsize in (1, 2) and dtype.name not in NAMED
+    return dtype.name in ("void8", "void16") and dtype.names is None
 
 
 def inferred(dtype: np.dtype[Any]) -> type[DType]:
@@ -138,7 +184,15 @@ def inferred(dtype: np.dtype[Any]) -> type[DType]:
     if found is None:
         known = NAMED.get(dtype.name)
         fix = f"dev.array(x, ox.{known.__name__})" if known else "dev.array(x, ox.bf16) or whatever the bytes are"
-        raise InputError(refusal("OX5003", "the element type must be named: numpy's types cannot tell it", got=str(dtype), required="a second argument", fix=fix))
+        raise InputError(
+            refusal(
+                "OX5003",
+                "the element type must be named: numpy's types cannot tell it",
+                got=str(dtype),
+                required="a second argument",
+                fix=fix,
+            )
+        )
     return found
 
 
@@ -156,7 +210,15 @@ def as_stored(x: npt.NDArray[Any], dtype: type[DType]) -> npt.NDArray[Any]:
     if bytes_for_fp8 or (info.numpy in NAMED and is_raw(x.dtype) and x.dtype.itemsize == storage.itemsize):
         return x.view(storage)
     where = "ml_dtypes" if info.numpy in NAMED else "np"
-    raise InputError(refusal("OX5004", f"the array does not hold {info.name}", got=str(x.dtype), required=info.numpy, fix=f"x.astype({where}.{info.numpy}) converts; x.view keeps the bits"))
+    raise InputError(
+        refusal(
+            "OX5004",
+            f"the array does not hold {info.name}",
+            got=str(x.dtype),
+            required=info.numpy,
+            fix=f"x.astype({where}.{info.numpy}) converts; x.view keeps the bits",
+        )
+    )
 
 
 def extents(shape: object) -> tuple[int, ...]:
@@ -167,11 +229,27 @@ def extents(shape: object) -> tuple[int, ...]:
     """
     if not isinstance(shape, tuple):
         fix = f"({shape},)" if type(shape) is int else "a tuple such as (128, 256)"
-        raise InputError(refusal("OX5009", "the shape is no tuple", got=f"{shape!r} ({type(shape).__name__})", required="a tuple of positive integers", fix=fix))
+        raise InputError(
+            refusal(
+                "OX5009",
+                "the shape is no tuple",
+                got=f"{shape!r} ({type(shape).__name__})",
+                required="a tuple of positive integers",
+                fix=fix,
+            )
+        )
     numbers = [_extent(entry) for entry in shape]
     wrong = [f"entry {i} is {entry!r}" for i, (entry, n) in enumerate(zip(shape, numbers, strict=True)) if n is None]
     if wrong:
-        raise InputError(refusal("OX5009", "the shape has entries that are no extents", got=", ".join(wrong), required="positive integers", fix="`//` keeps a quotient whole"))
+        raise InputError(
+            refusal(
+                "OX5009",
+                "the shape has entries that are no extents",
+                got=", ".join(wrong),
+                required="positive integers",
+                fix="`//` keeps a quotient whole",
+            )
+        )
     whole = tuple(n for n in numbers if n is not None)
     faults = shape_faults(whole, "the array")
     if faults:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, final, overload
@@ -62,10 +63,18 @@ class Device:
             raise UsageError(refusal("OX5012", "no device has this name", got=repr(wanted), required=", ".join(known), fix=fix))
         if wanted not in SIMULATORS:
             raise DeviceError(
-                refusal("OX5013", f"{wanted} cannot be used", got=_found(), required="a CUDA engine, which this version does not have", fix='Device.open("sim") runs the same program on the simulator')
+                refusal(
+                    "OX5013",
+                    f"{wanted} cannot be used",
+                    got=_found(),
+                    required="a CUDA engine, which this version does not have",
+                    fix='Device.open("sim") runs the same program on the simulator',
+                )
             )
         if checked and not SIMULATORS[wanted]:
-            raise UsageError(refusal("OX5014", f"{wanted!r} makes no checks", got="checked=True", required="a device that can", fix='Device.open("sim")'))
+            raise UsageError(
+                refusal("OX5014", f"{wanted!r} makes no checks", got="checked=True", required="a device that can", fix='Device.open("sim")')
+            )
         from oxidecopy.engines.sim import SimEngine
 
         return Device(wanted, SimEngine(hazards=SIMULATORS[wanted]), chosen=name is not None)
@@ -89,21 +98,33 @@ class Device:
     @overload
     def array(self, x: np.ndarray[_Sh, Any], dtype: type[DT], *, pad: bool = False) -> GlobalArray[DT, _Sh]: ...
     @overload
-    def array(self, x: np.ndarray[_Sh, np.dtype[np.float32]], *, pad: bool = False) -> GlobalArray[f32, _Sh]: ...  # type: ignore[overload-overlap]  # numpy: float64 subclasses floating and float
+    def array(  # type: ignore[overload-overlap]  # numpy: float64 subclasses floating and float
+        self, x: np.ndarray[_Sh, np.dtype[np.float32]], *, pad: bool = False
+    ) -> GlobalArray[f32, _Sh]: ...
     @overload
-    def array(self, x: np.ndarray[_Sh, np.dtype[np.float16]], *, pad: bool = False) -> GlobalArray[f16, _Sh]: ...  # type: ignore[overload-overlap]  # as above
+    def array(  # type: ignore[overload-overlap]
+        self, x: np.ndarray[_Sh, np.dtype[np.float16]], *, pad: bool = False
+    ) -> GlobalArray[f16, _Sh]: ...
     @overload
     def array(self, x: np.ndarray[_Sh, np.dtype[np.float64]], *, pad: bool = False) -> GlobalArray[f64, _Sh]: ...
     @overload
-    def array(self, x: np.ndarray[_Sh, np.dtype[np.int32]], *, pad: bool = False) -> GlobalArray[i32, _Sh]: ...  # type: ignore[overload-overlap]  # numpy: fewer bits subclass more bits
+    def array(  # type: ignore[overload-overlap]  # numpy: fewer bits subclass more bits
+        self, x: np.ndarray[_Sh, np.dtype[np.int32]], *, pad: bool = False
+    ) -> GlobalArray[i32, _Sh]: ...
     @overload
     def array(self, x: np.ndarray[_Sh, np.dtype[np.int64]], *, pad: bool = False) -> GlobalArray[i64, _Sh]: ...
     @overload
-    def array(self, x: np.ndarray[_Sh, np.dtype[np.uint8]], *, pad: bool = False) -> GlobalArray[u8, _Sh]: ...  # type: ignore[overload-overlap]  # numpy: fewer bits subclass more bits
+    def array(  # type: ignore[overload-overlap]  # numpy: fewer bits subclass more bits
+        self, x: np.ndarray[_Sh, np.dtype[np.uint8]], *, pad: bool = False
+    ) -> GlobalArray[u8, _Sh]: ...
     @overload
-    def array(self, x: np.ndarray[_Sh, np.dtype[np.uint16]], *, pad: bool = False) -> GlobalArray[u16, _Sh]: ...  # type: ignore[overload-overlap]  # numpy: fewer bits subclass more bits
+    def array(  # type: ignore[overload-overlap]  # numpy: fewer bits subclass more bits
+        self, x: np.ndarray[_Sh, np.dtype[np.uint16]], *, pad: bool = False
+    ) -> GlobalArray[u16, _Sh]: ...
     @overload
-    def array(self, x: np.ndarray[_Sh, np.dtype[np.uint32]], *, pad: bool = False) -> GlobalArray[u32, _Sh]: ...  # type: ignore[overload-overlap]  # numpy: fewer bits subclass more bits
+    def array(  # type: ignore[overload-overlap]  # numpy: fewer bits subclass more bits
+        self, x: np.ndarray[_Sh, np.dtype[np.uint32]], *, pad: bool = False
+    ) -> GlobalArray[u32, _Sh]: ...
     @overload
     def array(self, x: np.ndarray[_Sh, np.dtype[np.uint64]], *, pad: bool = False) -> GlobalArray[u64, _Sh]: ...
     def array(self, x: Any, dtype: Any = None, *, pad: bool = False) -> GlobalArray[Any, Any]:
@@ -121,7 +142,15 @@ class Device:
         import numpy as np
 
         if not isinstance(x, np.ndarray) or isinstance(x, np.ma.MaskedArray):
-            raise InputError(refusal("OX5001", "only plain numpy arrays are copied to a device", got=type(x).__name__, required="np.ndarray", fix="dev.array(np.asarray(x))"))
+            raise InputError(
+                refusal(
+                    "OX5001",
+                    "only plain numpy arrays are copied to a device",
+                    got=type(x).__name__,
+                    required="np.ndarray",
+                    fix="dev.array(np.asarray(x))",
+                )
+            )
         chosen = None if dtype is None else element_type(dtype, self.sm)
         faults = array_faults(x)
         if faults:
@@ -147,24 +176,33 @@ class Device:
     def empty_like(self, a: GlobalArray[DT, _Sh]) -> GlobalArray[DT, _Sh]:
         """An array of the shape, element type and strides of `a`, with whatever the memory holds."""
         if not isinstance(a, GlobalArray):
-            raise InputError(refusal("OX5015", "`empty_like` takes a device array", got=type(a).__name__, required="a GlobalArray", fix="dev.empty(x.shape, ox.f32)"))
+            raise InputError(
+                refusal(
+                    "OX5015",
+                    "`empty_like` takes a device array",
+                    got=type(a).__name__,
+                    required="a GlobalArray",
+                    fix="dev.empty(x.shape, ox.f32)",
+                )
+            )
         nbytes = a.shape[0] * a.strides_bytes[0]
         return self._allocate(a.dtype, Layout(shape=a.shape, strides_bytes=a.strides_bytes, nbytes=nbytes))
 
     def _allocate(self, dtype: type[DType], to: Layout) -> GlobalArray[Any, Any]:
         room = _memory_bytes()
-        try:
-            if to.nbytes > room:
-                raise MemoryError
-            buffer = self.engine.allocate(to.nbytes)
-        except MemoryError:
-            raise InputError(
-                refusal(
-                    "OX5011", "the array does not fit into the memory of this machine, where the simulator keeps it", got=f"shape {to.shape} of {dtype.__name__}: {to.nbytes:,} bytes",
-                    required=f"less than {room:,} bytes", fix="work on a part of the array at a time",
-                )
-            ) from None  # fmt: skip
-        return GlobalArray(dtype=dtype, shape=to.shape, strides_bytes=to.strides_bytes, buffer=buffer, device=self)
+        if to.nbytes <= room:
+            with suppress(MemoryError):
+                buffer = self.engine.allocate(to.nbytes)
+                return GlobalArray(dtype=dtype, shape=to.shape, strides_bytes=to.strides_bytes, buffer=buffer, device=self)
+        raise InputError(
+            refusal(
+                "OX5011",
+                "the array does not fit into the memory of this machine, where the simulator keeps it",
+                got=f"shape {to.shape} of {dtype.__name__}: {to.nbytes:,} bytes",
+                required=f"less than {room:,} bytes",
+                fix="work on a part of the array at a time",
+            )
+        )
 
 
 def _memory_bytes() -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import os
+import secrets
 import stat
 from dataclasses import dataclass
 from math import prod
@@ -49,14 +50,23 @@ def load_npy(path: str | os.PathLike[str]) -> npt.NDArray[Any]:
     place = Path(path)
     with _open(place) as file:
         header = _header(file, place)
-        faults = [*shape_faults(header.shape, f"the array in {place}"), *storage_faults(header.dtype.newbyteorder("="), f"the array in {place}")]
+        faults = [
+            *shape_faults(header.shape, f"the array in {place}"),
+            *storage_faults(header.dtype.newbyteorder("="), f"the array in {place}"),
+        ]
         if faults:
             raise InputError(*faults)
         count = prod(header.shape)
         declared, there = count * header.dtype.itemsize, os.fstat(file.fileno()).st_size - file.tell()
         if declared != there:
             what = f"{place} is cut short" if there < declared else f"{place} goes on after its array"
-            _refuse("OX5025", what, got=f"{there:,} bytes after the header", required=f"{declared:,} bytes for shape {header.shape} of {header.dtype}", fix=_AGAIN)
+            _refuse(
+                "OX5025",
+                what,
+                got=f"{there:,} bytes after the header",
+                required=f"{declared:,} bytes for shape {header.shape} of {header.dtype}",
+                fix=_AGAIN,
+            )
         flat = np.fromfile(file, header.dtype, count)
     ordered = flat.reshape(header.shape[::-1]).T if header.fortran else flat.reshape(header.shape)
     return ordered.astype(header.dtype.newbyteorder("="), copy=False)
@@ -71,7 +81,7 @@ def save_npy(path: str | os.PathLike[str], array: npt.NDArray[Any]) -> None:
     import numpy as np
 
     place = Path(path).resolve()  # so that a link keeps pointing to the file
-    half_written = place.with_name(f".{place.name}.{os.getpid()}.part")
+    half_written = place.with_name(f".{place.name}.{secrets.token_hex(4)}.part")
     try:
         if place.is_dir():
             raise IsADirectoryError(0, "it is a directory")
@@ -80,7 +90,13 @@ def save_npy(path: str | os.PathLike[str], array: npt.NDArray[Any]) -> None:
         half_written.replace(place)
     except OSError as problem:
         raise UsageError(
-            refusal("OX5027", f"{path} cannot be written", got=problem.strerror or str(problem), required="a file in a folder you may write to", fix="choose another place")
+            refusal(
+                "OX5027",
+                f"{path} cannot be written",
+                got=problem.strerror or str(problem),
+                required="a file in a folder you may write to",
+                fix="choose another place",
+            )
         ) from None
     finally:  # on Ctrl-C too
         with contextlib.suppress(OSError):
@@ -97,17 +113,35 @@ def _open(place: Path) -> IO[bytes]:
         mode = place.stat().st_mode
     except FileNotFoundError:
         near = sorted(p.name for p in place.parent.glob("*.npy"))[:3] if place.parent.is_dir() else []
-        there = f"there is {', '.join(near)}" if near else "no .npy file is in that folder" if place.parent.is_dir() else f"the folder {place.parent} is not there either"
+        there = (
+            f"there is {', '.join(near)}"
+            if near
+            else "no .npy file is in that folder"
+            if place.parent.is_dir()
+            else f"the folder {place.parent} is not there either"
+        )
         _refuse("OX5020", f"{place} does not exist", got=there, required="a .npy file", fix="make one: np.save(path, x)")
     except (OSError, ValueError) as problem:
         _refuse("OX5022", f"{place} cannot be read", got=str(problem), required="a readable file", fix="check the path and its permissions")
     if not stat.S_ISREG(mode):
         kind = "a directory" if stat.S_ISDIR(mode) else "a device or pipe"
-        _refuse("OX5021", f"{place} is no file", got=kind, required="a .npy file", fix="name the file inside it" if kind == "a directory" else "save it to a file first")
+        _refuse(
+            "OX5021",
+            f"{place} is no file",
+            got=kind,
+            required="a .npy file",
+            fix="name the file inside it" if kind == "a directory" else "save it to a file first",
+        )
     try:
         return place.open("rb")
     except OSError as problem:
-        _refuse("OX5022", f"{place} cannot be read", got=problem.strerror or str(problem), required="a readable file", fix="check its permissions")
+        _refuse(
+            "OX5022",
+            f"{place} cannot be read",
+            got=problem.strerror or str(problem),
+            required="a readable file",
+            fix="check its permissions",
+        )
 
 
 def _header(file: IO[bytes], place: Path) -> _Header:
@@ -119,11 +153,23 @@ def _header(file: IO[bytes], place: Path) -> _Header:
         _refuse("OX5023", f"{place} is no .npy file", got=kind, required=f"the magic bytes {_MAGIC!r}", fix=fix)
     field = _LENGTH_BYTES.get(start[6]) if len(start) == 8 else 0
     if field is None:
-        _refuse("OX5024", f"the header of {place} is damaged", got=f"format version {start[6]}.{start[7]}", required="version 1, 2 or 3", fix=_AGAIN)
+        _refuse(
+            "OX5024",
+            f"the header of {place} is damaged",
+            got=f"format version {start[6]}.{start[7]}",
+            required="version 1, 2 or 3",
+            fix=_AGAIN,
+        )
     length = int.from_bytes(file.read(field), "little")
     text = file.read(length) if length <= _HEADER_MAX else b""
     if not text or len(text) != length:
-        _refuse("OX5024", f"the header of {place} is damaged", got=f"{len(text)} of {length:,} bytes", required=f"a whole header of 1 to {_HEADER_MAX:,} bytes", fix=_AGAIN)
+        _refuse(
+            "OX5024",
+            f"the header of {place} is damaged",
+            got=f"{len(text)} of {length:,} bytes",
+            required=f"a whole header of 1 to {_HEADER_MAX:,} bytes",
+            fix=_AGAIN,
+        )
     return _parsed(text, place, "latin1" if start[6] < 3 else "utf8")
 
 
@@ -137,9 +183,23 @@ def _parsed(text: bytes, place: Path, encoding: str) -> _Header:
         dtype = np.lib.format.descr_to_dtype(descr)
     except (ValueError, SyntaxError, TypeError, KeyError, IndexError, AttributeError, RecursionError, MemoryError) as problem:
         got = f"{type(problem).__name__}: {problem}".splitlines()[0]
-        _refuse("OX5024", f"the header of {place} is damaged", got=got, required="a literal with descr, fortran_order and shape", fix=_AGAIN)
+        _refuse(
+            "OX5024", f"the header of {place} is damaged", got=got, required="a literal with descr, fortran_order and shape", fix=_AGAIN
+        )
     if not isinstance(shape, tuple) or not all(type(n) is int and n >= 0 for n in shape) or type(fortran) is not bool:
-        _refuse("OX5024", f"the header of {place} is damaged", got=f"shape {shape!r}, fortran_order {fortran!r}", required="a tuple of integers and a bool", fix=_AGAIN)
+        _refuse(
+            "OX5024",
+            f"the header of {place} is damaged",
+            got=f"shape {shape!r}, fortran_order {fortran!r}",
+            required="a tuple of integers and a bool",
+            fix=_AGAIN,
+        )
     if dtype.hasobject:
-        _refuse("OX5026", f"{place} holds pickled Python objects, which are not loaded", got=str(dtype), required="numbers", fix="np.save(path, x.astype(np.float32))")
+        _refuse(
+            "OX5026",
+            f"{place} holds pickled Python objects, which are not loaded",
+            got=str(dtype),
+            required="numbers",
+            fix="np.save(path, x.astype(np.float32))",
+        )
     return _Header(dtype, shape, fortran)

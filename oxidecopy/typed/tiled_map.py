@@ -49,9 +49,17 @@ def build_tensor_map(
     box_dim = _extents(faults, "OX2011", "box", box)
     steps = tuple(1 for _ in shape) if element_strides is None else _extents(faults, "OX2016", "element_strides", element_strides)
     request = MapRequest(
-        dtype=dtype, shape=shape, strides=_meaningful(dtype, shape, strides_bytes)[:-1], address=address, box=box_dim or (), element_strides=steps or (),
-        swizzle=swizzle, l2_promotion=l2_promotion, oob_fill=oob_fill, sm=sm,
-    )  # fmt: skip
+        dtype=dtype,
+        shape=shape,
+        strides=_meaningful(dtype, shape, strides_bytes)[:-1],
+        address=address,
+        box=box_dim or (),
+        element_strides=steps or (),
+        swizzle=swizzle,
+        l2_promotion=l2_promotion,
+        oob_fill=oob_fill,
+        sm=sm,
+    )
     _dense(faults, request, strides_bytes)
     _lengths(faults, request, has_box=box_dim is not None, has_steps=steps is not None)
     faults.found += encode_faults(request)
@@ -59,9 +67,15 @@ def build_tensor_map(
     if faults.found:
         raise DescriptorError(*sorted(faults.found, key=lambda d: d.rule))
     return TensorMap(
-        dtype=dtype.name, global_dim=shape, global_strides=request.strides, box_dim=request.box, element_strides=request.element_strides,
-        swizzle=swizzle.name, l2_promotion=l2_promotion, oob_fill=oob_fill,
-    )  # fmt: skip
+        dtype=dtype.name,
+        global_dim=shape,
+        global_strides=request.strides,
+        box_dim=request.box,
+        element_strides=request.element_strides,
+        swizzle=swizzle.name,
+        l2_promotion=l2_promotion,
+        oob_fill=oob_fill,
+    )
 
 
 def _extents(faults: Faults, rule: str, name: str, value: object) -> tuple[int, ...] | None:
@@ -75,7 +89,9 @@ def _extents(faults: Faults, rule: str, name: str, value: object) -> tuple[int, 
     wrong = [f"entry {i} is {entry!r} ({type(entry).__name__})" for i, entry in enumerate(value) if numbers[i] is None]
     if wrong:
         fix = "pass whole numbers known on the host; `//` keeps a quotient one"
-        faults.add(rule, f"`{name}` must hold integers", got=", ".join(wrong), required="one Python int per dimension, outermost first", fix=fix)
+        faults.add(
+            rule, f"`{name}` must hold integers", got=", ".join(wrong), required="one Python int per dimension, outermost first", fix=fix
+        )
         return None
     return tuple(n for n in numbers if n is not None)
 
@@ -109,20 +125,29 @@ def _dense(faults: Faults, request: MapRequest, strides_bytes: tuple[int, ...]) 
     other = [axis for axis, stride in enumerate(strides_bytes) if stride == size and request.shape[axis] > 1]
     swap = f"dimension {other[0]} is the dense one: transpose the array so that it comes last, and the box with it" if other else ""
     faults.add(
-        "OX2005", f"the innermost dimension of {request.array} is not contiguous", got=f"{strides_bytes[-1]} bytes from one element to the next",
-        required=f"{size} bytes, the size of one {request.dtype.name}", fix=swap or "upload a copy: dev.array(np.ascontiguousarray(x))",
-    )  # fmt: skip
+        "OX2005",
+        f"the innermost dimension of {request.array} is not contiguous",
+        got=f"{strides_bytes[-1]} bytes from one element to the next",
+        required=f"{size} bytes, the size of one {request.dtype.name}",
+        fix=swap or "upload a copy: dev.array(np.ascontiguousarray(x))",
+    )
 
 
 def _lengths(faults: Faults, request: MapRequest, *, has_box: bool, has_steps: bool) -> None:
     """Box and element strides have one entry per dimension of the array."""
     rank = len(request.shape)
-    for rule, name, has, value in (("OX2012", "box", has_box, request.box), ("OX2017", "element_strides", has_steps, request.element_strides)):
+    for rule, name, has, value in (
+        ("OX2012", "box", has_box, request.box),
+        ("OX2017", "element_strides", has_steps, request.element_strides),
+    ):
         if has and len(value) != rank:
             faults.add(
-                rule, f"`{name}` has another rank than {request.array}", got=f"{value}: {len(value)} entries", required=f"{rank} entries, outermost first",
+                rule,
+                f"`{name}` has another rank than {request.array}",
+                got=f"{value}: {len(value)} entries",
+                required=f"{rank} entries, outermost first",
                 fix=f"{name}={_resized(value, rank)}",
-            )  # fmt: skip
+            )
 
 
 def _resized(value: tuple[int, ...], rank: int) -> tuple[int, ...]:

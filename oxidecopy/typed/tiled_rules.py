@@ -85,15 +85,20 @@ def usable_faults(request: MapRequest) -> list[Diagnostic]:
     for axis, extent in enumerate(request.shape):
         if limits.GLOBAL_DIM_USABLE_SM90 < extent <= limits.GLOBAL_DIM_MAX and request.sm < 100:
             faults.add(
-                "OX2004", f"dimension {axis} of {request.array} is too long for compute capability 9.0: the map encodes, then every copy faults",
-                got=f"{extent:,}", required=f"at most {limits.GLOBAL_DIM_USABLE_SM90:,} elements",
+                "OX2004",
+                f"dimension {axis} of {request.array} is too long for compute capability 9.0: the map encodes, then every copy faults",
+                got=f"{extent:,}",
+                required=f"at most {limits.GLOBAL_DIM_USABLE_SM90:,} elements",
                 fix="view the array with one more dimension, or make one descriptor for each part of it",
-            )  # fmt: skip
+            )
     if len(request.element_strides) == len(request.shape) > 0 and 1 < request.element_strides[-1] <= limits.ELEMENT_STRIDE_MAX:
         faults.add(
-            "OX2018", "the innermost dimension cannot be strided: the hardware ignores its element stride", got=f"element_strides {request.element_strides}",
-            required="1 as the last entry", fix=f"element_strides={(*request.element_strides[:-1], 1)}, and pick elements after the copy",
-        )  # fmt: skip
+            "OX2018",
+            "the innermost dimension cannot be strided: the hardware ignores its element stride",
+            got=f"element_strides {request.element_strides}",
+            required="1 as the last entry",
+            fix=f"element_strides={(*request.element_strides[:-1], 1)}, and pick elements after the copy",
+        )
     return faults.found
 
 
@@ -106,25 +111,46 @@ def _array(faults: Faults, request: MapRequest) -> None:
         faults.add("OX2001", f"{request.array} has a rank that no map has", got=f"rank {rank}", required=f"1 to {limits.MAX_RANK}", fix=fix)
     if not request.in_bytes or request.sm < request.dtype.min_sm:
         faults.add(
-            "OX2022", f"{request.dtype.name} does not exist on this device", got=f"compute capability {_capability(request.sm)}",
-            required=f"{_capability(request.dtype.min_sm)} or newer", fix="unpack the values into u8 before the upload",
-        )  # fmt: skip
+            "OX2022",
+            f"{request.dtype.name} does not exist on this device",
+            got=f"compute capability {_capability(request.sm)}",
+            required=f"{_capability(request.dtype.min_sm)} or newer",
+            fix="unpack the values into u8 before the upload",
+        )
     for axis, extent in enumerate(request.shape):
         if extent < 1:
-            faults.add("OX2002", f"dimension {axis} of {request.array} is empty", got=str(extent), required="at least 1 element", fix="skip the launch when there is nothing to copy")
+            faults.add(
+                "OX2002",
+                f"dimension {axis} of {request.array} is empty",
+                got=str(extent),
+                required="at least 1 element",
+                fix="skip the launch when there is nothing to copy",
+            )
         elif extent > limits.GLOBAL_DIM_MAX:
             faults.add(
-                "OX2003", f"dimension {axis} of {request.array} is too long", got=f"{extent:,}", required=f"at most {limits.GLOBAL_DIM_MAX:,} elements",
+                "OX2003",
+                f"dimension {axis} of {request.array} is too long",
+                got=f"{extent:,}",
+                required=f"at most {limits.GLOBAL_DIM_MAX:,} elements",
                 fix="view the array with one more dimension, or make one descriptor for each part of it",
-            )  # fmt: skip
+            )
     if request.address % limits.GLOBAL_ADDRESS_ALIGN:
         over = request.address % limits.GLOBAL_ADDRESS_ALIGN
         faults.add(
-            "OX2009", f"{request.array} starts at a misaligned address", got=f"{request.address:#x}, {over} bytes past a multiple of {limits.GLOBAL_ADDRESS_ALIGN}",
-            required=f"a multiple of {limits.GLOBAL_ADDRESS_ALIGN} bytes", fix=f"start it {limits.GLOBAL_ADDRESS_ALIGN - over} bytes later, or upload a copy with dev.array",
-        )  # fmt: skip
+            "OX2009",
+            f"{request.array} starts at a misaligned address",
+            got=f"{request.address:#x}, {over} bytes past a multiple of {limits.GLOBAL_ADDRESS_ALIGN}",
+            required=f"a multiple of {limits.GLOBAL_ADDRESS_ALIGN} bytes",
+            fix=f"start it {limits.GLOBAL_ADDRESS_ALIGN - over} bytes later, or upload a copy with dev.array",
+        )
     if not 0 <= request.address < limits.GLOBAL_ADDRESS_LIMIT:
-        faults.add("OX2010", f"{request.array} lies beyond the addresses a map can hold", got=f"{request.address:#x}", required="0 up to, not including, 2^57", fix="upload a copy with dev.array")
+        faults.add(
+            "OX2010",
+            f"{request.array} lies beyond the addresses a map can hold",
+            got=f"{request.address:#x}",
+            required="0 up to, not including, 2^57",
+            fix="upload a copy with dev.array",
+        )
 
 
 def _strides(faults: Faults, request: MapRequest) -> None:
@@ -133,18 +159,28 @@ def _strides(faults: Faults, request: MapRequest) -> None:
     for axis, stride in enumerate(request.strides):
         if not 0 <= stride < limits.GLOBAL_STRIDE_LIMIT:
             faults.add(
-                "OX2008", f"the stride of dimension {axis} of {request.array} is out of range", got=f"{stride:,} bytes", required="0 up to, not including, 2^40 bytes",
+                "OX2008",
+                f"the stride of dimension {axis} of {request.array} is out of range",
+                got=f"{stride:,} bytes",
+                required="0 up to, not including, 2^40 bytes",
                 fix="upload a copy: dev.array(np.ascontiguousarray(x))",
-            )  # fmt: skip
+            )
         if stride % unit:
             faults.add(
-                "OX2006", f"the stride of dimension {axis} of {request.array} is no multiple of {unit} bytes", got=f"{stride} bytes = {stride // unit} x {unit} + {stride % unit}",
-                required=f"a multiple of {unit} bytes", fix=_pad(request),
-            )  # fmt: skip
+                "OX2006",
+                f"the stride of dimension {axis} of {request.array} is no multiple of {unit} bytes",
+                got=f"{stride} bytes = {stride // unit} x {unit} + {stride % unit}",
+                required=f"a multiple of {unit} bytes",
+                fix=_pad(request),
+            )
 
 
 def _pad(request: MapRequest) -> str:
-    padded = "" if not request.in_bytes else f" to {-(-request.shape[-1] * request.dtype.nbytes // limits.GLOBAL_STRIDE_ALIGN) * limits.GLOBAL_STRIDE_ALIGN} bytes"
+    padded = (
+        ""
+        if not request.in_bytes
+        else f" to {-(-request.shape[-1] * request.dtype.nbytes // limits.GLOBAL_STRIDE_ALIGN) * limits.GLOBAL_STRIDE_ALIGN} bytes"
+    )
     return f"pad the row{padded}: dev.array(x, pad=True)"
 
 
@@ -153,19 +189,34 @@ def _box(faults: Faults, request: MapRequest) -> None:
     for axis, extent in enumerate(request.box):
         if not 1 <= extent <= limits.BOX_DIM_MAX:
             fix = f"box {_replaced(request.box, axis, min(max(extent, 1), limits.BOX_DIM_MAX))}; more copies cover the rest"
-            faults.add("OX2013", f"entry {axis} of the box is out of range", got=str(extent), required=f"1 to {limits.BOX_DIM_MAX} elements", fix=fix)
+            faults.add(
+                "OX2013",
+                f"entry {axis} of the box is out of range",
+                got=str(extent),
+                required=f"1 to {limits.BOX_DIM_MAX} elements",
+                fix=fix,
+            )
     if not request.box or request.box[-1] < 1 or not request.in_bytes:
         return
     unit, size, inner, row = limits.BOX_INNER_ALIGN, request.dtype.nbytes, request.box[-1], request.row_bytes
     sum_of_row = f"{inner} x {size} bytes ({request.dtype.name}) = {row} bytes"
     if row % unit:
         faults.add(
-            "OX2007", f"the innermost extent of the box is no multiple of {unit} bytes", got=f"{sum_of_row} = {row // unit} x {unit} + {row % unit}",
-            required=f"a multiple of {unit} bytes: of {unit // size} elements", fix=f"box inner {_neighbours(inner, unit // size)}",
-        )  # fmt: skip
+            "OX2007",
+            f"the innermost extent of the box is no multiple of {unit} bytes",
+            got=f"{sum_of_row} = {row // unit} x {unit} + {row % unit}",
+            required=f"a multiple of {unit} bytes: of {unit // size} elements",
+            fix=f"box inner {_neighbours(inner, unit // size)}",
+        )
     span = request.swizzle.span_bytes
     if span and row > span:
-        faults.add("OX2014", f"the rows of the box are wider than the span of the {request.swizzle.name} swizzle", got=sum_of_row, required=f"at most {span} bytes", fix=_narrower(row, span, size))
+        faults.add(
+            "OX2014",
+            f"the rows of the box are wider than the span of the {request.swizzle.name} swizzle",
+            got=sum_of_row,
+            required=f"at most {span} bytes",
+            fix=_narrower(row, span, size),
+        )
     _footprint(faults, request)
 
 
@@ -194,12 +245,19 @@ def _footprint(faults: Faults, request: MapRequest) -> None:
         return
     axis = next(i for i, count in enumerate(counts) if count > 1)
     fits = min(limits.BOX_BYTES_MAX * counts[axis] // nbytes * steps[axis], limits.BOX_DIM_MAX)
-    fix = f"box {_replaced(request.box, axis, fits)}" if fits else f"a smaller box: {limits.BOX_BYTES_MAX // request.dtype.nbytes:,} elements at most"
+    fix = (
+        f"box {_replaced(request.box, axis, fits)}"
+        if fits
+        else f"a smaller box: {limits.BOX_BYTES_MAX // request.dtype.nbytes:,} elements at most"
+    )
     product = " x ".join(map(str, counts))
     faults.add(
-        "OX2015", "the box holds more than a block's shared memory", got=f"{product} x {request.dtype.nbytes} bytes = {nbytes:,} bytes",
-        required=f"at most {limits.BOX_BYTES_MAX:,} bytes", fix=fix,
-    )  # fmt: skip
+        "OX2015",
+        "the box holds more than a block's shared memory",
+        got=f"{product} x {request.dtype.nbytes} bytes = {nbytes:,} bytes",
+        required=f"at most {limits.BOX_BYTES_MAX:,} bytes",
+        fix=fix,
+    )
 
 
 def _replaced(values: tuple[int, ...], axis: int, value: int) -> tuple[int, ...]:
@@ -211,7 +269,13 @@ def _steps(faults: Faults, request: MapRequest) -> None:
     for axis, step in enumerate(request.element_strides):
         if not 1 <= step <= limits.ELEMENT_STRIDE_MAX:
             fix = "1 takes every element; for wider steps add a dimension: view n as (n // s, s) and copy index 0 of it"
-            faults.add("OX2019", f"entry {axis} of `element_strides` is out of range", got=str(step), required=f"1 to {limits.ELEMENT_STRIDE_MAX}", fix=fix)
+            faults.add(
+                "OX2019",
+                f"entry {axis} of `element_strides` is out of range",
+                got=str(step),
+                required=f"1 to {limits.ELEMENT_STRIDE_MAX}",
+                fix=fix,
+            )
 
 
 def _options(faults: Faults, request: MapRequest) -> None:
@@ -219,14 +283,29 @@ def _options(faults: Faults, request: MapRequest) -> None:
     if request.oob_fill not in OOB_FILLS:
         faults.add("OX2020", "`oob_fill` is unknown", got=repr(request.oob_fill), required='"zero" or "nan"', fix='oob_fill="zero"')
     elif request.oob_fill == "nan" and not request.dtype.is_float:
-        faults.add("OX2021", f"{request.dtype.name} has no NaN to fill with", got='oob_fill="nan"', required="a float element type", fix='oob_fill="zero"')
+        faults.add(
+            "OX2021",
+            f"{request.dtype.name} has no NaN to fill with",
+            got='oob_fill="nan"',
+            required="a float element type",
+            fix='oob_fill="zero"',
+        )
     if type(request.l2_promotion) is not int or request.l2_promotion not in L2_PROMOTIONS:
-        faults.add("OX2023", "`l2_promotion` is unknown", got=repr(request.l2_promotion), required="0, 64, 128 or 256 bytes", fix="l2_promotion=128")
+        faults.add(
+            "OX2023",
+            "`l2_promotion` is unknown",
+            got=repr(request.l2_promotion),
+            required="0, 64, 128 or 256 bytes",
+            fix="l2_promotion=128",
+        )
     if request.sm < request.swizzle.min_sm:
         faults.add(
-            "OX2024", f"the {request.swizzle.name} swizzle does not exist on this device", got=f"compute capability {_capability(request.sm)}",
-            required=f"{_capability(request.swizzle.min_sm)} or newer", fix="swizzle=ox.Swizzle128B",
-        )  # fmt: skip
+            "OX2024",
+            f"the {request.swizzle.name} swizzle does not exist on this device",
+            got=f"compute capability {_capability(request.sm)}",
+            required=f"{_capability(request.swizzle.min_sm)} or newer",
+            fix="swizzle=ox.Swizzle128B",
+        )
 
 
 def _capability(sm: int) -> str:

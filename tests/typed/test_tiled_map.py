@@ -57,34 +57,66 @@ def test_vectors_are_complete() -> None:
 def _build(**changes: Any) -> TensorMap:
     """A legal map, f32 (64, 64), with some parameters changed."""
     parameters: dict[str, Any] = {
-        "dtype": DTYPES["f32"], "shape": (64, 64), "strides_bytes": (256, 4), "address": 0x7000, "box": (32, 32), "element_strides": None,
-        "swizzle": SWIZZLES["none"], "l2_promotion": 128, "oob_fill": "zero", "sm": 90,
-    }  # fmt: skip
+        "dtype": DTYPES["f32"],
+        "shape": (64, 64),
+        "strides_bytes": (256, 4),
+        "address": 0x7000,
+        "box": (32, 32),
+        "element_strides": None,
+        "swizzle": SWIZZLES["none"],
+        "l2_promotion": 128,
+        "oob_fill": "zero",
+        "sm": 90,
+    }
     return build_tensor_map(**(parameters | changes))
 
 
 def test_map_holds_the_parameters() -> None:
     made = _build(swizzle=SWIZZLES["128B"], element_strides=(2, 1), oob_fill="nan", l2_promotion=0)
     assert made == TensorMap(
-        dtype="f32", global_dim=(64, 64), global_strides=(256,), box_dim=(32, 32), element_strides=(2, 1), swizzle="128B", oob_fill="nan", l2_promotion=0,
-    )  # fmt: skip
+        dtype="f32",
+        global_dim=(64, 64),
+        global_strides=(256,),
+        box_dim=(32, 32),
+        element_strides=(2, 1),
+        swizzle="128B",
+        oob_fill="nan",
+        l2_promotion=0,
+    )
 
 
 _LATER = _SWIZZLE[4]
 # Rule, parameters that break it and it alone, the same one edit away, and words that must be in the text: value, bound, fix.
 _TWINS: list[tuple[str, dict[str, Any], dict[str, Any], tuple[str, ...]]] = [
-    ("OX2001", {"shape": (2,) * 6, "strides_bytes": (512, 256, 128, 64, 32, 4), "box": (1,) * 5 + (4,)},
-     {"shape": (2,) * 5, "strides_bytes": (256, 128, 64, 32, 4), "box": (1,) * 4 + (4,)}, ("rank 6", "1 to 5", "reshape")),
-    ("OX2001", {"shape": (), "strides_bytes": (), "box": ()}, {"shape": (1,), "strides_bytes": (4,), "box": (4,)}, ("rank 0", "reshape(1)")),
+    (
+        "OX2001",
+        {"shape": (2,) * 6, "strides_bytes": (512, 256, 128, 64, 32, 4), "box": (1,) * 5 + (4,)},
+        {"shape": (2,) * 5, "strides_bytes": (256, 128, 64, 32, 4), "box": (1,) * 4 + (4,)},
+        ("rank 6", "1 to 5", "reshape"),
+    ),
+    (
+        "OX2001",
+        {"shape": (), "strides_bytes": (), "box": ()},
+        {"shape": (1,), "strides_bytes": (4,), "box": (4,)},
+        ("rank 0", "reshape(1)"),
+    ),
     ("OX2002", {"shape": (0, 64)}, {"shape": (1, 64)}, ("dimension 0", "at least 1")),
     ("OX2003", {"shape": (2**32 + 1, 64), "sm": 100}, {"shape": (2**32, 64), "sm": 100}, ("4,294,967,297", "4,294,967,296")),
     ("OX2004", {"shape": (2**31 + 1, 64)}, {"shape": (2**31, 64)}, ("2,147,483,649", "2,147,483,648")),
     ("OX2004", {"shape": (2**31 + 1, 64)}, {"shape": (2**31 + 1, 64), "sm": 100}, ("9.0",)),
     ("OX2005", {"strides_bytes": (256, 8)}, {"strides_bytes": (256, 4)}, ("8 bytes", "4 bytes", "ascontiguousarray")),
-    ("OX2005", {"shape": (8, 64, 64), "strides_bytes": (16384, 16, 256), "box": (1, 32, 32)},
-     {"shape": (8, 64, 64), "strides_bytes": (16384, 16, 4), "box": (1, 32, 32)}, ("256 bytes",)),
-    ("OX2006", {"shape": (64, 50), "strides_bytes": (200, 4)}, {"shape": (64, 50), "strides_bytes": (208, 4)},
-     ("200 bytes = 12 x 16 + 8", "multiple of 16", "pad the row to 208 bytes: dev.array(x, pad=True)")),
+    (
+        "OX2005",
+        {"shape": (8, 64, 64), "strides_bytes": (16384, 16, 256), "box": (1, 32, 32)},
+        {"shape": (8, 64, 64), "strides_bytes": (16384, 16, 4), "box": (1, 32, 32)},
+        ("256 bytes",),
+    ),
+    (
+        "OX2006",
+        {"shape": (64, 50), "strides_bytes": (200, 4)},
+        {"shape": (64, 50), "strides_bytes": (208, 4)},
+        ("200 bytes = 12 x 16 + 8", "multiple of 16", "pad the row to 208 bytes: dev.array(x, pad=True)"),
+    ),
     ("OX2007", {"box": (32, 6)}, {"box": (32, 8)}, ("6 x 4 bytes (f32) = 24 bytes = 1 x 16 + 8", "4 elements", "box inner 4 or 8")),
     ("OX2007", {"box": (32, 2)}, {"box": (32, 4)}, ("box inner 4",)),
     ("OX2008", {"strides_bytes": (2**40, 4)}, {"strides_bytes": (2**40 - 16, 4)}, ("1,099,511,627,776", "2^40")),
@@ -100,8 +132,12 @@ _TWINS: list[tuple[str, dict[str, Any], dict[str, Any], tuple[str, ...]]] = [
     ("OX2013", {"box": (257, 4)}, {"box": (256, 4)}, ("257", "1 to 256", "box (256, 4)")),
     ("OX2013", {"box": (0, 4)}, {"box": (1, 4)}, ("box (1, 4)",)),
     ("OX2013", {"box": (257, 4), "element_strides": (2, 1)}, {"box": (256, 4), "element_strides": (2, 1)}, ("257",)),
-    ("OX2014", {"box": (8, 64), "swizzle": SWIZZLES["128B"]}, {"box": (8, 32), "swizzle": SWIZZLES["128B"]},
-     ("64 x 4 bytes (f32) = 256 bytes", "at most 128", "box inner 32, or swizzle=ox.SwizzleNone")),
+    (
+        "OX2014",
+        {"box": (8, 64), "swizzle": SWIZZLES["128B"]},
+        {"box": (8, 32), "swizzle": SWIZZLES["128B"]},
+        ("64 x 4 bytes (f32) = 256 bytes", "at most 128", "box inner 32, or swizzle=ox.SwizzleNone"),
+    ),
     ("OX2014", {"box": (8, 16), "swizzle": SWIZZLES["32B"]}, {"box": (8, 16), "swizzle": SWIZZLES["64B"]}, ("swizzle=ox.Swizzle64B",)),
     ("OX2015", {"box": (256, 256)}, {"box": (228, 256)}, ("262,144 bytes", "233,472", "box (228, 256)")),
     ("OX2015", {"box": (256, 256)}, {"box": (256, 256), "element_strides": (2, 1)}, ("256 x 256 x 4",)),
@@ -116,7 +152,7 @@ _TWINS: list[tuple[str, dict[str, Any], dict[str, Any], tuple[str, ...]]] = [
     ("OX2023", {"l2_promotion": 512}, {"l2_promotion": 256}, ("512",)),
     ("OX2023", {"l2_promotion": False}, {"l2_promotion": 0}, ("False",)),
     ("OX2024", {"swizzle": _LATER}, {"swizzle": _LATER, "sm": 100}, ("later-4", "10.0 or newer")),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("rule", "wrong", "right", "words"), _TWINS)
@@ -142,7 +178,16 @@ def test_every_rule_has_a_twin() -> None:
 
 def test_all_broken_rules_at_once() -> None:
     with pytest.raises(DescriptorError) as caught:
-        _build(shape=(64, 50), strides_bytes=(200, 4), box=(300, 6), element_strides=(9, 2), dtype=DTYPES["f32"], oob_fill="one", l2_promotion=1, address=4)
+        _build(
+            shape=(64, 50),
+            strides_bytes=(200, 4),
+            box=(300, 6),
+            element_strides=(9, 2),
+            dtype=DTYPES["f32"],
+            oob_fill="one",
+            l2_promotion=1,
+            address=4,
+        )
     assert caught.value.rules == ("OX2006", "OX2007", "OX2009", "OX2013", "OX2018", "OX2019", "OX2020", "OX2023")
     assert all(d.got and d.required and d.fix and d.site is not None for d in caught.value.diagnostics)
     assert str(caught.value).startswith("tensor map refused: 8 rules broken")

@@ -73,7 +73,7 @@ class _DriverError(Exception):
 
 def load_driver() -> Driver:
     """NVIDIA's bindings."""
-    return cast(Driver, import_module("cuda.bindings.driver"))
+    return cast("Driver", import_module("cuda.bindings.driver"))
 
 
 def probe(load: Callable[[], Driver] = load_driver) -> CudaFacts:
@@ -82,11 +82,11 @@ def probe(load: Callable[[], Driver] = load_driver) -> CudaFacts:
         driver = load()
     except ImportError as problem:
         return CudaFacts(reason=f"cuda-python is not installed ({problem})")
-    except Exception as problem:  # noqa: BLE001  # a broken install may raise anything at import, and this must answer
+    except Exception as problem:  # a broken install may raise anything at import, and this must answer
         return CudaFacts(reason=f"cuda-python does not load ({_first_line(problem)})")
     try:
         return _ask(driver)
-    except Exception as problem:  # noqa: BLE001  # without libcuda the bindings raise errors of several kinds, and this must answer
+    except Exception as problem:  # without libcuda the bindings raise errors of several kinds, and this must answer
         return CudaFacts(reason=f"no NVIDIA driver answers ({_first_line(problem)})")
 
 
