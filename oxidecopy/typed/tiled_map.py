@@ -144,8 +144,8 @@ def _lengths(faults: Faults, request: MapRequest, *, has_box: bool, has_steps: b
             faults.add(
                 rule,
                 f"`{name}` has another rank than {request.array}",
-                got=f"{value}: {len(value)} entries",
-                required=f"{rank} entries, outermost first",
+                got=f"{value}, of length {len(value)}",
+                required=f"length {rank}, outermost first",
                 fix=f"{name}={_resized(value, rank)}",
             )
 
