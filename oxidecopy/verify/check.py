@@ -8,6 +8,7 @@ from typing import Final
 from oxidecopy.isa import limits, ops
 from oxidecopy.program.program import Step
 from oxidecopy.verify import rule_ids as ids
+from oxidecopy.verify.code import Item
 from oxidecopy.verify.coords import report_faults
 from oxidecopy.verify.requirements import Need
 from oxidecopy.verify.resolve import counters, ranges
@@ -60,6 +61,8 @@ def _live(machine: Machine, at: At) -> None:
 
 
 def _live_one(machine: Machine, at: At, bar: Bar) -> None:
+    if bar.life is not Life.LIVE:
+        machine.lost = True
     if bar.life is Life.NONE:
         machine.out.add(
             ids.BEFORE_INIT,
@@ -68,6 +71,8 @@ def _live_one(machine: Machine, at: At, bar: Bar) -> None:
             required="`init`, then a sync, before any other use",
             fix="call `init` at the top of the pipeline, for every element of the array",
         )
+    elif bar.life is Life.DEAD and bar.born is not None and not machine.order(at.agent, bar.born):
+        _inval_in_use(machine, at.agent.id, bar, bar.born.step, at.step)
     elif bar.life is Life.DEAD:
         machine.out.add(
             ids.AFTER_INVAL,
@@ -102,6 +107,7 @@ def _remote_live(machine: Machine, at: At) -> None:
         fenced = born is not None and bar.init_fence >= born.time and machine.order(at.agent, Mark(born.agent, bar.init_fence, born.step))
         if ordered and fenced:
             continue
+        machine.lost = machine.lost or bar.life is not Life.LIVE
         machine.out.add(
             ids.REMOTE_EARLY,
             f"{bar.name} is used by another CTA, which cannot know that it is initialised",
@@ -118,14 +124,7 @@ def _idle(machine: Machine, at: At) -> None:
     bar = at.bars[0]
     open_uses = [m for m in bar.used.values() if not machine.order(at.agent, m)]
     if open_uses:
-        machine.out.add(
-            ids.INVAL_IN_USE,
-            f"{bar.name} is invalidated while {machine.agents[open_uses[0].agent].name} may still use it",
-            step=at.step,
-            required="a sync between the last use and `inval`",
-            fix="call `cta.sync()` before the invalidation",
-            causes=[("may still run", m.step) for m in open_uses],
-        )
+        _inval_in_use(machine, open_uses[0].agent, bar, at.step, open_uses[0].step)
     elif bar.loaded is not None and machine.over(at.agent, bar) <= bar.loaded[0] and not bar.broken:
         machine.out.add(
             ids.INVAL_IN_USE,
@@ -135,6 +134,17 @@ def _idle(machine: Machine, at: At) -> None:
             fix="wait for the token of that phase before `inval`",
             causes=[("the load", bar.loaded[1].step)],
         )
+
+
+def _inval_in_use(machine: Machine, user: int, bar: Bar, inval: Step, use: Step) -> None:
+    machine.out.add(
+        ids.INVAL_IN_USE,
+        f"{bar.name} is invalidated while {machine.agents[user].name} may still use it",
+        step=inval,
+        required="a sync between the last use and `inval`",
+        fix="call `cta.sync()` before the invalidation",
+        causes=[("may still run", use)],
+    )
 
 
 def _born(bar: Bar, words: str) -> list[tuple[str, Step | None]]:
@@ -150,6 +160,9 @@ def _phase(machine: Machine, at: At) -> None:
         part_of_last = any(m.agent == at.agent.id for m in (*bar.last_arrived, *bar.last_announced, *bar.last_copies))
         if isinstance(at.op, ops.TensorG2S | ops.TensorG2SMulticast) and part_of_last:
             under_expected(machine, at.mark, bar, last=True)
+            continue
+        if isinstance(at.op, ops.MbarrierExpectTx):
+            expect_late(machine, bar, at.mark, bar.phase - 1, bar.last_arrived)
             continue
         machine.out.add(
             ids.AMBIGUOUS,
@@ -241,6 +254,18 @@ def under_expected(machine: Machine, mark: Mark, bar: Bar, *, last: bool) -> Non
     )
 
 
+def expect_late(machine: Machine, bar: Bar, mark: Mark, phase: int, arrived: list[Mark]) -> None:
+    """No arrival of the phase has to follow the announcement."""
+    machine.out.add(
+        ids.EXPECT_LATE,
+        f"phase {phase - bar.base} of {bar.name} may end before this `expect_tx` has announced its bytes",
+        step=mark.step,
+        required="an arrival of the same phase that follows the `expect_tx`",
+        fix="use `arrive_expect_tx`, or let the announcing thread arrive after it",
+        causes=[("can be the last arrival", m.step) for m in arrived],
+    )
+
+
 def _turn(machine: Machine, at: At) -> None:
     bar = at.bars[0]
     if bar.life is not Life.LIVE:
@@ -275,22 +300,11 @@ def _coords(machine: Machine, at: At) -> None:
     if id(at.step) in machine.doubtful and isinstance(at.op, Copy):
         if machine.log is not None:
             machine.log += [Asked(at.agent.id, Use.COORD, e, counters(at.agent), item=at.item) for e in at.op.coords[:1]]
-        report_faults(machine.program, at.step, at.op, ranges(at.agent), machine.out)
+        if report_faults(machine.program, at.step, at.op, ranges(at.agent), machine.out):
+            machine.doubtful.discard(id(at.step))
 
 
 # ---- who runs it
-def _one_thread(machine: Machine, at: At) -> None:
-    if at.agent.size > 1:
-        machine.out.add(
-            ids.COPY_THREADS,
-            f"a bulk copy is issued by {at.agent.size} threads, each of them anew",
-            step=at.step,
-            got=at.agent.name,
-            required="one thread",
-            fix="issue it inside `cta.elect()`",
-        )
-
-
 def _committed(machine: Machine, at: At) -> None:
     if not at.agent.committed:
         machine.out.add(
@@ -302,11 +316,12 @@ def _committed(machine: Machine, at: At) -> None:
         )
 
 
-def _unguarded(machine: Machine, at: At) -> None:
+def unguarded(machine: Machine, item: Item) -> None:
+    """An op that must not hang on the answer of a test."""
     machine.out.add(
         ids.GUARDED,
-        f"`{at.op.mnemonic}` runs or not by the answer of a test: what other threads wait for would hang on timing",
-        step=at.step,
+        f"`{item.op.mnemonic}` runs or not by the answer of a test: what other threads wait for would hang on timing",
+        step=item.step,
         required="only reads, plain writes and waits under the answer of try_wait or test_wait",
         fix="move it out of the block, behind a `wait`",
     )
@@ -327,7 +342,5 @@ CHECKS: Final[dict[Need, Callable[[Machine, At], None]]] = {
     Need.READ_ASYNC: read_async,
     Need.WRITE_ASYNC: write_async,
     Need.COORDS: _coords,
-    Need.ONE_THREAD: _one_thread,
     Need.COMMITTED: _committed,
-    Need.UNGUARDED: _unguarded,
 }

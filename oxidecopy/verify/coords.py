@@ -83,9 +83,13 @@ def faults(program: Program, op: Copy, env: Mapping[str, Range]) -> Iterator[tup
             )
 
 
-def report_faults(program: Program, step: Step, op: Copy, env: Mapping[str, Range], out: Collector) -> None:
+def report_faults(program: Program, step: Step, op: Copy, env: Mapping[str, Range], out: Collector) -> bool:
+    """Reports what `faults` finds; True when that was anything."""
+    found = False
     for rule, what, got, required, fix in faults(program, op, env):
         out.add(rule, what, step=step, got=got, required=required, fix=fix)
+        found = True
+    return found
 
 
 # ---- warnings

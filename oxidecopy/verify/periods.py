@@ -1,11 +1,197 @@
-"""Finds and skips whole periods of long loops."""
+"""Long loops: when the state at a loop's edge repeats, whole periods are skipped, and the tail is run one by one again.
+
+That the state repeats is `snapshot`'s to say. That the next K periods run as the last one did is decided here, from the expressions that
+steered it: an index must not move (or not at all over the K periods), a phase must move as its barrier's does, a condition must keep its
+truth, coordinates must stay legal. K is the largest number for which all of that is provable, so the proof covers every iteration.
+
+Skipping moves the loop counters, and each barrier's `base` the other way by the phases skipped: everything else is only compared by order.
+"""
+
 from __future__ import annotations
-from oxidecopy.verify.code import Item
-from oxidecopy.verify.state import Agent, Machine
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import gcd
+from typing import Final, assert_never, final
+
+from oxidecopy.isa import expr, ops
+from oxidecopy.verify.affine import Range, decide, range_of, shift_of, steady
+from oxidecopy.verify.coords import faults
+from oxidecopy.verify.resolve import ranges
+from oxidecopy.verify.snapshot import Snapshot, outline, snapshot
+from oxidecopy.verify.state import Agent, Asked, At, Machine, Use
+from oxidecopy.verify.static import Copy
+
+_WORTH_IT: Final = 6  # iterations left, below which running them is cheaper than looking
+_LOG_MAX: Final = 40_000  # expressions remembered, beyond which the search starts over
+
+
+@final
+@dataclass(slots=True)
+class _Saved:
+    """A state at an edge, with the counters and phases it had; `again` is the iteration at which a newer one is taken (Brent's search)."""
+
+    outline: Snapshot
+    state: Snapshot
+    counters: list[dict[str, int]]
+    phases: list[tuple[int, int]]
+    log_start: int
+    again: int
+
+
+@final
 class Periods:
-    def __init__(self, machine: Machine) -> None:
-        self.machine = machine
+    """Watches the loops of the first agent that loops; the others follow it by the state."""
 
-    def edge(self, agent: Agent, item: Item) -> None:
-        return
+    def __init__(self, machine: Machine, waiting: Mapping[int, At]) -> None:
+        self.machine = machine
+        self.waiting = waiting
+        self.parity = any(isinstance(s.op, ops.MbarrierWaitParity | ops.MbarrierTestParity) for s in machine.program.walk())
+        self.watched: Agent | None = None
+        self.saved: dict[tuple[str, tuple[int, ...]], _Saved] = {}
+
+    def edge(self, agent: Agent, op: ops.Loop) -> None:
+        """At the end of an iteration, with the counter already moved on."""
+        if self.watched is not agent:
+            if self.watched is not None and self.watched.turns:
+                return
+            self.watched = agent
+            self._restart()
+        machine = self.machine
+        stop = range_of(op.stop, ranges(agent))
+        left = (stop.lo - agent.env[op.counter]) // op.step
+        if left < _WORTH_IT:
+            return
+        if machine.log is None or len(machine.log) > _LOG_MAX:
+            self._restart()
+        turn = agent.turns[op.counter]
+        outer = tuple(agent.turns[n] for n in agent.turns if n != op.counter)
+        key = (op.counter, outer)
+        saved = self.saved.get(key)
+        now = outline(machine)
+        if saved is not None and saved.outline == now and snapshot(machine, self.waiting, parity=self.parity) == saved.state:
+            if self._skip(agent, op, saved, left):
+                del self.saved[key]
+                return
+        if saved is None or turn >= saved.again:
+            self._save(key, now, turn)
+
+    def _restart(self) -> None:
+        self.saved = {}
+        self.machine.log = []
+
+    def _save(self, key: tuple[str, tuple[int, ...]], now: Snapshot, turn: int) -> None:
+        state = snapshot(self.machine, self.waiting, parity=self.parity)
+        if state is None or self.machine.log is None:
+            return
+        # Older instances of the same loop are over.
+        self.saved = {k: s for k, s in self.saved.items() if k[0] != key[0]}
+        counters = [{n: a.env[n] for n in a.turns} for a in self.machine.agents]
+        phases = [(b.phase, b.base) for b in self.machine.bars]
+        self.saved[key] = _Saved(now, state, counters, phases, len(self.machine.log), max(2 * turn, turn + 1))
+
+    def _skip(self, agent: Agent, op: ops.Loop, saved: _Saved, left: int) -> bool:
+        """Skips as many periods as can be proven to run like the one since `saved`."""
+        machine = self.machine
+        deltas = [{n: a.env[n] - before[n] for n in a.turns} for a, before in zip(machine.agents, saved.counters, strict=True)]
+        if any(sum(1 for d in moved.values() if d) > 1 for moved in deltas) or not deltas[agent.id].get(op.counter):
+            return False
+        if any(b.base != base for b, (_, base) in zip(machine.bars, saved.phases, strict=True)):
+            return False
+        phases = [b.phase - before for b, (before, _) in zip(machine.bars, saved.phases, strict=True)]
+        asked = list({(a.agent, a.use, a.expr, a.bar, tuple(a.counters.items())): a for a in (machine.log or [])[saved.log_start :]}.values())
+        judge = _Judge(machine, deltas, phases, asked)
+        if not judge.moves_along():
+            return False
+        periods = judge.most(left // (deltas[agent.id][op.counter] // op.step))
+        if not periods:
+            return False
+        for a, moved in zip(machine.agents, deltas, strict=True):
+            for name, d in moved.items():
+                a.env[name] += d * periods
+        for bar, d in zip(machine.bars, phases, strict=True):
+            bar.base -= d * periods
+        # For the loops around this one, the expressions were asked in the skipped iterations too.
+        if machine.log is not None:
+            machine.log += [
+                Asked(q.agent, q.use, q.expr, judge.widened(q, periods), q.truth, q.bar, q.item) for q in asked if any(deltas[q.agent].values())
+            ]
+        return True
+
+
+@final
+class _Judge:
+    """Whether the expressions of one period steer the next ones the same way."""
+
+    def __init__(self, machine: Machine, deltas: list[dict[str, int]], phases: list[int], asked: list[Asked]) -> None:
+        self.machine = machine
+        self.deltas = deltas
+        self.phases = phases
+        self.asked = asked
+
+    def moves_along(self) -> bool:
+        """Every phase asked for moves by as many as its barrier's phase does."""
+        return all(shift_of(_expr(q), self.deltas[q.agent]) == self.phases[q.bar] for q in self.asked if q.use is Use.PHASE)
+
+    def most(self, bound: int) -> int:
+        """The largest number of periods, up to `bound`, over which nothing changes; fewer are as safe as more."""
+        open_questions = [q for q in self.asked if not self._for_ever(q)]
+        low, high = 0, bound
+        while low < high:
+            middle = (low + high + 1) // 2
+            if all(self._over(q, middle) for q in open_questions):
+                low = middle
+            else:
+                high = middle - 1
+        return low
+
+    def _for_ever(self, q: Asked) -> bool:
+        moved = self.deltas[q.agent]
+        match q.use:
+            case Use.INDEX:
+                return shift_of(_expr(q), moved) == 0
+            case Use.TRUTH:
+                return steady(_cond(q), moved)
+            case Use.PHASE:
+                return True
+            case Use.COORD:
+                return False
+            case _:
+                assert_never(q.use)
+
+    def _over(self, q: Asked, periods: int) -> bool:
+        env = {**self.machine.agents[q.agent].ranges, **self.widened(q, periods)}
+        match q.use:
+            case Use.INDEX:
+                return range_of(_expr(q), env).single
+            case Use.TRUTH:
+                return decide(_cond(q), env) is q.truth
+            case Use.PHASE:
+                return True
+            case Use.COORD:
+                return q.item is None or not isinstance(q.item.op, Copy) or not any(True for _ in faults(self.machine.program, q.item.op, env))
+            case _:
+                assert_never(q.use)
+
+    def widened(self, q: Asked, periods: int) -> dict[str, Range]:
+        """The counters it saw, over this period and the next ones."""
+        moved = self.deltas[q.agent]
+        return {name: _spread(r, moved.get(name, 0), periods) for name, r in q.counters.items()}
+
+
+def _spread(r: Range, delta: int, periods: int) -> Range:
+    if not delta or not periods:
+        return r
+    return Range(r.lo + min(0, delta * periods), r.hi + max(0, delta * periods), gcd(r.step, delta))
+
+
+def _expr(q: Asked) -> expr.Expr:
+    if isinstance(q.expr, expr.Bool | expr.Cmp | expr.And | expr.Or | expr.Not | expr.Answer):
+        raise TypeError("a condition where a value was asked for")
+    return q.expr
+
+
+def _cond(q: Asked) -> expr.Cond:
+    if isinstance(q.expr, expr.Bool | expr.Cmp | expr.And | expr.Or | expr.Not | expr.Answer):
+        return q.expr
+    raise TypeError("a value where a condition was asked for")

@@ -30,7 +30,6 @@ class Need(Enum):
     WRITE_ASYNC = "free for a load"
     COORDS = "coordinates that the hardware takes"
     # who runs it
-    ONE_THREAD = "executed by one thread"
     COMMITTED = "this thread has committed a group"
     UNGUARDED = "not under the answer of a test"
 
@@ -66,11 +65,11 @@ def _needs(op: Instr) -> tuple[Need, ...]:
         case ops.MbarrierTestToken() | ops.MbarrierTestParity():
             return (Need.LIVE,)
         case ops.TensorG2S():
-            return (Need.ONE_THREAD, Need.LIVE, Need.PHASE, Need.TX, Need.COORDS, Need.WRITE_ASYNC)
+            return (Need.LIVE, Need.PHASE, Need.TX, Need.COORDS, Need.WRITE_ASYNC)
         case ops.TensorG2SMulticast():
-            return (Need.ONE_THREAD, Need.REMOTE_LIVE, Need.PHASE, Need.TX, Need.COORDS, Need.WRITE_ASYNC)
+            return (Need.REMOTE_LIVE, Need.PHASE, Need.TX, Need.COORDS, Need.WRITE_ASYNC)
         case ops.TensorS2G() | ops.TensorReduce():
-            return (Need.ONE_THREAD, Need.COORDS, Need.READ_ASYNC)
+            return (Need.COORDS, Need.READ_ASYNC)
         case ops.WaitGroup() | ops.WaitGroupRead():
             return (Need.COMMITTED,)
         case ops.CommitGroup() | ops.FenceProxyAsync() | ops.FenceMbarrierInit() | ops.BarSync() | ops.ClusterSync():

@@ -17,6 +17,7 @@ def check_static(program: Program, launch: Launch, out: Collector) -> bool:
     """Reports what is wrong before a step is taken; False when a walk would make no sense."""
     good = all([_grid(program, launch, out), _threads(program, out), _bindings(program, launch, out), _arch(program, launch, out)])
     _shared(program, launch, out)
+    good = _issuers(program.steps, program.threads, out) and good
     for step in program.walk():
         if isinstance(step.op, ops.BarSync):
             _sync(program, step, step.op, out)
@@ -265,6 +266,25 @@ def _sync(program: Program, step: Step, op: ops.BarSync, out: Collector) -> None
             required=required,
             fix="sync whole warps",
         )
+
+
+def _issuers(steps: tuple[Step, ...], threads: int, out: Collector) -> bool:
+    """Bulk copies are issued by one thread; `threads` is how many run `steps`."""
+    good = True
+    for step in steps:
+        if isinstance(step.op, Copy) and threads > 1:
+            good = False
+            out.add(
+                ids.COPY_THREADS,
+                f"a bulk copy is issued by {threads} threads, each of them anew",
+                step=step,
+                got=f"{threads} threads",
+                required="one thread",
+                fix="issue it inside `cta.elect()`",
+            )
+        inside = len(step.op.threads) if isinstance(step.op, ops.Scope) else threads
+        good = _issuers(step.body, inside, out) and good
+    return good
 
 
 def _copy(program: Program, step: Step, op: Copy, out: Collector) -> bool:

@@ -39,6 +39,8 @@ def read_async(machine: Machine, at: At) -> None:
 
 
 def _read(machine: Machine, at: At, *, fence: bool) -> None:
+    if machine.lost:
+        return
     clean = True
     for stage, access in _overlapping(at):
         if access.way is Way.WRITE and not machine.order(at.agent, access.mark):
@@ -142,6 +144,8 @@ def write_async(machine: Machine, at: At) -> None:
 
 
 def _overwrite(machine: Machine, at: At, stage: Stage, access: Access) -> None:
+    if machine.lost:
+        return
     key = (stage.tile, at.step.site, id(at.step))
     if access.way is Way.LOAD:
         if not _landed(machine, at, access):

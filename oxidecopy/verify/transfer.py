@@ -10,7 +10,7 @@ from typing import assert_never
 
 from oxidecopy.isa import expr, ops
 from oxidecopy.verify import rule_ids as ids
-from oxidecopy.verify.check import copy_bytes, under_expected, wait_behind
+from oxidecopy.verify.check import copy_bytes, expect_late, under_expected, wait_behind
 from oxidecopy.verify.resolve import value
 from oxidecopy.verify.state import Access, Agent, At, Bar, Group, Known, Life, Machine, Mark, TokenKey, Use, Way, join
 
@@ -254,9 +254,10 @@ def finish(machine: Machine, bar: Bar, mark: Mark) -> None:
     if not bar.broken:
         for m in bar.bare:
             if known[m.agent] < m.time:
-                _expect_late(machine, bar, m)
+                expect_late(machine, bar, m, bar.phase, bar.arrived)
         for m in bar.passed.values():
-            if known[m.agent] < m.time:
+            # A copy that the waiter issued afterwards is an arrival as good: the phase needs its bytes.
+            if known[m.agent] < m.time and not any(c.agent == m.agent and c.time > m.time for c in bar.copies):
                 wait_behind(machine, bar, m, bar.phase - 1, bar.arrived)
     bar.published[bar.phase] = known
     bar.published.pop(bar.phase - _KEPT_PHASES, None)
@@ -265,17 +266,6 @@ def finish(machine: Machine, bar: Bar, mark: Mark) -> None:
     bar.last_expected, bar.expected, bar.issued = bar.expected, 0, 0
     bar.last_arrived, bar.last_announced, bar.last_copies = bar.arrived, bar.announced, bar.copies
     bar.arrived, bar.announced, bar.bare, bar.copies, bar.passed = [], [], [], [], {}
-
-
-def _expect_late(machine: Machine, bar: Bar, mark: Mark) -> None:
-    machine.out.add(
-        ids.EXPECT_LATE,
-        f"phase {bar.phase - bar.base} of {bar.name} may end before this `expect_tx` has announced its bytes",
-        step=mark.step,
-        required="an arrival of the same phase that follows the `expect_tx`",
-        fix="use `arrive_expect_tx`, or let the announcing thread arrive after it",
-        causes=[("can be the last arrival", m.step) for m in bar.arrived],
-    )
 
 
 def passed(machine: Machine, agent: Agent, bar: Bar, phases: list[int], mark: Mark) -> None:

@@ -91,6 +91,6 @@ def _walk_pieces(program: Program, launch: Launch, compiled: Compiled, out: Coll
             )
             return False
         ran |= machine.ran
-        if all(a.done for a in machine.agents):
+        if not machine.lost and all(a.done for a in machine.agents):
             check_ending(machine)
     return True

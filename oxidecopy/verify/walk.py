@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from oxidecopy.isa import expr, ops
 from oxidecopy.isa.expr import Answer, Cond
-from oxidecopy.verify.check import check
+from oxidecopy.verify.check import check, unguarded
 from oxidecopy.verify.code import Control, Item, has_answer
 from oxidecopy.verify.deadlock import unblock
 from oxidecopy.verify.periods import Periods
+from oxidecopy.verify.requirements import Need
 from oxidecopy.verify.resolve import ranges, resolve, truth, value
 from oxidecopy.verify.affine import decide
 from oxidecopy.verify.state import Agent, At, Machine, Mark
@@ -35,7 +36,7 @@ def run(machine: Machine) -> None:
             moved = walk.advance(agent) or moved
         if all(a.done for a in order):
             return
-        if not moved and not unblock(machine, walk.waiting):
+        if not moved and (machine.lost or not unblock(machine, walk.waiting)):
             return
 
 
@@ -46,7 +47,7 @@ class _Walk:
         self.machine = machine
         self.waiting: dict[int, At] = {}
         self.steps = 0
-        self.periods = Periods(machine)
+        self.periods = Periods(machine, self.waiting)
 
     def advance(self, agent: Agent) -> bool:
         """Runs one agent until it waits or ends; False when it could not move."""
@@ -65,6 +66,10 @@ class _Walk:
 
     def _op(self, agent: Agent, item: Item) -> bool:
         machine = self.machine
+        if item.needs and item.needs[0] is Need.UNGUARDED:
+            unguarded(machine, item)  # reported, and left out: whether it runs is anybody's guess
+            agent.pc += 1
+            return True
         at = self.waiting.pop(agent.id, None)
         if at is None:
             agent.time += 1
@@ -99,7 +104,7 @@ class _Walk:
             return self._loop(agent, item, op, inside=agent.pc + 1, after=item.target)
         agent.env[op.counter] += op.step
         agent.turns[op.counter] += 1
-        self.periods.edge(agent, item)
+        self.periods.edge(agent, op)
         return self._loop(agent, item, op, inside=item.target, after=agent.pc + 1)
 
     def _loop(self, agent: Agent, item: Item, op: ops.Loop, *, inside: int, after: int) -> bool:

@@ -1,0 +1,189 @@
+"""Two states are the same when no future op can tell them apart: their shapes are equal, and on each timeline their values lie in the same order.
+
+Ops only compare times by order and make new ones later than all, so the order is all that counts; the same holds for the phases of a
+barrier, of which the few newest are also compared by distance. Loop counters are left out: `periods` judges them by the expressions that
+read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias, final
+
+from oxidecopy.isa import ops
+from oxidecopy.verify.state import Access, Agent, At, Bar, Known, Machine, Mark, TokenKey
+
+Snapshot: TypeAlias = tuple[object, ...]
+_FAR = 4  # phases further back than this are only compared by order
+
+
+def outline(machine: Machine) -> Snapshot:
+    """A cheap necessary condition for two states to be the same."""
+    return (
+        tuple(a.pc for a in machine.agents),
+        tuple(b.pending for b in machine.bars),
+        tuple(len(s.accesses) for s in machine.stages),
+    )
+
+
+def snapshot(machine: Machine, waiting: Mapping[int, At], *, parity: bool) -> Snapshot | None:
+    """The whole state up to order; None for a state that cannot be judged. `parity` keeps the parity of each barrier's phase."""
+    taker = _Taker(machine, parity)
+    for agent in machine.agents:
+        taker.agent(agent, waiting.get(agent.id))
+    for bar in machine.bars:
+        taker.bar(bar)
+    for stage in machine.stages:
+        taker.put(stage.written)
+        taker.accesses(stage.accesses)
+    for key, agents in sorted(machine.syncs.items()):
+        taker.put(key, *(a.id for a in agents))
+    taker.tokens()
+    return taker.result() if taker.good else None
+
+
+@final
+class _Taker:
+    def __init__(self, machine: Machine, parity: bool) -> None:
+        self.machine = machine
+        self.parity = parity
+        self.good = True
+        self.shape: list[object] = []
+        self.n = len(machine.agents)
+        self.lines: list[list[int]] = [[] for _ in range(self.n + len(machine.bars))]
+
+    def result(self) -> Snapshot:
+        orders = []
+        for line in self.lines:
+            rank = {v: i for i, v in enumerate(sorted(set(line)))}
+            orders.append(tuple([rank[v] for v in line]))
+        return (tuple(self.shape), tuple(orders))
+
+    def put(self, *values: object) -> None:
+        self.shape.extend(values)
+
+    def mark(self, m: Mark | None) -> None:
+        if m is None:
+            self.shape.append(None)
+        else:
+            self.shape += (m.agent, id(m.step))
+            self.lines[m.agent].append(m.time)
+
+    def marks(self, marks: Iterable[Mark]) -> None:
+        self.shape.append("marks")
+        for m in marks:
+            self.mark(m)
+
+    def phase(self, bar: Bar, value: int) -> None:
+        """A count of completed phases."""
+        self.shape.append(min(bar.phase - value, _FAR))
+        self.lines[self.n + bar.id].append(value)
+
+    def known(self, known: Known | None) -> None:
+        if known is None:
+            self.shape.append(None)
+            return
+        n = self.n
+        for i in range(n):
+            self.lines[i] += (known[i], known[n + i])
+        for bar, value in zip(self.machine.bars, known[2 * n :], strict=True):
+            lag = bar.phase - value
+            self.shape.append(lag if lag < _FAR else _FAR)
+            self.lines[n + bar.id].append(value)
+
+    # ---- parts of the state
+    def agent(self, agent: Agent, at: At | None) -> None:
+        self.put("agent", agent.pc, tuple(agent.turns), agent.committed, agent.released, agent.denied, len(agent.groups))
+        self.known(agent.known)
+        self.lines[agent.id] += (agent.time, agent.fence)
+        for known in agent.saved:
+            self.known(known)
+        if at is not None:
+            self.mark(at.mark)
+            for phase in at.phases:
+                self.phase(at.bars[0], phase)
+        self.accesses(agent.open)
+        for group in agent.groups:
+            self.accesses(group.stores)
+        for register, entry in agent.answers.items():
+            self.put(register)
+            if len(entry) == 3:
+                self.put(entry[1], self._relative(entry[2], agent))
+            else:
+                self.put(entry[0])
+                self.phase(self.machine.bars[entry[0]], entry[1])
+
+    def bar(self, bar: Bar) -> None:
+        self.put("bar", bar.life, bar.count, bar.pending, bar.expected, bar.issued, bar.last_expected, bar.broken, bar.phase == bar.base)
+        if self.parity:
+            self.put((bar.phase - bar.base) & 1)
+        self.lines[self.n + bar.id].append(bar.phase)
+        self.mark(bar.born)
+        if bar.born is not None:
+            self.lines[bar.born.agent].append(bar.init_fence)
+        self.known(bar.acc)
+        for marks in (bar.arrived, bar.announced, bar.bare, bar.copies, bar.last_arrived, bar.last_announced, bar.last_copies):
+            self.marks(marks)
+        self.marks(m for _, m in sorted(bar.passed.items()))
+        self.marks(m for _, m in sorted(bar.used.items()))
+        for phase, known in bar.published.items():
+            self.put(bar.phase - phase)
+            self.known(known)
+        if bar.loaded is not None:
+            self.put("loaded")
+            self.phase(bar, bar.loaded[0] + 1)
+        for agent, (phase, m) in sorted(bar.remote.items()):
+            self.put(agent)
+            self.phase(bar, phase + 1)
+            self.mark(m)
+
+    def accesses(self, accesses: Iterable[Access]) -> None:
+        self.shape.append("accesses")
+        for a in accesses:
+            agent = self.machine.agents[a.mark.agent]
+            self.put(a.way, a.lo, a.hi, a.bar, self._relative(a.turns, agent, a.mark))
+            self.mark(a.mark)
+            self.lines[a.mark.agent].append(a.done)
+            if a.bar >= 0:
+                self.phase(self.machine.bars[a.bar], a.until)
+
+    def _relative(self, turns: tuple[int, ...], agent: Agent, mark: Mark | None = None) -> tuple[object, ...]:
+        """Iterations counted back from the agent's own; absolute ones are only comparable when none of its mates loops."""
+        now = tuple(agent.turns.values())[: len(turns)]
+        if len(now) == len(turns):
+            return tuple(n - t for n, t in zip(now, turns, strict=True))
+        if mark is not None and any(m.turns for m in self.machine.mates(agent.rank) if m is not agent):
+            self.good = self.good and not turns
+        return ("at", *turns)
+
+    # ---- tokens
+    def tokens(self) -> None:
+        """Forgets the tokens that nobody can ask for any more, and takes the others."""
+        for key, (bar, phase) in list(self.machine.tokens.items()):
+            wanted = [_distance(agent, key) for agent in self.machine.mates(key[0])]
+            if not any(wanted):
+                del self.machine.tokens[key]
+                continue
+            self.put("token", key[0], key[1], tuple(wanted), bar)
+            self.phase(self.machine.bars[bar], phase)
+
+
+def _distance(agent: Agent, key: TokenKey) -> tuple[object, ...] | None:
+    """How far ahead of the agent a token's iteration is; None when the agent will not ask for it again."""
+    uses = [i for i, item in enumerate(agent.code) if _names(item.op, key[1])]
+    if not uses:
+        return None
+    now = [agent.turns.get(name) for name in agent.code[uses[-1]].loops]
+    for mine, its in zip(now, key[2], strict=True):
+        if mine is None:
+            return ("before", *key[2]) if agent.pc <= uses[-1] else None
+        if mine != its:
+            return tuple(i - (m or 0) for m, i in zip(now, key[2], strict=True)) if mine < its else None
+    return (0,) if agent.pc <= uses[-1] else None
+
+
+def _names(op: Any, token: int) -> bool:
+    """Any: every op has other fields; only those of the token ops are asked for."""
+    if isinstance(op, ops.MbarrierWait):
+        return token in op.tokens
+    return getattr(op, "token", None) == token

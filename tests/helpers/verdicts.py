@@ -1,0 +1,40 @@
+"""What verifier tests say about a built program: refused with a rule at a tagged line, or accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from oxidecopy.errors import Diagnostic
+from oxidecopy.verify import Report, inspect
+from tests.helpers.programs import Builder
+
+Make: TypeAlias = Callable[[Builder, bool], None]
+
+
+def report(b: Builder) -> Report:
+    return inspect(b.program(), b.launch())
+
+
+def made(make: Make, broken: bool) -> Builder:
+    b = Builder()
+    make(b, broken)
+    return b
+
+
+def refused(b: Builder, rule: str, tag: str = "") -> Diagnostic:
+    """The program breaks `rule` (at the line tagged `tag`) and no other rule."""
+    found = report(b).violations
+    assert {d.rule for d in found} == {rule}, [str(d) for d in found]
+    if tag:
+        assert b.tags[tag] in {d.site.line for d in found if d.site}, [str(d) for d in found]
+    for d in found:
+        assert d.what and d.fix and (d.required or d.got)
+    return found[0]
+
+
+def accepted(b: Builder, *warnings: str) -> None:
+    """No violation, and exactly these warnings."""
+    r = report(b)
+    assert not r.violations, "\n".join(map(str, r.violations))
+    assert [d.rule for d in r.warnings] == list(warnings), [str(d) for d in r.warnings]
