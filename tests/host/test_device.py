@@ -10,6 +10,7 @@ import pytest
 
 import oxidecopy as ox
 from oxidecopy.errors import DeviceError, UsageError
+from tests.helpers.memory_engine import memory_device
 
 
 def test_default_is_the_simulator_and_says_why(capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,3 +95,14 @@ def test_importing_the_host_side_imports_neither_numpy_nor_cuda() -> None:
     code = f"import sys, {', '.join('oxidecopy.' + m for m in modules)}; print(sorted({{'numpy', 'cuda', 'ml_dtypes'}} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_memory_has_no_bound_where_the_system_does_not_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(_: str) -> int:
+        raise ValueError
+
+    monkeypatch.setattr("os.sysconf", unknown)
+    dev, engine = memory_device()
+    assert dev.empty((4,), ox.f32).shape == (4,)
+    assert engine.buffers[0].nbytes == 16
+    assert repr(dev) == "Device('memory', sm=90)"
