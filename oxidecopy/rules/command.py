@@ -1,4 +1,4 @@
-"""Rules of the command."""
+"""Rules of the command line. Their scripts run commands through `oxidecopy.cli.invoke`, in a folder of their own."""
 
 from __future__ import annotations
 
@@ -6,4 +6,112 @@ from typing import Final
 
 from oxidecopy.rules.rule import Rule
 
-RULES: Final[tuple[Rule, ...]] = ()
+# A file with one launch that runs, for the scripts to write.
+_COPY: Final = '''
+from pathlib import Path
+from oxidecopy.cli import invoke
+
+COPY = """
+import numpy as np
+import oxidecopy as ox
+
+@ox.pipeline(threads=32)
+def copy(cta: ox.Cta, src: ox.TmaDescriptor[ox.f32, ox.D1], out: ox.GlobalArray[ox.f32, ox.D1]) -> None:
+    tile = cta.shared(src)
+    full = cta.barrier().init(1)
+    with cta.elect() as leader:
+        token = full.arrive_expect_tx(leader, tile.nbytes)
+        src.g2s(leader, tile, (0,), token)
+    full.wait(token)
+    cta.store(out, tile, (0,))
+    full.inval()
+
+@copy.recipe
+def whole(dev, x=None):
+    x = np.arange(64, dtype=np.float32) if x is None else x
+    src, out = dev.array(x), dev.empty(x.shape, ox.f32)
+    return ox.Recipe(launch=copy[1].bind(ox.TmaDescriptor.tiled(src, box=(64,)), out), outputs={"out": out}, expected={"out": x})
+"""
+Path("copy.py").write_text(COPY)
+'''
+_CLI: Final = "how `oxidecopy` is used; `oxidecopy run --help`"
+
+
+def _rule(number: int, title: str, why: str, wrong: str, right: str, *, error: str = "UsageError", source: str = _CLI) -> Rule:
+    return Rule(id=f"OX60{number:02}", title=title, error=error, why=why, source=source, wrong=_COPY + wrong, right=_COPY + right)
+
+
+RULES: Final[tuple[Rule, ...]] = (
+    _rule(
+        1, "The file named on the command line can be read.", "There is nothing to run otherwise.",
+        'invoke("run", "coppy.py")\n', 'invoke("run", "copy.py")\n',
+    ),
+    _rule(
+        2, "The file loads as a Python module.",
+        "Pipelines and recipes are found by executing the file, under a name that is not `__main__`: what a script does only when it is "
+        'started stays under `if __name__ == "__main__":`. The file and line are where Python stopped.',
+        'Path("copy.py").write_text(COPY + "import no_such_package")\ninvoke("run", "copy.py")\n', 'invoke("run", "copy.py")\n',
+    ),
+    _rule(
+        3, "The file has a pipeline with a recipe at its top level.",
+        "A pipeline alone does not say on which arrays and grid it runs, nor what its result must be: its recipe does.",
+        'Path("copy.py").write_text(COPY.replace("@copy.recipe", ""))\ninvoke("run", "copy.py")\n', 'invoke("run", "copy.py")\n',
+        source="`Pipeline.recipe`",
+    ),
+    _rule(
+        4, "The name after FILE: picks exactly one launch.",
+        "It is the name of a pipeline or of a recipe in the file. It may be left out where only one launch is not declared to be refused.",
+        'invoke("run", "copy.py:cpoy")\n', 'invoke("run", "copy.py:copy")\n',
+    ),
+    _rule(
+        5, "As many inputs are given as the recipe takes.",
+        "Each --input becomes one argument of the recipe after the device, in order; arguments with a default may be left out.",
+        'np.save("x.npy", np.ones(64, np.float32))\ninvoke("run", "copy.py", "--input", "x.npy", "--input", "x.npy")\n',
+        'np.save("x.npy", np.ones(64, np.float32))\ninvoke("run", "copy.py", "--input", "x.npy")\n',
+    ),
+    _rule(
+        6, "A recipe returns an ox.Recipe whose expected results are among its outputs.",
+        "The command line launches what it returns and compares the outputs; an exception of the recipe's own is shown with its line.",
+        'Path("copy.py").write_text(COPY.replace("src, out =", "return x; src, out ="))\ninvoke("run", "copy.py")\n',
+        'invoke("run", "copy.py")\n', source="`ox.Recipe`",
+    ),
+    _rule(
+        7, "The outputs equal what the recipe expects.",
+        "Copies keep every bit, so results are compared byte for byte; only NaNs may differ in their bits. A difference is an error of the "
+        "pipeline, or of the expectation.",
+        """Path("copy.py").write_text(COPY.replace('{"out": x}', '{"out": x + 1}'))\ninvoke("run", "copy.py")\n""",
+        'invoke("run", "copy.py")\n', error="ExecutionError",
+    ),
+    _rule(
+        8, "The output file is in a folder that exists.",
+        "It is looked for before anything runs, so that no long run ends without its result.",
+        'invoke("run", "copy.py", "--output", "results/y.npy")\n',
+        'Path("results").mkdir()\ninvoke("run", "copy.py", "--output", "results/y.npy")\n',
+    ),
+    _rule(
+        9, "A rule is named by its id.", "Every error ends in one, in brackets.",
+        'invoke("explain", "OX9999")\n', 'invoke("explain", "OX6009")\n', source="`oxidecopy explain` lists all",
+    ),
+    _rule(
+        10, "A launch that is declared to be refused is refused, by the rule it names.",
+        "A lesson that is broken on purpose shows an error; when it runs, or fails by another rule, it teaches something wrong.",
+        """Path("copy.py").write_text(COPY.replace("@copy.recipe", "@copy.recipe(refused='OX3001')"))\ninvoke("run", "copy.py")\n""",
+        'invoke("run", "copy.py")\n', error="ExecutionError", source="`Pipeline.recipe(refused=...)`",
+    ),
+    Rule(
+        id="OX6011",
+        title="mypy, where it is installed, answers.",
+        error="UsageError",
+        why="`oxidecopy check` reports a mypy that crashes or hangs as an error of the file: silence would read as a clean bill. It is a line "
+        "of the report, not an exception, and shows with a broken install of mypy only, so there is no script for it.",
+        source="mypy's exit status: 0 and 1 are answers, 2 is none",
+    ),
+    Rule(
+        id="OX6012",
+        title="The lessons of the tour are installed.",
+        error="UsageError",
+        why="`oxidecopy demo` runs the numbered files of examples/ beside a checkout, or the package's own copy of them. Only a broken "
+        "install lacks both, so there is no script for it.",
+        source="`oxidecopy demo --help`",
+    ),
+)  # fmt: skip

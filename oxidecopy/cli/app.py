@@ -1,0 +1,54 @@
+"""The application: one command per module; what they print and how they end is in `report`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Final
+
+import typer
+
+from oxidecopy._version import __version__
+from oxidecopy.cli import bench, check, demo, doctor, explain, run, show
+
+_HELP: Final = """Typed TMA pipelines: recorded, verified, and run on a simulator of the hardware.
+
+Start with `oxidecopy demo`, then `oxidecopy run FILE` with a file of your own.
+"""
+_STATUS: Final = "Exit status: 0 fine, 1 refused or wrong, 2 usage, 130 interrupted."
+
+
+def _examples(lines: Iterable[str]) -> str:
+    # One paragraph per line: help texts join lines otherwise.
+    return "\n\n".join(("Examples:", *(f"$ {line}" for line in lines)))
+
+
+def _version(wanted: bool) -> None:  # noqa: FBT001  # typer calls it so
+    if wanted:
+        typer.echo(f"oxidecopy {__version__}")
+        raise typer.Exit
+
+
+app = typer.Typer(
+    name="oxidecopy",
+    help=_HELP,
+    epilog=_STATUS,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    rich_markup_mode="markdown",
+)
+
+
+@app.callback()
+def options(
+    *, version: Annotated[bool, typer.Option("--version", help="Print the version and stop.", callback=_version, is_eager=True)] = False
+) -> None:
+    """Takes what stands before the command."""
+
+
+for _module in (run, demo, check, explain, doctor):
+    app.command(_module.__name__.rpartition(".")[2], help=_module.HELP, epilog=_examples(_module.EXAMPLES))(_module.command)
+show.app.command("program", help=show.PROGRAM_HELP, epilog=_examples(show.EXAMPLES))(show.program)
+bench.app.command("sim", help=bench.SIM_HELP, epilog=_examples(bench.EXAMPLES))(bench.sim)
+app.add_typer(show.app, name="show")
+app.add_typer(bench.app, name="bench")

@@ -1,0 +1,91 @@
+"""`oxidecopy bench`: what this version costs, measured here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any, Final, Protocol, cast
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from oxidecopy.cli.options import AsJson
+from oxidecopy.cli.report import OK, REFUSED, err, guarded, out, print_json
+
+HELP: Final = "Measure what this version costs on this machine."
+SIM_HELP: Final = """Measure import, recording and verification, and the simulator's throughput on one core, each against its target.
+
+Ends with 1 when a target is missed.
+"""
+EXAMPLES: Final = ("oxidecopy bench sim", "oxidecopy bench sim --runs 9 --output docs/results/bench_sim.json")
+
+app = typer.Typer(help=HELP, no_args_is_help=True)
+
+
+class Row(Protocol):
+    """One measured thing (`oxidecopy.bench.measure.Measured`); the room is a stranger, loaded by its name, and may be removed."""
+
+    @property
+    def what(self) -> str: ...
+    @property
+    def unit(self) -> str: ...
+    @property
+    def median(self) -> float: ...
+    @property
+    def least(self) -> float: ...
+    @property
+    def most(self) -> float: ...
+    @property
+    def target_words(self) -> str: ...
+    @property
+    def passed(self) -> bool: ...
+
+
+class Suite(Protocol):
+    """`oxidecopy.bench.sim`."""
+
+    def measure_all(self, runs: int, say: Callable[[str], None], /) -> Sequence[Row]: ...
+    def as_data(self, rows: Sequence[Any], runs: int, /) -> dict[str, object]: ...
+    def write(self, path: Path, data: dict[str, object], /) -> None: ...
+
+
+@app.callback()
+def group() -> None:
+    """Measure what this version costs on this machine."""
+
+
+@guarded
+def sim(
+    *,
+    runs: Annotated[int, typer.Option("--runs", "-n", min=3, max=101, help="How often each is measured; the median counts.")] = 7,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE.json", help="Write the result with date, machine and command.", show_default=False),
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Prints each median with its range; 1 when a target is missed."""
+    bench = cast("Suite", import_module("oxidecopy.bench.sim"))
+    console = err()
+    with console.status("measuring") as status:
+        rows = bench.measure_all(runs, lambda what: status.update(f"measuring: {what}"))
+    result = bench.as_data(rows, runs)
+    if output is not None:
+        bench.write(output, result)
+    if as_json:
+        print_json(result)
+    else:
+        _print(rows)
+    return OK if all(row.passed for row in rows) else REFUSED
+
+
+def _print(rows: Sequence[Row]) -> None:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for heading in ("what", "median", "min to max", "target", ""):
+        table.add_column(heading, justify="left" if heading in ("what", "") else "right")
+    for row in rows:
+        mark = Text("OK", "bold green") if row.passed else Text("MISSED", "bold red")
+        table.add_row(row.what, f"{row.median:,.1f} {row.unit}", f"{row.least:,.1f} to {row.most:,.1f}", row.target_words, mark)
+    out().print(table, soft_wrap=False)

@@ -1,0 +1,69 @@
+"""Every rule's page is true: its wrong script raises the named error with the rule's id, its right script runs.
+
+The scripts run from a real file, so that call sites exist, in a folder of their own, with `ox`, `np` and `dev` (the simulator) in scope.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import oxidecopy as ox
+from oxidecopy import errors
+from oxidecopy.rules import all_rules
+from oxidecopy.rules.rule import Rule
+
+RULES = list(all_rules().values())
+# A rule that no script can break says so in its `why`.
+NO_SCRIPT = frozenset({"OX6011", "OX6012"})
+
+with_scripts = pytest.mark.parametrize("rule", [r for r in RULES if r.wrong], ids=lambda r: r.id)
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def execute(script: str, folder: Path) -> None:
+    path = folder / "page.py"
+    path.write_text(script)
+    scope: dict[str, object] = {"__name__": "page", "ox": ox, "np": np, "dev": ox.Device.open("sim")}
+    exec(compile(script, str(path), "exec"), scope)  # the pages are ours
+
+
+@with_scripts
+def test_wrong_breaks_the_rule(rule: Rule, tmp_path: Path) -> None:
+    error = getattr(errors, rule.error)
+    with pytest.raises(error) as caught:
+        execute(rule.wrong, tmp_path)
+    assert isinstance(caught.value, errors.OxidecopyError)
+    assert rule.id in caught.value.rules
+    assert type(caught.value) is error
+    for diagnostic in caught.value.diagnostics:
+        assert diagnostic.site is None or Path(diagnostic.site.file).parent == tmp_path, "a site outside the user's file"
+
+
+@with_scripts
+def test_right_runs(rule: Rule, tmp_path: Path) -> None:
+    execute(rule.right, tmp_path)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda r: r.id)
+def test_the_page_is_complete(rule: Rule) -> None:
+    assert rule.title
+    assert rule.why
+    assert rule.source
+    assert issubclass(getattr(errors, rule.error), errors.OxidecopyError)
+    assert bool(rule.wrong) == bool(rule.right)
+    assert bool(rule.wrong) != (rule.id in NO_SCRIPT)
+
+
+def test_ids_are_in_their_gates() -> None:
+    for rule in RULES:
+        assert len(rule.id) == 6
+        assert rule.id.startswith("OX")
+        assert rule.id[2] in "123456"
+        assert rule.id[3:].isdigit()
