@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import final
@@ -34,6 +35,9 @@ def compile_program(program: Program, launch: Launch, out: Collector) -> Compile
     folded = {id(step): fold_op(step.op, env) for step in program.walk()}
     classes = thread_classes(program)
     code = tuple(flatten(program.steps, c, folded) for c in classes)
+    runners = Counter(id(item.step) for items in code for item in items)
+    for item in (item for items in code for item in items):
+        item.joint = runners[id(item.step)] > 1
     return Compiled(env, folded, classes, code, doubtful(program, launch, folded, out))
 
 

@@ -161,6 +161,9 @@ def _phase(machine: Machine, at: At) -> None:
         if isinstance(at.op, ops.TensorG2S | ops.TensorG2SMulticast) and part_of_last:
             under_expected(machine, at.mark, bar, last=True)
             continue
+        if any(m.step is at.step and m.agent != at.agent.id for m in bar.last_arrived):
+            _too_many(machine, at, bar, bar.phase - 1, bar.count + at.agent.size, bar.last_arrived)
+            continue
         if isinstance(at.op, ops.MbarrierExpectTx):
             expect_late(machine, bar, at.mark, bar.phase - 1, bar.last_arrived)
             continue
@@ -184,15 +187,19 @@ def _room(machine: Machine, at: At) -> None:
         if bar.life is not Life.LIVE or bar.broken or at.agent.size <= bar.pending:
             continue
         bar.broken = True
-        machine.out.add(
-            ids.TOO_MANY,
-            f"{bar.name} gets more arrivals in phase {bar.phase - bar.base} than it counts",
-            step=at.step,
-            got=f"{bar.count - bar.pending + at.agent.size} arrivals",
-            required=f"{bar.count} (the count of `init`)",
-            fix="let one thread arrive, or initialise with the number of threads that arrive",
-            causes=[*_born(bar, "count set here"), *(("arrived here", m.step) for m in bar.arrived)],
-        )
+        _too_many(machine, at, bar, bar.phase, bar.count - bar.pending + at.agent.size, bar.arrived)
+
+
+def _too_many(machine: Machine, at: At, bar: Bar, phase: int, arrivals: int, arrived: list[Mark]) -> None:
+    machine.out.add(
+        ids.TOO_MANY,
+        f"{bar.name} gets more arrivals in phase {phase - bar.base} than it counts",
+        step=at.step,
+        got=f"{arrivals} arrivals",
+        required=f"{bar.count} (the count of `init`)",
+        fix="let one thread arrive, or initialise with the number of threads that arrive",
+        causes=[*_born(bar, "count set here"), *(("arrived here", m.step) for m in arrived if m.step is not at.step)],
+    )
 
 
 def _stays(machine: Machine, at: At) -> None:

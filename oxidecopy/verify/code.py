@@ -38,6 +38,7 @@ class Item:
     needs: tuple[Need, ...] = ()
     loops: tuple[str, ...] = ()
     guarded: bool = False
+    joint: bool = False  # other classes run it too, each for its share of the elements
     target: int = 0
 
 

@@ -7,7 +7,7 @@ from oxidecopy.isa.expr import Cond, Expr
 from oxidecopy.program.tensor_map import TileLayout
 from oxidecopy.verify import rule_ids as ids
 from oxidecopy.verify.affine import Range, decide, has_loop_symbol, point, range_of
-from oxidecopy.verify.state import Agent, Asked, At, Bar, Machine, Use
+from oxidecopy.verify.state import Agent, Asked, At, Machine, Use
 
 class UndecidedError(Exception):
     """An expression that steers control has several values over this box of block indices."""
@@ -64,26 +64,34 @@ def truth(machine: Machine, agent: Agent, c: Cond) -> bool:
 
 
 # ---- operands
-def resolve(machine: Machine, at: At) -> None:
-    """Fills in the barriers and tile bytes that the op names."""
+def resolve(machine: Machine, at: At) -> bool:
+    """Fills in the barriers and tile bytes that the op names; False when it names some that do not exist."""
     op, agent = at.op, at.agent
     if isinstance(op, ops.TensorG2SMulticast):
         ranks = _mask(machine, at, op.cta_mask)
     elif isinstance(op, ops.MbarrierArriveRemote | ops.MbarrierArriveExpectTxRemote):
-        ranks = [_rank(machine, at, op.rank)]
+        ranks = _rank(machine, at, op.rank)
     else:
         ranks = [agent.rank]
     ref = getattr(op, "bar", None)
     if ref is not None:
-        at.bars = [_bar(machine, at, ref, rank) for rank in ranks]
+        i = _bar(machine, at, ref)
+        if i is None:
+            return False
+        at.bars = [machine.bars[rank * machine.bars_per_cta + i] for rank in ranks]
     tile = getattr(op, "tile", None)
     if tile is not None:
-        lo, hi, stage = _bytes(machine, at, tile)
+        span = _bytes(machine, at, tile)
+        if span is None:
+            return False
+        lo, hi, stage = span
         first = machine.tile_base[tile.tile] + stage
         at.tiles = [(machine.stages[rank * machine.stages_per_cta + first], lo, hi) for rank in ranks]
+    return bool(ranks) or isinstance(op, ops.TensorG2SMulticast)
 
 
-def _bar(machine: Machine, at: At, ref: ops.BarrierRef, rank: int) -> Bar:
+def _bar(machine: Machine, at: At, ref: ops.BarrierRef) -> int | None:
+    """Place of a barrier among those of a CTA."""
     decl = machine.program.barriers[ref.barrier]
     i = value(machine, at.agent, ref.index)
     if not 0 <= i < decl.stages:
@@ -95,11 +103,11 @@ def _bar(machine: Machine, at: At, ref: ops.BarrierRef, rank: int) -> Bar:
             required=f"0 to {decl.stages - 1}",
             fix=f"take the index modulo {decl.stages}",
         )
-        i %= decl.stages
-    return machine.bars[rank * machine.bars_per_cta + machine.bar_base[ref.barrier] + i]
+        return None
+    return machine.bar_base[ref.barrier] + i
 
 
-def _bytes(machine: Machine, at: At, ref: ops.TileRef) -> tuple[int, int, int]:
+def _bytes(machine: Machine, at: At, ref: ops.TileRef) -> tuple[int, int, int] | None:
     """First byte, end and stage of what the op touches in a tile, counted from the start of the stage."""
     decl = machine.program.tiles[ref.tile]
     stage = value(machine, at.agent, ref.index)
@@ -112,7 +120,7 @@ def _bytes(machine: Machine, at: At, ref: ops.TileRef) -> tuple[int, int, int]:
             required=f"0 to {decl.stages - 1}",
             fix=f"take the index modulo {decl.stages}",
         )
-        stage %= decl.stages
+        return None
     layout, rank = decl.layout, 0
     if ref.part is not None:
         rank = value(machine, at.agent, ref.part.rank)
@@ -125,7 +133,7 @@ def _bytes(machine: Machine, at: At, ref: ops.TileRef) -> tuple[int, int, int]:
                 required=f"0 to {ref.part.of - 1}",
                 fix="give each CTA one part: as many parts as CTAs in the cluster",
                 )
-            rank %= ref.part.of
+            return None
         lo, size = part_bytes(layout, rank, ref.part.of)
     else:
         lo, size = 0, layout.footprint_bytes
@@ -161,7 +169,7 @@ def _mask(machine: Machine, at: At, e: Expr) -> list[int]:
     return [rank for rank in range(size) if mask >> rank & 1]
 
 
-def _rank(machine: Machine, at: At, e: Expr) -> int:
+def _rank(machine: Machine, at: At, e: Expr) -> list[int]:
     rank, size = value(machine, at.agent, e), machine.program.cluster_size
     if not 0 <= rank < size:
         machine.out.add(
@@ -172,8 +180,8 @@ def _rank(machine: Machine, at: At, e: Expr) -> int:
             required=f"0 to {size - 1}",
             fix=f"take the rank modulo {size}",
         )
-        rank %= size
-    return rank
+        return []
+    return [rank]
 
 
 def _where(at: At) -> str:

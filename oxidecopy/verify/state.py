@@ -218,6 +218,7 @@ class Machine:
     doubtful: set[int]  # ids of the copies whose coordinates are judged at each instance
     tokens: dict[TokenKey, tuple[int, int]] = field(default_factory=dict)
     syncs: dict[tuple[int, int], list[Agent]] = field(default_factory=dict)
+    woken: bool = False  # the last op ended a phase or a sync
     lost: bool = False  # an op had no live barrier to work on: what follows from that is not reported
     ran: set[int] = field(default_factory=set)  # id of every step that ran
     log: list[Asked] | None = None  # expressions that steered the run since the last snapshot, while a period is looked for
@@ -264,6 +265,7 @@ class At:
     tiles: list[tuple[Stage, int, int]] = field(default_factory=list)
     phases: list[int] = field(default_factory=list)  # those waited for, counted over all lives
     turns: tuple[int, ...] = ()
+    flagged: bool = False  # a violation about its tiles was found: it leaves no trace to be reported again
 
     @property
     def step(self) -> Step:

@@ -211,7 +211,8 @@ def _shared(program: Program, launch: Launch, out: Collector) -> None:
                 key=bar.name,
             )
     spans.sort()
-    for (lo, hi, name), (nxt, _, other) in zip(spans, [*spans[1:], (program.shared_bytes, 0, "the end of shared memory")], strict=True):
+    last = (program.shared_bytes, 0, "the end of shared memory")
+    for (lo, hi, name), (nxt, _, other) in zip(spans, [*spans, last][1:], strict=True):
         if hi > nxt or lo < 0:
             out.add(
                 ids.OVERLAP,

@@ -64,6 +64,7 @@ def _written(machine: Machine, at: At) -> None:
         if loads and not stage.written:
             _early(machine, at, stage, None)
             continue
+        at.flagged = True
         machine.out.add(
             ids.READ_UNWRITTEN,
             f"{stage.name} is read where nothing was ever written",
@@ -78,6 +79,7 @@ def _written(machine: Machine, at: At) -> None:
 
 def _early(machine: Machine, at: At, stage: Stage, access: Access | None) -> None:
     bar = machine.bars[access.bar].name if access is not None else "the barrier of its load"
+    at.flagged = True
     machine.out.add(
         ids.READ_EARLY,
         f"{stage.name} is read by {at.agent.name} before its load is known to have landed",
@@ -91,6 +93,7 @@ def _early(machine: Machine, at: At, stage: Stage, access: Access | None) -> Non
 
 def _race(machine: Machine, at: At, stage: Stage, access: Access, done: str) -> None:
     same = access.mark.agent == at.agent.id
+    at.flagged = True
     machine.out.add(
         ids.RACE if access.way is Way.WRITE else ids.OVERWRITE_READ,
         f"{stage.name} is {_verb(at)} by {at.agent.name} while {'other threads of the same group' if same else machine.agents[access.mark.agent].name} "
@@ -116,6 +119,7 @@ def _verb(at: At) -> str:
 
 
 def _unfenced(machine: Machine, at: At, stage: Stage, access: Access) -> None:
+    at.flagged = True
     machine.out.add(
         ids.NO_FENCE,
         f"{stage.name} was written by plain stores that the async proxy need not see",

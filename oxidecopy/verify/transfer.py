@@ -93,6 +93,7 @@ def _sync_counts(machine: Machine, at: At, waiting: list[Agent], here: int, want
 def release_sync(machine: Machine, key: tuple[int, int]) -> None:
     """Lets everybody at a sync pass, knowing what all of them did."""
     waiting = machine.syncs.pop(key)
+    machine.woken = True
     together: Known = machine.publish(waiting[0])
     for a in waiting[1:]:
         join(together, machine.publish(a))
@@ -138,8 +139,9 @@ def apply(machine: Machine, at: At) -> None:
         case ops.TensorS2G() | ops.TensorReduce():
             stage, lo, hi = at.tiles[0]
             store = Access(Way.STORE, at.mark, lo, hi, at.turns)
-            _again(stage.accesses, store)
             agent.open.append(store)
+            if not at.flagged:
+                _again(stage.accesses, store)
         case ops.CommitGroup():
             agent.groups.append(Group(agent.open))
             agent.open, agent.committed = [], True
@@ -155,7 +157,8 @@ def apply(machine: Machine, at: At) -> None:
                     bar.init_fence = at.mark.time
         case ops.StoreGlobal():
             stage, lo, hi = at.tiles[0]
-            _again(stage.accesses, Access(Way.READ, at.mark, lo, hi, at.turns))
+            if not at.flagged:
+                _again(stage.accesses, Access(Way.READ, at.mark, lo, hi, at.turns))
         case ops.Fill() | ops.Iota():
             _write(at)
         case ops.BarSync() | ops.ClusterSync():
@@ -259,6 +262,7 @@ def finish(machine: Machine, bar: Bar, mark: Mark) -> None:
             # A copy that the waiter issued afterwards is an arrival as good: the phase needs its bytes.
             if known[m.agent] < m.time and not any(c.agent == m.agent and c.time > m.time for c in bar.copies):
                 wait_behind(machine, bar, m, bar.phase - 1, bar.arrived)
+    machine.woken = True
     bar.published[bar.phase] = known
     bar.published.pop(bar.phase - _KEPT_PHASES, None)
     bar.phase += 1
@@ -294,13 +298,18 @@ def _load(machine: Machine, at: At) -> None:
 
 def _write(at: At) -> None:
     stage, lo, hi = at.tiles[0]
-    _replace(stage.accesses, Access(Way.WRITE, at.mark, lo, hi, at.turns))
+    write = Access(Way.WRITE, at.mark, lo, hi, at.turns)
+    if at.item.joint:
+        # Each class writes its share only: what the others must still be ordered after stays.
+        _again(stage.accesses, write)
+    else:
+        _replace(stage.accesses, write)
     stage.cover(lo, hi)
 
 
 def _replace(accesses: list[Access], new: Access) -> None:
     """Whatever is ordered after a write is ordered after what the write had to follow: accesses inside it are done with."""
-    accesses[:] = [a for a in accesses if a.lo < new.lo or new.hi < a.hi or a.same_instance(new.mark.step, new.turns)]
+    accesses[:] = [a for a in accesses if a.lo < new.lo or new.hi < a.hi]
     accesses.append(new)
 
 

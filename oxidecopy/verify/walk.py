@@ -30,13 +30,9 @@ def run(machine: Machine) -> None:
     # Large groups first: then what the many did is there when the one thread that copies comes by, and a missing sync shows as such.
     order = sorted(machine.agents, key=lambda a: (-a.size, a.id))
     walk = _Walk(machine)
-    while True:
-        moved = False
-        for agent in order:
-            moved = walk.advance(agent) or moved
-        if all(a.done for a in order):
-            return
-        if not moved and (machine.lost or not unblock(machine, walk.waiting)):
+    while not all(a.done for a in order):
+        # From the first again after every step that may have let somebody go on.
+        if not any(walk.advance(agent) for agent in order) and (machine.lost or not unblock(machine, walk.waiting)):
             return
 
 
@@ -50,9 +46,9 @@ class _Walk:
         self.periods = Periods(machine, self.waiting)
 
     def advance(self, agent: Agent) -> bool:
-        """Runs one agent until it waits or ends; False when it could not move."""
+        """Runs one agent until it waits, ends, or lets others go on; False when it could not move."""
         moved = False
-        code = agent.code
+        machine, code = self.machine, agent.code
         while agent.pc < len(code):
             item = code[agent.pc]
             self.steps += 1
@@ -62,6 +58,9 @@ class _Walk:
                 self.steps -= 1
                 break
             moved = True
+            if machine.woken:
+                machine.woken = False
+                break
         return moved
 
     def _op(self, agent: Agent, item: Item) -> bool:
@@ -76,8 +75,11 @@ class _Walk:
             if agent.size == 1:
                 agent.known[agent.id] = agent.time
             at = At(agent, item, item.op, Mark(agent.id, agent.time, item.step), turns=tuple(agent.turns.values()))
-            resolve(machine, at)
             machine.ran.add(id(item.step))
+            if not resolve(machine, at):
+                machine.lost = True
+                agent.pc += 1
+                return True
         if not ready(machine, at):
             self.waiting[agent.id] = at
             for bar in at.bars:

@@ -169,12 +169,12 @@ def ambiguous(b: Builder, broken: bool) -> None:
 def ambiguous_copy(b: Builder, broken: bool) -> None:
     """A copy by somebody who did not see the phase before end could report its bytes there."""
     start(b, stages=2)
-    with b.elect(1):
+    with b.elect(0):
         b.arm(BYTES)
         b.g2s()
         b.wait_phase(0)
         b.arm(BYTES)
-    with b.elect(0):
+    with b.elect(1):
         if not broken:
             b.wait_phase(0)
         b.g2s(stage=1, tag="load")
