@@ -1,0 +1,64 @@
+"""One access to a tile, as the clocks remember it."""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, final
+
+if TYPE_CHECKING:
+    from oxidecopy.errors import Site
+    from oxidecopy.isa.ops import Fill, Iota, StoreGlobal
+
+
+class Kind(enum.Enum):
+    """Who touches the tile, and how."""
+
+    READ = "read"  # generic proxy
+    WRITE = "write"  # generic proxy
+    LOAD = "load"  # async proxy writes it
+    STORE = "store"  # async proxy reads it
+
+
+@final
+class Access:
+    """Shared bytes `low` to `high`-1 (window addresses) touched by agent `agent`.
+
+    Plain accesses have the `epoch` of their agent. Copies have a `counter` of the clock and the `target` it must reach before everyone
+    who knows of it may treat the copy as over; a load has no target until it has landed.
+    """
+
+    __slots__ = ("agent", "counter", "env", "epoch", "high", "kind", "low", "op", "site", "target")
+
+    def __init__(  # noqa: PLR0913 - an access is all of these
+        self,
+        kind: Kind,
+        low: int,
+        high: int,
+        agent: int,
+        epoch: int,
+        site: Site | None,
+        op: Fill | Iota | StoreGlobal | None = None,
+        env: tuple[int, ...] = (),
+    ) -> None:
+        self.kind = kind
+        self.low = low
+        self.high = high
+        self.agent = agent
+        self.epoch = epoch
+        self.site = site
+        self.op = op
+        self.env = env
+        self.counter = 0
+        self.target = 0
+
+    def same_step(self, other: Access) -> bool:
+        """True for two classes doing their parts of one cooperative access: they touch different elements."""
+        return self.op is not None and self.op is other.op and self.env == other.env and self.agent != other.agent
+
+    def replaces(self, old: Access) -> bool:
+        """True when whoever is ordered after this access is ordered after `old` too, or would be reported for this one."""
+        if not (self.low <= old.low and old.high <= self.high):
+            return False
+        if self.kind in (Kind.WRITE, Kind.LOAD):
+            return not self.same_step(old)
+        return self.kind is old.kind and self.agent == old.agent

@@ -1,0 +1,317 @@
+"""Vector clocks: which accesses to shared memory are ordered, in which proxy, whatever the schedule did.
+
+A clock is one array of counters for a cluster. For each agent i: its epoch, the epoch its proxy fences cover, the epoch its mbarrier-init
+fence covers, and how many of its bulk groups are known to be read; then one counter per mbarrier, of completed phases. Clocks travel by
+release (arrive, bar.sync, cluster sync) and acquire (the waits on them). A copy's own end travels with the phase it reports to, or with
+the wait_group of its thread: a copy publishes nothing of what its issuer did before (PTX 8.9.1.1).
+
+A class of several threads does not know what its own threads did until they meet at a barrier: its clock's own entry only moves when the
+class acquires it back.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+import numpy as np
+import numpy.typing as npt
+
+from oxidecopy.engines.sim import reports
+from oxidecopy.engines.sim.accesses import Access, Kind
+from oxidecopy.engines.sim.findings import Findings
+from oxidecopy.engines.sim.memory import GRANULE
+from oxidecopy.isa.limits import MBARRIER_BYTES, SHARED_BASE
+
+if TYPE_CHECKING:
+    from oxidecopy.engines.sim.agents import Agent, Cta, ThreadBarrier
+    from oxidecopy.engines.sim.images import TileImage
+    from oxidecopy.engines.sim.mbarrier import Mbarrier
+    from oxidecopy.errors import Site
+    from oxidecopy.isa.ops import Fill, Iota, StoreGlobal
+    from oxidecopy.program.program import Program
+
+Clock = npt.NDArray[np.int64]
+KEPT_PHASES: Final = 2  # a wait names the current phase or the one before
+
+
+@final
+class AgentClock:
+    """What one agent knows. `now` is its own epoch; `committed` counts its bulk groups."""
+
+    __slots__ = ("committed", "known", "last_store", "now")
+
+    def __init__(self, size: int) -> None:
+        self.known: Clock = np.zeros(size, np.int64)
+        self.now = 1
+        self.committed = 0
+        self.last_store: tuple[int, Site | None] = (0, None)
+
+
+@final
+class BarrierClock:
+    """What a barrier carries: the releases of the open phase, those of the last completed phases, who made it and who used it."""
+
+    __slots__ = ("completed", "counter", "done", "made", "open", "rank", "remote", "uses")
+
+    def __init__(self, size: int, counter: int, rank: int) -> None:
+        self.counter = counter
+        self.rank = rank
+        self.completed = 0
+        self.open: Clock = np.zeros(size, np.int64)
+        self.done: dict[int, Clock] = {}
+        self.made: tuple[int, int, Site | None] | None = None
+        self.uses: dict[int, tuple[int, Site | None]] = {}
+        self.remote: list[tuple[int, int, Site | None]] = []
+
+
+@final
+class Clocks:
+    """The clocks of the running cluster, and the accesses that later ones must be ordered after."""
+
+    def __init__(self, program: Program, agents: int) -> None:
+        self.findings = Findings()
+        self._program = program
+        self._agents = agents
+        self._bars: dict[int, int] = {}
+        for decl in program.barriers:
+            for i in range(decl.stages):
+                self._bars.setdefault(SHARED_BASE + decl.offset + i * MBARRIER_BYTES, len(self._bars))
+        self._fence, self._made, self._read, self._first_bar = agents, 2 * agents, 3 * agents, 4 * agents
+        # Barriers at addresses nobody declared share one last counter in each CTA.
+        self._size = self._first_bar + program.cluster_size * (len(self._bars) + 1)
+        self._accesses: list[list[Access]] = []
+        self._written: list[npt.NDArray[np.bool_]] = []
+        self._ctas: tuple[Cta, ...] = ()
+
+    def start(self, ctas: tuple[Cta, ...]) -> None:
+        """A new cluster begins."""
+        self._ctas = ctas
+        self._accesses = [[] for _ in ctas]
+        self._written = [np.zeros(-(-cta.memory.size // GRANULE), np.bool_) for cta in ctas]
+        for cta in ctas:
+            for agent in cta.agents:
+                agent.clock = AgentClock(self._size)
+                self._settle(agent, agent.clock)
+
+    # ---- release and acquire
+    def _clock(self, agent: Agent) -> AgentClock:
+        clock = agent.clock
+        assert clock is not None  # set by start()
+        return clock
+
+    def _settle(self, agent: Agent, clock: AgentClock) -> None:
+        if agent.threads == 1:  # program order is enough for one thread
+            clock.known[agent.index] = clock.now
+
+    def _release(self, agent: Agent, into: Clock) -> None:
+        clock = self._clock(agent)
+        own = int(into[agent.index])
+        np.maximum(into, clock.known, out=into)
+        into[agent.index] = max(own, clock.now)
+        clock.now += 1
+        self._settle(agent, clock)
+
+    def _join(self, agent: Agent, other: Clock) -> None:
+        clock = self._clock(agent)
+        np.maximum(clock.known, other, out=clock.known)
+
+    def fence(self, agent: Agent, *, proxy: bool) -> None:
+        clock = self._clock(agent)
+        clock.known[(self._fence if proxy else self._made) + agent.index] = clock.now
+        clock.now += 1
+        self._settle(agent, clock)
+
+    def sync_arrive(self, agent: Agent, bar: ThreadBarrier) -> None:
+        if bar.open is None:
+            bar.open = np.zeros(self._size, np.int64)
+        self._release(agent, bar.open)
+
+    def sync_over(self, bar: ThreadBarrier) -> None:
+        if bar.open is not None:
+            bar.done[bar.generation - 1] = bar.open
+            bar.open = None
+            bar.done.pop(bar.generation - 1 - KEPT_PHASES, None)
+
+    def sync_acquire(self, agent: Agent, bar: ThreadBarrier, generation: int) -> None:
+        done = bar.done.get(generation)
+        if done is not None:
+            self._join(agent, done)
+
+    # ---- mbarriers
+    def _bar(self, cta: Cta, bar: Mbarrier) -> BarrierClock:
+        if bar.clock is None:
+            number = self._bars.get(bar.address, len(self._bars))
+            counter = self._first_bar + cta.rank * (len(self._bars) + 1) + number
+            bar.clock = BarrierClock(self._size, counter, cta.rank)
+        return bar.clock
+
+    def init(self, agent: Agent, bar: Mbarrier, site: Site | None) -> None:
+        clock = self._bar(agent.cta, bar)
+        clock.made = (agent.index, self._clock(agent).now, site)
+        clock.done.clear()
+        clock.open[:] = 0
+
+    def inval(self, agent: Agent, bar: Mbarrier, site: Site | None) -> None:
+        self.use(agent, agent.cta, bar, site)
+        clock, known = self._bar(agent.cta, bar), self._clock(agent).known
+        for index, (epoch, used) in clock.uses.items():
+            if known[index] < epoch and not (index == agent.index and used == site):
+                self.findings.add(reports.inval_in_use(self._program, agent, bar, site, used))
+        if bar.tx:
+            self.findings.add(reports.bytes_left(self._program, agent.cta, bar, site))
+        clock.made = None
+        clock.uses.clear()
+
+    def use(self, agent: Agent, cta: Cta, bar: Mbarrier, site: Site | None) -> None:
+        """`agent` names this barrier in an op: its init must be visible to it."""
+        clock, mine = self._bar(cta, bar), self._clock(agent)
+        clock.uses[agent.index] = (mine.now, site)
+        made = clock.made
+        if made is None:
+            self.findings.add(reports.no_barrier(self._program, agent, bar, site))
+            return
+        index, epoch, where = made
+        if mine.known[index] < epoch:
+            self.findings.add(reports.init_not_visible(self._program, agent, bar, site, where))
+        elif cta is not agent.cta and mine.known[self._made + index] < epoch:
+            self.findings.add(reports.init_not_fenced(self._program, agent, bar, site, where))
+        if cta is not agent.cta:
+            self._remote(agent, cta, site)
+
+    def _remote(self, agent: Agent, cta: Cta, site: Site | None) -> None:
+        known = self._clock(agent).known
+        if not any(known[other.index] for other in cta.agents):
+            self.findings.add(reports.peer_not_started(agent, cta, site))
+
+    def arrive(self, agent: Agent, cta: Cta, bar: Mbarrier, site: Site | None) -> None:
+        self.use(agent, cta, bar, site)
+        clock = self._bar(cta, bar)
+        if cta is not agent.cta:
+            clock.remote.append((agent.index, self._clock(agent).now, site))
+        self._release(agent, clock.open)
+
+    def counted(  # noqa: PLR0913 - one arrival, before and after
+        self, agent: Agent, bar: Mbarrier, before: int, phase: int, token: tuple[Mbarrier, int] | None, site: Site | None
+    ) -> None:
+        """The arrivals of one class must all count in one phase, and a token must name one phase."""
+        if phase != before or (token is not None and token != (bar, phase)):
+            self.findings.add(reports.split_arrival(self._program, agent, bar, site))
+
+    def ask(self, agent: Agent, cta: Cta, bar: Mbarrier, phase: int, site: Site | None) -> None:
+        """A wait names `phase`: parity can only tell the current phase and the one before."""
+        self.use(agent, cta, bar, site)
+        if bar.phase - phase not in (0, 1):
+            self.findings.add(reports.ambiguous_phase(self._program, agent, bar, phase, site))
+
+    def acquire(self, agent: Agent, bar: Mbarrier, phase: int) -> None:
+        done = bar.clock.done.get(phase) if bar.clock is not None else None
+        if done is not None:
+            self._join(agent, done)
+
+    def phase_over(self, bar: Mbarrier) -> None:
+        clock = bar.clock
+        if clock is None:
+            return
+        clock.completed += 1
+        clock.open[clock.counter] = clock.completed
+        clock.done[bar.phase - 1] = clock.open
+        clock.done.pop(bar.phase - 1 - KEPT_PHASES, None)
+        clock.open = np.zeros(self._size, np.int64)
+
+    # ---- tiles
+    def write(self, agent: Agent, image: TileImage, op: Fill | Iota, site: Site | None) -> None:
+        access = Access(Kind.WRITE, image.address, image.end, agent.index, self._clock(agent).now, site, op, tuple(agent.env))
+        self._check(agent, agent.cta, access)
+        image.mark(self._written[agent.cta.rank])
+
+    def read(self, agent: Agent, image: TileImage, op: StoreGlobal, site: Site | None) -> None:
+        access = Access(Kind.READ, image.address, image.end, agent.index, self._clock(agent).now, site, op, tuple(agent.env))
+        self._check(agent, agent.cta, access)
+        self._check_written(agent, image, site)
+
+    def issue_load(self, agent: Agent, cta: Cta, image: TileImage, bar: Mbarrier, site: Site | None) -> Access:
+        self.use(agent, cta, bar, site)
+        access = Access(Kind.LOAD, image.address, image.end, agent.index, 0, site)
+        access.counter = self._bar(cta, bar).counter
+        self._check(agent, cta, access)
+        image.mark(self._written[cta.rank])
+        return access
+
+    def landed(self, access: Access, cta: Cta, bar: Mbarrier) -> None:
+        """The last portion lands now: whoever knows that the open phase is over may use the tile."""
+        access.target = self._bar(cta, bar).completed + 1
+
+    def issue_store(self, agent: Agent, image: TileImage, site: Site | None) -> None:
+        clock = self._clock(agent)
+        access = Access(Kind.STORE, image.address, image.end, agent.index, 0, site)
+        access.target = clock.committed + 1
+        access.counter = self._read + agent.index
+        clock.last_store = (access.target, site)
+        self._check(agent, agent.cta, access)
+        self._check_written(agent, image, site)
+
+    def commit(self, agent: Agent) -> None:
+        self._clock(agent).committed += 1
+
+    def groups_waited(self, agent: Agent, pending: int) -> None:
+        clock = self._clock(agent)
+        slot = self._read + agent.index
+        clock.known[slot] = max(int(clock.known[slot]), clock.committed - pending)
+
+    def _check_written(self, agent: Agent, image: TileImage, site: Site | None) -> None:
+        if not image.is_marked(self._written[agent.cta.rank]):
+            self.findings.add(reports.never_written(self._program, agent, image, site))
+
+    def _check(self, agent: Agent, cta: Cta, new: Access) -> None:
+        """Reports every earlier access that `new` is not ordered after, and takes its place where it covers them."""
+        known = self._clock(agent).known
+        kept = []
+        for old in self._accesses[cta.rank]:
+            if old.high <= new.low or new.high <= old.low:
+                kept.append(old)
+                continue
+            problem = self._problem(known, old, new)
+            if problem:
+                self.findings.add(reports.race(self._program, agent, cta, problem, old, new))
+            if not new.replaces(old):
+                kept.append(old)
+        kept.append(new)
+        self._accesses[cta.rank] = kept
+
+    def _problem(self, known: Clock, old: Access, new: Access) -> str:
+        """The rule that `new` after `old` breaks, or nothing."""
+        writes = new.kind in (Kind.WRITE, Kind.LOAD)
+        if old.kind is Kind.LOAD:
+            if old.target and known[old.counter] >= old.target:
+                return ""
+            return reports.OVERWRITTEN_IN_FLIGHT if writes else reports.READ_BEFORE_LANDING
+        if old.kind is Kind.STORE:
+            return reports.OVERWRITTEN_BEFORE_READ if writes and known[old.counter] < old.target else ""
+        if old.kind is Kind.READ and not writes:
+            return ""
+        asynchronous = new.kind in (Kind.LOAD, Kind.STORE)
+        if known[old.agent] < old.epoch and not new.same_step(old):
+            return reports.UNORDERED_COPY if asynchronous else reports.RACE
+        if asynchronous and old.kind is Kind.WRITE and known[self._fence + old.agent] < old.epoch:
+            return reports.NO_PROXY_FENCE
+        return ""
+
+    # ---- the end
+    def finish(self, cta: Cta) -> None:
+        """What must not be left when a CTA exits. Called when the whole cluster has ended and nothing is in flight."""
+        clocks = [self._clock(agent) for agent in cta.agents]
+        for agent, clock in zip(cta.agents, clocks, strict=True):
+            number, site = clock.last_store
+            if number > clock.known[self._read + agent.index]:
+                self.findings.add(reports.store_not_drained(agent, site))
+        for access in self._accesses[cta.rank]:
+            if access.kind is Kind.LOAD and not any(clock.known[access.counter] >= access.target for clock in clocks):
+                self.findings.add(reports.load_not_waited(self._program, cta, access))
+        for bar in cta.bars.values():
+            if bar.clock is None:
+                continue
+            if bar.tx and bar.clock.made is not None:
+                self.findings.add(reports.bytes_left(self._program, cta, bar, None))
+            for index, epoch, site in bar.clock.remote:
+                if not any(clock.known[index] >= epoch for clock in clocks):
+                    self.findings.add(reports.peer_may_be_gone(cta, site))

@@ -1,0 +1,133 @@
+"""A deadlock in the user's words: who waits for which barrier and phase, what is missing, and who should have supplied it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from oxidecopy.engines.sim.names import barrier_name
+from oxidecopy.errors import Cause, Diagnostic
+from oxidecopy.isa import ops
+from oxidecopy.isa.limits import MBARRIER_BYTES, SHARED_BASE
+
+if TYPE_CHECKING:
+    from oxidecopy.engines.sim.agents import Agent
+    from oxidecopy.engines.sim.mbarrier import Mbarrier
+    from oxidecopy.program.program import Program
+
+DEADLOCK: Final = "OX4001"
+STEP_BOUND: Final = "OX4002"
+MAX_CAUSES: Final = 6
+_ARRIVING = (
+    ops.MbarrierArrive
+    | ops.MbarrierArriveExpectTx
+    | ops.MbarrierArriveDrop
+    | ops.MbarrierArriveRemote
+    | ops.MbarrierArriveExpectTxRemote
+)
+_LANDING = ops.TensorG2S | ops.TensorG2SMulticast | ops.MbarrierCompleteTx
+
+
+def deadlock_report(program: Program, waiting: list[Agent]) -> tuple[Diagnostic, ...]:
+    """One diagnostic per waiting agent and place, CTAs of a cluster that wait alike folded into the first."""
+    seen: dict[object, Diagnostic] = {}
+    for agent in waiting:
+        diagnostic = _waiting(program, agent)
+        key = (agent.kind.threads, diagnostic.site, diagnostic.required)
+        seen.setdefault(key, diagnostic)
+    return tuple(seen.values())
+
+
+def _waiting(program: Program, agent: Agent) -> Diagnostic:
+    wait = agent.wait
+    if wait is None:
+        return Diagnostic(rule=DEADLOCK, what=f"{agent} cannot go on", site=agent.site)
+    if wait.kind == "phase" and wait.barrier is not None:
+        return _phase(program, agent, wait.barrier, wait.phase)
+    if wait.kind == "token":
+        what, required = f"{agent} waits for a token", f"the arrive that makes token {wait.detail}, which never runs"
+        makers = [s for s in program.walk() if isinstance(s.op, _ARRIVING) and getattr(s.op, "token", None) == wait.detail]
+        causes = tuple(Cause("would be made here", s.site) for s in makers[:MAX_CAUSES])
+        return Diagnostic(rule=DEADLOCK, what=what, required=required, fix="let the arrive run on the path of the wait", site=agent.site, causes=causes)
+    if wait.kind == "group":
+        return Diagnostic(rule=DEADLOCK, what=f"{agent} waits for its bulk groups", got=f"more than {wait.detail} unfinished", site=agent.site)
+    return _threads(agent, wait.kind, wait.detail)
+
+
+def _threads(agent: Agent, kind: str, number: int) -> Diagnostic:
+    if kind == "cluster":
+        name, all_agents = "the cluster sync", [a for cta in _ctas(agent) for a in cta.agents]
+    else:
+        name, all_agents = f"thread barrier {number}", list(agent.cta.agents)
+    absent = [a for a in all_agents if a.ended or not (a.wait and a.wait.kind == kind and a.wait.detail == number)]
+    causes = tuple(Cause(f"{a.kind} {'ended' if a.ended else 'is here'}", a.site) for a in absent[:MAX_CAUSES])
+    return Diagnostic(
+        rule=DEADLOCK,
+        what=f"{agent} waits for other threads at {name}",
+        got="; ".join(str(a.kind) for a in absent[:MAX_CAUSES]) + " not there",
+        required="every thread it counts reaches it",
+        fix="call sync where all its threads come by",
+        site=agent.site,
+        causes=causes,
+    )
+
+
+def _ctas(agent: Agent) -> list[object]:
+    return [agent.cta]
+
+
+def _phase(program: Program, agent: Agent, bar: Mbarrier, phase: int) -> Diagnostic:
+    missing = []
+    if bar.phase != phase:
+        missing.append(f"it is in phase {bar.phase}, whose parity looks the same")
+    if bar.pending:
+        missing.append(f"{bar.pending} of {bar.expected} arrivals missing")
+    if bar.tx > 0:
+        missing.append(f"{bar.tx} announced bytes not landed")
+    elif bar.tx < 0:
+        missing.append(f"{-bar.tx} bytes landed that were never announced")
+    return Diagnostic(
+        rule=DEADLOCK,
+        what=f"{agent} waits for phase {phase} of `{barrier_name(program, bar.address)}`, which never ends",
+        got=", ".join(missing) or "nothing missing: the barrier is not a live object",
+        required="all expected arrivals, and announced bytes equal to landed ones",
+        fix=_fix(bar, phase),
+        site=agent.site,
+        causes=_suppliers(program, agent, bar),
+    )
+
+
+def _fix(bar: Mbarrier, phase: int) -> str:
+    if bar.phase > phase + 1:
+        return "wait for every phase in turn: this wait came two phases late"
+    if bar.pending:
+        return "arrive once per expected count in every phase, or initialise with the number of threads that arrive"
+    return "announce exactly tile.nbytes for every copy that reports to this barrier"
+
+
+def _suppliers(program: Program, agent: Agent, bar: Mbarrier) -> tuple[Cause, ...]:
+    """The lines that could have ended the phase, and where the threads that run them are."""
+    wanted = _ARRIVING if bar.pending else _LANDING
+    causes = []
+    for step in program.walk():
+        op = step.op
+        if not isinstance(op, wanted):
+            continue
+        decl = program.barriers[op.bar.barrier]
+        index = (bar.address - SHARED_BASE - decl.offset) // MBARRIER_BYTES
+        if 0 <= index < decl.stages:
+            causes.append(Cause("arrives on it" if bar.pending else "lands on it", step.site))
+    for other in agent.cta.agents:
+        if other is not agent:
+            causes.append(Cause(f"{other.kind} {'ended' if other.ended else 'waits here'}", None if other.ended else other.site))
+    return tuple(dict.fromkeys(causes))[:MAX_CAUSES]
+
+
+def bound_report(agent: Agent, steps: int) -> Diagnostic:
+    return Diagnostic(
+        rule=STEP_BOUND,
+        what=f"{agent} is still looping after the simulator's bound",
+        got=f"{steps} loop iterations in all",
+        required="a loop that ends, or a larger bound",
+        fix="check the loop's trip count, or pass a larger max_steps",
+        site=agent.site,
+    )

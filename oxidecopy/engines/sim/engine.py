@@ -1,0 +1,132 @@
+"""`SimEngine`: the public face of the simulator. It takes verified programs only; `explore` takes any."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+import numpy as np
+
+from oxidecopy.engines.base import Bindings, Buffer, Outcome
+from oxidecopy.engines.sim.explore import raise_for
+from oxidecopy.engines.sim.launch import execute, launch_of
+from oxidecopy.engines.sim.memory import GlobalMemory, SimBuffer
+from oxidecopy.errors import Diagnostic, ExecutionError, UsageError
+from oxidecopy.isa.limits import GLOBAL_ADDRESS_ALIGN
+from oxidecopy.program.verified import VerifiedProgram
+
+ASSUMPTION: Final = "OX4020"
+OUT_OF_BUFFER: Final = "OX4021"
+
+
+@final
+class SimEngine:
+    """A device made of numpy arrays.
+
+    Args:
+        seed: of the schedule; the same seed gives the same run.
+        hazards: deliver copies late and in portions, and report races and missing fences in the outcome. Without it the simulator is
+            about ten times faster, and copies complete at once.
+    """
+
+    name: str = "sim"
+    sm: int = 90
+
+    def __init__(self, *, seed: int = 0, hazards: bool = True) -> None:
+        self.seed = seed
+        self.hazards = hazards
+        self._memory = GlobalMemory()
+
+    # ---- memory
+    def allocate(self, nbytes: int) -> SimBuffer:
+        """`nbytes` bytes of poisoned memory at an address of its own, 4,096-aligned; it lives as long as the buffer is held."""
+        return self._memory.allocate(nbytes)
+
+    def free(self, buffer: Buffer) -> None:
+        """Unmaps a buffer at once; touching it afterwards is fault 700."""
+        self._memory.free(self._own(buffer))
+
+    def write(self, buffer: Buffer, offset: int, data: memoryview) -> None:
+        raw = np.frombuffer(data, np.uint8)
+        self._bytes(buffer, offset, len(raw))[...] = raw
+
+    def read(self, buffer: Buffer, offset: int, nbytes: int) -> bytes:
+        return self._bytes(buffer, offset, nbytes).tobytes()
+
+    def _bytes(self, buffer: Buffer, offset: int, nbytes: int) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+        own = self._own(buffer)
+        if offset < 0 or nbytes < 0 or offset + nbytes > own.nbytes:
+            raise UsageError(
+                Diagnostic(
+                    rule=OUT_OF_BUFFER,
+                    what="a copy between host and simulator leaves the buffer",
+                    got=f"bytes {offset} to {offset + nbytes}",
+                    required=f"0 to {own.nbytes}",
+                    fix="copy no more than the buffer holds",
+                )
+            )
+        return own.data[offset : offset + nbytes]
+
+    def _own(self, buffer: Buffer) -> SimBuffer:
+        if isinstance(buffer, SimBuffer) and buffer.memory is self._memory and buffer.alive:
+            return buffer
+        raise UsageError(
+            Diagnostic(
+                rule=OUT_OF_BUFFER,
+                what="a buffer is not live memory of this simulator",
+                got=repr(buffer),
+                required="a buffer from this engine's `allocate`, not freed",
+                fix="use arrays of the same device",
+            )
+        )
+
+    # ---- running
+    def run(self, verified: VerifiedProgram, bindings: Bindings) -> Outcome:
+        """Runs a launch whose arguments are those of the proof.
+
+        Raises:
+            DeadlockError: nobody can go on.
+            DeviceFaultError: the hardware would fault here.
+            ExecutionError: the arguments are not those the proof was made for.
+        """
+        broken = self._discharge(verified, bindings)
+        if broken:
+            raise ExecutionError(*broken)
+        result = execute(verified.program, bindings, self._memory, seed=self.seed, hazards=self.hazards)
+        raise_for(result.outcome, result.code, result.diagnostics)
+        return Outcome(findings=result.findings)
+
+    def _discharge(self, verified: VerifiedProgram, bindings: Bindings) -> list[Diagnostic]:
+        """Every assumption of the proof that these arguments break."""
+        assumed, launch = verified.assumptions, verified.assumptions.launch
+        actual = launch_of(bindings, self.sm)
+        pairs: list[tuple[str, object, object]] = [
+            ("compute capability", self.sm, assumed.sm),
+            ("shared bytes", verified.program.shared_bytes, assumed.shared_bytes),
+            ("grid", actual.grid, launch.grid),
+            ("index parameters", actual.idx, launch.idx),
+        ]
+        pairs += _by_name("tensor map", dict(actual.maps), dict(launch.maps))
+        pairs += _by_name("array", dict(actual.arrays), dict(launch.arrays))
+        broken = [_broken(what, got, wanted) for what, got, wanted in pairs if got != wanted]
+        for name, bound in bindings.maps.items():
+            self._own(bound.buffer)
+            address = bound.buffer.address + bound.offset_bytes
+            if address % GLOBAL_ADDRESS_ALIGN:
+                broken.append(_broken(f"address of `{name}`", f"{address:#x}", f"a multiple of {GLOBAL_ADDRESS_ALIGN}"))
+        for array in bindings.arrays.values():
+            self._own(array.buffer)
+        return broken
+
+
+def _by_name(kind: str, actual: dict[str, object], assumed: dict[str, object]) -> list[tuple[str, object, object]]:
+    return [(f"{kind} `{name}`", actual.get(name), assumed.get(name)) for name in sorted({*actual, *assumed})]
+
+
+def _broken(what: str, got: object, wanted: object) -> Diagnostic:
+    return Diagnostic(
+        rule=ASSUMPTION,
+        what=f"the launch is not the one that was verified: {what} differs",
+        got=str(got),
+        required=str(wanted),
+        fix="verify the program again for this launch",
+    )

@@ -1,0 +1,180 @@
+"""Bulk copies in flight: issued, but delivered at a later time that the schedule picks, in portions.
+
+A load reads its box when its first portion is delivered and lands in up to four portions of at least 16 bytes, each of which reports its
+bytes. A store reads shared memory in portions, then writes global memory. Copies are not ordered among each other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeAlias, final
+
+import numpy as np
+
+from oxidecopy.engines.sim.faults import Fault
+from oxidecopy.engines.sim.memory import GRANULE, UNIT, Array
+from oxidecopy.engines.sim.reduce import reduce_box
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from oxidecopy.engines.sim.accesses import Access
+    from oxidecopy.engines.sim.agents import Agent, Cta
+    from oxidecopy.engines.sim.clocks import Clocks
+    from oxidecopy.engines.sim.images import TileImage
+    from oxidecopy.engines.sim.machine import Machine
+    from oxidecopy.engines.sim.mbarrier import Mbarrier
+    from oxidecopy.engines.sim.tma import TensorPlan
+    from oxidecopy.errors import Site
+
+PORTIONS: Final = 4
+Coords: TypeAlias = tuple[int, ...]
+Landing: TypeAlias = "tuple[Cta, TileImage, Mbarrier]"
+
+
+@final
+class Group:
+    """A bulk group of one agent: how many of its copies still read shared memory, and how many still write global memory."""
+
+    __slots__ = ("reading", "writing")
+
+    def __init__(self) -> None:
+        self.reading = 0
+        self.writing = 0
+
+
+@final
+class Load:
+    """One delivery of a load into one CTA; a multicast makes one for each receiver."""
+
+    __slots__ = ("_cuts", "access", "agent", "coords", "landing", "plan", "site", "units")
+
+    def __init__(self, agent: Agent, plan: TensorPlan, coords: Coords, landing: Landing, access: Access, site: Site | None) -> None:
+        self.agent = agent
+        self.plan = plan
+        self.coords = coords
+        self.landing = landing
+        self.access = access
+        self.site = site
+        self.units: Array | None = None
+        self._cuts: list[int] = []
+
+    def advance(self, flight: Flight) -> bool:
+        """Delivers the next portion; True when it was the last."""
+        cta, image, bar = self.landing
+        machine = flight.machine
+        if self.units is None:
+            self.units = np.array(self.plan.load(self.coords)).reshape(-1)
+            self._cuts = flight.cuts(len(self.units))
+        start, stop = self._cuts[0], self._cuts[1]
+        image.scatter_part(self.units, start, stop)
+        before = bar.phase
+        last = len(self._cuts) == 2
+        if last:
+            flight.clocks.landed(self.access, cta, bar)
+        bar.complete_tx((stop - start) * GRANULE)
+        if bar.phase != before:
+            machine.phase_over(bar)
+        del self._cuts[0]
+        return last
+
+
+@final
+class Store:
+    """A store or reduction: reads its tile in portions, then writes."""
+
+    __slots__ = ("_cuts", "_units", "access", "agent", "coords", "group", "image", "op", "plan", "site")
+
+    def __init__(  # noqa: PLR0913 - a copy is all of these
+        self, agent: Agent, plan: TensorPlan, coords: Coords, image: TileImage, op: str, group: Group, site: Site | None
+    ) -> None:
+        self.agent = agent
+        self.plan = plan
+        self.coords = coords
+        self.image = image
+        self.op = op
+        self.group = group
+        self.site = site
+        self._units: Array | None = None
+        self._cuts: list[int] = []
+
+    def advance(self, flight: Flight) -> bool:
+        """Reads the next portion, or writes once all is read; True when it is done."""
+        if self._units is None:
+            self._units = np.empty(self.image.layout.rows * self.image.row_units, UNIT)
+            self._cuts = flight.cuts(len(self._units))
+        if len(self._cuts) > 1:
+            self.image.gather_part(self._units, self._cuts[0], self._cuts[1])
+            del self._cuts[0]
+            if len(self._cuts) == 1:
+                self.group.reading -= 1
+            return False
+        units = self._units.reshape(*self.image.layout.shape[:-1], -1)
+        if self.op:
+            reduce_box(self.plan, self.coords, units, self.op)
+        else:
+            self.plan.store(self.coords, units)
+        self.group.writing -= 1
+        return True
+
+
+@final
+class Flight:
+    """All copies in flight of the running cluster."""
+
+    def __init__(self, machine: Machine, clocks: Clocks, random: Random) -> None:
+        self.machine = machine
+        self.clocks = clocks
+        self.copies: list[Load | Store] = []
+        self.waiters: list[Agent] = []  # agents in a wait_group
+        self._random = random
+
+    def cuts(self, units: int) -> list[int]:
+        """Where a copy of `units` 16-byte units is cut: 0, up to three places, the end."""
+        draw = self._random.random
+        places = {int(draw() * units) for _ in range(int(draw() * PORTIONS))}
+        return sorted({0, units} | places)
+
+    def advance(self, i: int) -> None:
+        """Moves copy `i` on by one portion."""
+        copy = self.copies[i]
+        try:
+            done = copy.advance(self)
+        except Fault:
+            self.machine.fault_agent, self.machine.fault_site = copy.agent, copy.site
+            raise
+        if done:
+            self.copies[i] = self.copies[-1]
+            self.copies.pop()
+        if self.waiters and isinstance(copy, Store):
+            self.machine.wake(self.waiters)
+
+    def load(self, agent: Agent, plan: TensorPlan, coords: Coords, landings: list[Landing], site: Site | None) -> None:
+        for landing in landings:
+            cta, image, bar = landing
+            access = self.clocks.issue_load(agent, cta, image, bar, site)
+            self.copies.append(Load(agent, plan, coords, landing, access, site))
+
+    def store(  # noqa: PLR0913 - a copy is all of these
+        self, agent: Agent, plan: TensorPlan, coords: Coords, image: TileImage, op: str, site: Site | None
+    ) -> None:
+        self.clocks.issue_store(agent, image, site)
+        group = agent.open_group
+        if group is None:
+            group = agent.open_group = Group()
+        group.reading += 1
+        group.writing += 1
+        self.copies.append(Store(agent, plan, coords, image, op, group, site))
+
+    def commit(self, agent: Agent) -> None:
+        agent.groups.append(agent.open_group or Group())
+        agent.open_group = None
+        self.clocks.commit(agent)
+
+    def groups_done(self, agent: Agent, pending: int, *, read_only: bool) -> bool:
+        """True when all but the newest `pending` committed groups of `agent` are read (or also written)."""
+        older = agent.groups[: len(agent.groups) - pending] if pending else agent.groups
+        if any(group.reading or (group.writing and not read_only) for group in older):
+            return False
+        while agent.groups and not agent.groups[0].reading and not agent.groups[0].writing:
+            del agent.groups[0]  # finished groups are never pending again
+        return True

@@ -1,0 +1,117 @@
+"""From a program and its arguments to a machine that runs it, and from what stopped the machine to diagnostics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, final
+
+from oxidecopy.engines.base import Bindings
+from oxidecopy.engines.sim.classes import thread_classes
+from oxidecopy.engines.sim.clocks import Clocks
+from oxidecopy.engines.sim.deadlock import bound_report, deadlock_report
+from oxidecopy.engines.sim.faults import INVALID_CLUSTER_SIZE, NAMES, Fault, Refused
+from oxidecopy.engines.sim.lowering import Bound, Lowering
+from oxidecopy.engines.sim.machine import Machine, OutOfSteps, Stuck
+from oxidecopy.engines.sim.memory import GlobalMemory
+from oxidecopy.engines.sim.schedule import Schedule
+from oxidecopy.engines.sim.tma import TensorPlan
+from oxidecopy.errors import Cause, Diagnostic
+from oxidecopy.isa.limits import CLUSTER_MAX
+from oxidecopy.program.program import Launch, Program, extent_name
+
+FAULT_RULES: Final = {700: "OX4010", 715: "OX4011", 716: "OX4012", 719: "OX4013"}
+REFUSED_RULE: Final = "OX4014"
+MAX_STEPS: Final = 50_000_000
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """How a run ended: "ok", "fault" with its code, "deadlock", "steps" (the bound was reached) or "refused" (it never started)."""
+
+    outcome: str
+    code: int = 0
+    diagnostics: tuple[Diagnostic, ...] = ()
+    findings: tuple[Diagnostic, ...] = ()
+
+
+def execute(program: Program, bindings: Bindings, memory: GlobalMemory, *, seed: int, hazards: bool, max_steps: int = MAX_STEPS) -> Result:
+    """Runs every cluster of the grid, one after the other."""
+    classes = thread_classes(program)
+    clocks = Clocks(program, len(classes) * program.cluster_size) if hazards else None
+    machine = Machine(program, clocks=clocks, schedule=Schedule(seed) if hazards else None, max_steps=max_steps)
+    found = clocks.findings.all if clocks is not None else tuple
+    try:
+        check_grid(program, bindings.grid)
+        bound = bind(program, bindings, memory)
+        machine.load(classes, tuple(Lowering(bound, machine, classes, i).run() for i in range(len(classes))))
+        for blocks in clusters(program, bindings.grid):
+            machine.run_cluster(blocks)
+    except Refused as stop:
+        return Result(outcome="refused", code=stop.code, diagnostics=(_fault(stop, REFUSED_RULE, machine),), findings=found())
+    except Fault as stop:
+        return Result(outcome="fault", code=stop.code, diagnostics=(_fault(stop, FAULT_RULES[stop.code], machine),), findings=found())
+    except Stuck as stop:
+        return Result(outcome="deadlock", diagnostics=deadlock_report(program, stop.waiting), findings=found())
+    except OutOfSteps as stop:
+        return Result(outcome="steps", diagnostics=(bound_report(stop.agent, max_steps),), findings=found())
+    return Result(outcome="ok", findings=found())
+
+
+def check_grid(program: Program, grid: tuple[int, int, int]) -> None:
+    """What the launch call itself refuses."""
+    if program.cluster_size > CLUSTER_MAX or any(g % c for g, c in zip(grid, program.cluster, strict=True)):
+        raise Refused(
+            INVALID_CLUSTER_SIZE,
+            "the cluster does not divide the grid, or is too large",
+            got=f"grid {grid}, cluster {program.cluster}",
+            required=f"a grid that is a multiple of the cluster, at most {CLUSTER_MAX} CTAs in it",
+            fix="round the grid up to a multiple of the cluster",
+        )
+
+
+def bind(program: Program, bindings: Bindings, memory: GlobalMemory) -> Bound:
+    plans = {
+        name: TensorPlan(bound.map, bound.buffer.address + bound.offset_bytes, memory) for name, bound in bindings.maps.items()
+    }  # fmt: skip
+    constants = {f"grid_dim.{axis}": n for axis, n in zip("xyz", bindings.grid, strict=True)} | dict(bindings.idx)
+    for name, bound in bindings.maps.items():
+        constants |= {extent_name(name, i): n for i, n in enumerate(bound.map.global_dim)}
+    for name, array in bindings.arrays.items():
+        constants |= {extent_name(name, i): n for i, n in enumerate(array.info.shape)}
+    return Bound(program, memory, constants, plans, bindings.arrays, bindings.scalars)
+
+
+def clusters(program: Program, grid: tuple[int, int, int]) -> Iterator[list[tuple[int, int, int]]]:
+    """Block indices of each cluster by rank, x fastest both among and inside clusters."""
+    cx, cy, cz = program.cluster
+    inside = [(x, y, z) for z in range(cz) for y in range(cy) for x in range(cx)]
+    for z in range(0, grid[2], cz):
+        for y in range(0, grid[1], cy):
+            for x in range(0, grid[0], cx):
+                yield [(x + i, y + j, z + k) for i, j, k in inside]
+
+
+def _fault(fault: Fault, rule: str, machine: Machine) -> Diagnostic:
+    agent = machine.fault_agent
+    return Diagnostic(
+        rule=rule,
+        what=f"{NAMES[fault.code]} ({fault.code}): {fault.what}",
+        got=fault.got,
+        required=fault.required,
+        fix=fault.fix,
+        site=machine.fault_site,
+        causes=(Cause(f"by {agent}", machine.fault_site),) if agent is not None else (),
+    )
+
+
+def launch_of(bindings: Bindings, sm: int) -> Launch:
+    """What `bindings` look like to a proof."""
+    return Launch(
+        grid=bindings.grid,
+        maps=tuple(sorted((name, bound.map) for name, bound in bindings.maps.items())),
+        arrays=tuple(sorted((name, bound.info) for name, bound in bindings.arrays.items())),
+        idx=tuple(sorted(bindings.idx.items())),
+        sm=sm,
+    )

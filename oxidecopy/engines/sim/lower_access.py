@@ -1,0 +1,217 @@
+"""Plain accesses by all threads in scope, fences, and barriers of threads.
+
+A cooperative access is shared out: each class does its part of the outermost dimension, in proportion to its threads.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import ml_dtypes
+import numpy as np
+
+from oxidecopy.engines.sim.agents import BLOCKED, Agent, Op, ThreadBarrier, Wait
+from oxidecopy.engines.sim.faults import INVALID_VALUE, Refused
+from oxidecopy.engines.sim.lower_copies import Images
+from oxidecopy.engines.sim.memory import ELEMENT, Array, unmapped
+from oxidecopy.engines.sim.tma import round_tf32
+from oxidecopy.isa import ops
+from oxidecopy.isa.dtypes import DTYPES, DTypeInfo
+
+if TYPE_CHECKING:
+    from oxidecopy.engines.base import BoundArray
+    from oxidecopy.engines.sim.lower_ops import Make
+    from oxidecopy.engines.sim.lowering import Lowering
+    from oxidecopy.engines.sim.memory import GlobalMemory
+
+
+# ---- elements as bits
+def bits_of(values: np.ndarray[tuple[int, ...], np.dtype[np.generic]], row: DTypeInfo) -> Array:
+    """Numbers rounded to an element type, as unsigned integers of its size; integers wrap around."""
+    if not row.is_float and not row.numpy.startswith("float8"):
+        wrapped = [int(v) % (1 << row.bits) for v in values.reshape(-1).tolist()]
+        return np.array(wrapped, ELEMENT[row.nbytes]).reshape(values.shape)
+    with np.errstate(over="ignore", invalid="ignore"):
+        out = np.ascontiguousarray(values.astype(np.float64).astype(numpy_type(row))).view(ELEMENT[row.nbytes])
+    if row.name.startswith("tf32"):
+        round_tf32(out)
+    return out
+
+
+def numpy_type(row: DTypeInfo) -> np.dtype[np.generic]:
+    """The numpy (or ml_dtypes) type that stores an element type."""
+    extra = getattr(ml_dtypes, row.numpy, None)
+    return np.dtype(row.numpy if extra is None else extra)
+
+
+def _tile_values(low: Lowering, op: ops.Fill | ops.Iota, shape: tuple[int, ...], row: DTypeInfo) -> Array:
+    if isinstance(op, ops.Iota):
+        along = np.arange(shape[op.axis], dtype=np.int64).reshape([-1 if i == op.axis else 1 for i in range(len(shape))])
+        return bits_of(np.broadcast_to(along, shape), row)
+    value = low.bound.scalars[op.value.name] if isinstance(op.value, ops.ScalarRef) else op.value
+    if isinstance(value, float) and not row.is_float and not row.numpy.startswith("float8") and not math.isfinite(value):
+        raise Refused(INVALID_VALUE, f"{value} is no {row.name}", got=str(value), required="a finite number", fix="pass an integer")
+    one = np.array([value], dtype=object if isinstance(value, int) else np.float64)
+    return np.broadcast_to(bits_of(one, row), shape)
+
+
+def write_tile(low: Lowering, op: ops.Fill | ops.Iota) -> Make:
+    layout, row = low.tile_layout(op.tile), DTYPES[low.tile(op.tile).dtype]
+    tile_at, clocks, site = low.tile_address(op.tile), low.clocks, low.site
+    values = np.ascontiguousarray(_tile_values(low, op, layout.shape, row))
+    images = Images(layout)
+    start, stop = low.share.rows(layout.rows)
+
+    def make(nxt: int) -> Op:
+        def run(agent: Agent) -> int:
+            image = images.at(agent.cta, tile_at(agent.env))
+            if clocks is not None:
+                clocks.write(agent, image, op, site)
+            if start < stop:
+                image.put_elements(values, start, stop)
+            return nxt
+
+        return run
+
+    return make
+
+
+# ---- global arrays
+def array_view(array: BoundArray, memory: GlobalMemory) -> Array:
+    """The whole array as unsigned integers of its element size; faults where it is not mapped."""
+    info = array.info
+    item = DTYPES[info.dtype].nbytes
+    address = array.buffer.address + array.offset_bytes
+    view = memory.box(address, info.shape, info.strides_bytes, item)
+    if view is None:
+        raise unmapped(address, item)
+    return view
+
+
+def store_global(low: Lowering, op: ops.StoreGlobal) -> Make:
+    layout, array = low.tile_layout(op.tile), low.bound.arrays[op.array.name]
+    tile_at, clocks, site = low.tile_address(op.tile), low.clocks, low.site
+    coords_of = [low.value(e) for e in op.coords]
+    memory, images, shape = low.bound.memory, Images(layout), layout.shape
+    extents = array.info.shape
+    first, last = low.share.rows(shape[0]) if len(shape) > 1 else (low.share.rows(1)[0] * shape[0], low.share.rows(1)[1] * shape[0])
+    fits = len(coords_of) == len(shape) == len(extents) and DTYPES[array.info.dtype].nbytes == layout.element_bytes
+    if not fits:
+        raise Refused(INVALID_VALUE, "tile, coordinates and array of a plain store do not fit each other", got=repr(op))
+    views: list[Array] = []
+
+    def make(nxt: int) -> Op:
+        def run(agent: Agent) -> int:
+            env = agent.env
+            image = images.at(agent.cta, tile_at(env))
+            if clocks is not None:
+                clocks.read(agent, image, op, site)
+            if first >= last:
+                return nxt
+            if not views:
+                views.append(array_view(array, memory))
+            source, target = [], []
+            for axis, (value, n, dim) in enumerate(zip(coords_of, shape, extents, strict=True)):
+                c = value(env)
+                lo, hi = max(0, -c), min(n, dim - c)
+                if axis == 0:
+                    lo, hi = max(lo, first), min(hi, last)
+                if lo >= hi:
+                    return nxt
+                source.append(slice(lo, hi))
+                target.append(slice(c + lo, c + hi))
+            views[0][tuple(target)] = image.elements()[tuple(source)]
+            return nxt
+
+        return run
+
+    return make
+
+
+# ---- fences and barriers of threads
+def fence(low: Lowering, op: ops.FenceProxyAsync | ops.FenceMbarrierInit) -> list[Make]:
+    clocks = low.clocks
+    if clocks is None:
+        return []  # without clocks every write is visible at once
+    proxy = isinstance(op, ops.FenceProxyAsync)
+
+    def make(nxt: int) -> Op:
+        def run(agent: Agent) -> int:
+            clocks.fence(agent, proxy=proxy)
+            return nxt
+
+        return run
+
+    return [make]
+
+
+def bar_sync(low: Lowering, op: ops.BarSync) -> list[Make]:
+    number, wanted, machine, clocks = op.number, op.threads, low.machine, low.clocks
+
+    def make_arrive(nxt: int) -> Op:
+        def run(agent: Agent) -> int:
+            bar = agent.cta.thread_bars.get(number)
+            if bar is None:
+                bar = agent.cta.thread_bars[number] = ThreadBarrier()
+            if clocks is not None:
+                clocks.sync_arrive(agent, bar)
+            agent.synced = bar.generation
+            bar.arrived += agent.threads
+            if bar.arrived >= wanted:
+                bar.arrived -= wanted
+                machine.sync_over(bar)
+            return nxt
+
+        return run
+
+    def make_wait(nxt: int) -> Op:
+        def run(agent: Agent) -> int:
+            bar = agent.cta.thread_bars[number]
+            if _pass(agent, bar, "bar", number) == BLOCKED:
+                return BLOCKED
+            if clocks is not None:
+                clocks.sync_acquire(agent, bar, agent.synced)
+            return nxt
+
+        return run
+
+    return [make_arrive, make_wait]
+
+
+def cluster_sync(low: Lowering) -> list[Make]:
+    machine, clocks = low.machine, low.clocks
+
+    def make_arrive(nxt: int) -> Op:
+        def run(agent: Agent) -> int:
+            bar = machine.cluster_barrier
+            if clocks is not None:
+                clocks.sync_arrive(agent, bar)
+            agent.synced = bar.generation
+            bar.arrived += agent.threads
+            machine.check_cluster_barrier()
+            return nxt
+
+        return run
+
+    def make_wait(nxt: int) -> Op:
+        def run(agent: Agent) -> int:
+            bar = machine.cluster_barrier
+            if _pass(agent, bar, "cluster", 0) == BLOCKED:
+                return BLOCKED
+            if clocks is not None:
+                clocks.sync_acquire(agent, bar, agent.synced)
+            return nxt
+
+        return run
+
+    return [make_arrive, make_wait]
+
+
+def _pass(agent: Agent, bar: ThreadBarrier, kind: str, number: int) -> int:
+    """0 when the generation the agent arrived at is over, else it waits."""
+    if bar.generation != agent.synced:
+        return 0
+    bar.waiters.append(agent)
+    agent.wait = Wait(kind, detail=number)
+    return BLOCKED

@@ -1,0 +1,178 @@
+"""Tensor copies and bulk groups as closures.
+
+Without hazards a copy happens at once, which is one of its legal times, and bulk groups are never pending. With hazards the copy goes to
+`Flight`, which delivers it later.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from oxidecopy.engines.sim.agents import BLOCKED, Agent, Cta, Op, Wait
+from oxidecopy.engines.sim.faults import ILLEGAL_INSTRUCTION, LAUNCH_FAILED, Fault
+from oxidecopy.engines.sim.images import TileImage, check_aligned
+from oxidecopy.engines.sim.reduce import reduce_box
+from oxidecopy.engines.sim.tma import wrap32
+from oxidecopy.isa import ops
+from oxidecopy.isa.dtypes import DTYPES
+from oxidecopy.isa.expr import Expr
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from oxidecopy.engines.sim.exprs import Value
+    from oxidecopy.engines.sim.lower_ops import Make
+    from oxidecopy.engines.sim.lowering import Lowering
+    from oxidecopy.program.tensor_map import TileLayout
+
+
+class Images:
+    """Tile images of one op, by CTA and address: an op in a loop over stages meets the same few again and again."""
+
+    __slots__ = ("_known", "_layout")
+
+    def __init__(self, layout: TileLayout) -> None:
+        self._layout = layout
+        self._known: dict[tuple[int, int], TileImage] = {}
+
+    def at(self, cta: Cta, address: int) -> TileImage:
+        found = self._known.get((cta.rank, address))
+        if found is None:
+            found = self._known[cta.rank, address] = TileImage(cta.memory, self._layout, address)
+        return found
+
+
+def _coords(low: Lowering, exprs: tuple[Expr, ...]) -> Callable[[list[int]], tuple[int, ...]]:
+    fns = [low.value(e) for e in exprs]
+    match fns:
+        case [a, b]:
+            return lambda env: (wrap32(a(env)), wrap32(b(env)))
+        case _:
+            return lambda env: tuple([wrap32(f(env)) for f in fns])
+
+
+def load(low: Lowering, op: ops.TensorG2S | ops.TensorG2SMulticast) -> Make:
+    plan, coords_of = low.bound.plans[op.map.name], _coords(low, op.coords)
+    tile_at, bar_at, threads = low.tile_address(op.tile), low.barrier_address(op.bar), low.threads
+    machine, flight, site = low.machine, low.machine.flight, low.site
+    images = Images(plan.layout)
+    nbytes = plan.nbytes
+    mask: Value | None = low.value(op.cta_mask) if isinstance(op, ops.TensorG2SMulticast) else None
+
+    def make(nxt: int) -> Op:
+        def run(agent: Agent) -> int:
+            env = agent.env
+            coords = coords_of(env)
+            plan.check(coords)
+            address = tile_at(env)
+            check_aligned(address)
+            targets = (agent.cta,) if mask is None else receivers(machine.ctas, mask(env))
+            at = bar_at(env)
+            for _ in range(threads):
+                if flight is not None:
+                    landings = [(cta, images.at(cta, address), cta.barrier(at)) for cta in targets]
+                    flight.load(agent, plan, coords, landings, site)
+                    continue
+                units = plan.load(coords)
+                for cta in targets:
+                    images.at(cta, address).scatter(units)
+                    bar = cta.barrier(at)
+                    before = bar.phase
+                    bar.complete_tx(nbytes)
+                    if bar.phase != before:
+                        machine.phase_over(bar)
+            return nxt
+
+        return run
+
+    return make
+
+
+def receivers(ctas: tuple[Cta, ...], mask: int) -> tuple[Cta, ...]:
+    """The CTAs a multicast mask names; bit i is cluster rank i (measured)."""
+    mask &= 0xFFFF  # a 16-bit operand
+    if mask >> len(ctas):
+        raise Fault(
+            LAUNCH_FAILED,
+            "a multicast mask names a CTA outside the cluster",
+            got=f"{mask:#x}",
+            required=f"bits 0 to {len(ctas) - 1}",
+            fix="build the mask from ranks of this cluster",
+        )
+    return tuple(cta for cta in ctas if mask >> cta.rank & 1)
+
+
+def store(low: Lowering, op: ops.TensorS2G | ops.TensorReduce) -> Make:
+    plan, coords_of = low.bound.plans[op.map.name], _coords(low, op.coords)
+    tile_at, threads, flight, site = low.tile_address(op.tile), low.threads, low.machine.flight, low.site
+    images = Images(plan.layout)
+    reduce_op = op.op if isinstance(op, ops.TensorReduce) else ""
+    illegal = reduce_op != "" and reduce_op not in DTYPES[plan.map.dtype].reduce
+
+    def make(nxt: int) -> Op:
+        def run(agent: Agent) -> int:
+            env = agent.env
+            coords = coords_of(env)
+            if illegal:
+                raise illegal_reduce(reduce_op, plan.map.dtype)
+            plan.check_store(coords)
+            address = tile_at(env)
+            check_aligned(address)
+            image = images.at(agent.cta, address)
+            for _ in range(threads):
+                if flight is not None:
+                    flight.store(agent, plan, coords, image, reduce_op, site)
+                elif reduce_op:
+                    reduce_box(plan, coords, image.gather(), reduce_op)
+                else:
+                    plan.store(coords, image.gather())
+            return nxt
+
+        return run
+
+    return make
+
+
+def illegal_reduce(op: str, dtype: str) -> Fault:
+    return Fault(
+        ILLEGAL_INSTRUCTION,
+        f"the copy engine has no {op} for {dtype}",
+        got=f"reduce {op} through a map of {dtype}",
+        required=f"one of {', '.join(sorted(DTYPES[dtype].reduce)) or 'nothing: this type cannot be reduced'}",
+        fix="use a type that has the operation",
+    )
+
+
+def commit(low: Lowering) -> list[Make]:
+    flight = low.machine.flight
+    if flight is None:
+        return []
+
+    def make(nxt: int) -> Op:
+        def run(agent: Agent) -> int:
+            flight.commit(agent)
+            return nxt
+
+        return run
+
+    return [make]
+
+
+def wait_group(low: Lowering, op: ops.WaitGroup | ops.WaitGroupRead) -> list[Make]:
+    flight, clocks = low.machine.flight, low.clocks
+    if flight is None or clocks is None:
+        return []
+    pending, read_only = op.pending, isinstance(op, ops.WaitGroupRead)
+
+    def make(nxt: int) -> Op:
+        def run(agent: Agent) -> int:
+            if not flight.groups_done(agent, pending, read_only=read_only):
+                flight.waiters.append(agent)
+                agent.wait = Wait("group", detail=pending)
+                return BLOCKED
+            clocks.groups_waited(agent, pending)
+            return nxt
+
+        return run
+
+    return [make]

@@ -1,0 +1,231 @@
+"""Program -> one list of closures per thread class: blocks become jumps, scopes that leave the class out disappear.
+
+The other `lower_*` modules hold what each op does. Every closure takes the agent and returns where to go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import final
+
+from oxidecopy.engines.base import BoundArray
+from oxidecopy.engines.sim.agents import ENDED, SYMBOL_SLOTS, Agent, Code, Op, TokenKey
+from oxidecopy.engines.sim.classes import ThreadClass
+from oxidecopy.engines.sim.exprs import Scope as Symbols
+from oxidecopy.engines.sim.exprs import Value
+from oxidecopy.engines.sim.lower_ops import lower_op
+from oxidecopy.engines.sim.machine import Machine, OutOfSteps
+from oxidecopy.engines.sim.memory import GlobalMemory
+from oxidecopy.engines.sim.tma import TensorPlan
+from oxidecopy.errors import Site
+from oxidecopy.isa.expr import Expr
+from oxidecopy.isa.limits import MBARRIER_BYTES, SHARED_BASE
+from oxidecopy.isa.ops import BarrierRef, Loop, Scope, TileRef, When
+from oxidecopy.program.program import Program, Step, TileDecl
+from oxidecopy.program.tensor_map import TileLayout
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A launch: the program, its constants by symbol, and its arguments."""
+
+    program: Program
+    memory: GlobalMemory
+    constants: Mapping[str, int]
+    plans: Mapping[str, TensorPlan]
+    arrays: Mapping[str, BoundArray]
+    scalars: Mapping[str, int | float]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Which part of a cooperative access a class does: threads `low` .. `high`-1 of `total` threads in scope."""
+
+    low: int
+    high: int
+    total: int
+
+    def rows(self, rows: int) -> tuple[int, int]:
+        return rows * self.low // self.total, rows * self.high // self.total
+
+
+@final
+class Lowering:
+    """Lowers a program for one class."""
+
+    def __init__(self, bound: Bound, machine: Machine, classes: tuple[ThreadClass, ...], me: int) -> None:
+        self.bound = bound
+        self.machine = machine
+        self.clocks = machine.clocks
+        self.classes = classes
+        self.kind = classes[me]
+        self.threads = len(self.kind.threads)
+        self.me = me
+        self.loops: list[int] = []  # slots of the counters of the enclosing loops
+        self.site: Site | None = None
+        self._slots = dict(SYMBOL_SLOTS)
+        self._symbols = Symbols(bound.constants, self._slots)
+        self._ops: list[Op] = []
+        self._sites: list[Site | None] = []
+        self._scope_number = 0
+        self._in_scope = [frozenset(range(len(classes)))]
+        self._first_slot = len(SYMBOL_SLOTS)
+        self._env_size = 0
+
+    def run(self) -> Code:
+        self._block(self.bound.program.steps)
+        self._emit(lambda _agent: ENDED, None)
+        return Code(tuple(self._ops), tuple(self._sites), self._env_size)
+
+    # ---- blocks
+    def _block(self, steps: tuple[Step, ...]) -> None:
+        for step in steps:
+            self._step(step)
+
+    def _step(self, step: Step) -> None:
+        op = step.op
+        if isinstance(op, Scope):
+            self._scope(step)
+        elif isinstance(op, When):
+            self._when(op, step)
+        elif isinstance(op, Loop):
+            self._loop(op, step)
+        else:
+            self.site = step.site
+            for make in lower_op(self, op):
+                self._emit(make(len(self._ops) + 1), step.site)
+
+    def _emit(self, op: Op, site: Site | None) -> None:
+        self._ops.append(op)
+        self._sites.append(site)
+
+    def _scope(self, step: Step) -> None:
+        number = self._scope_number
+        self._scope_number += 1
+        if number not in self.kind.scopes:
+            self._scope_number += sum(isinstance(s.op, Scope) for s in _walk(step.body))
+            return
+        self._in_scope.append(frozenset(i for i in self._in_scope[-1] if number in self.classes[i].scopes))
+        self._block(step.body)
+        self._in_scope.pop()
+
+    def _when(self, op: When, step: Step) -> None:
+        holds = self._symbols.truth(op.cond)
+        target = [0]
+        inside = len(self._ops) + 1
+        self._emit(lambda agent: inside if holds(agent.env, agent.answers) else target[0], step.site)
+        self._block(step.body)
+        target[0] = len(self._ops)
+
+    def _loop(self, op: Loop, step: Step) -> None:
+        start, stop, by = self.value(op.start), self.value(op.stop), op.step
+        counter = self._first_slot + self._env_size
+        limit = counter + 1
+        self._env_size += 2
+        outer = self._slots.get(op.counter)
+        self._slots[op.counter] = counter
+        target = [0]
+        machine = self.machine
+
+        def enter(agent: Agent) -> int:
+            env = agent.env
+            env[counter], env[limit] = start(env), stop(env)
+            return head
+
+        def test(agent: Agent) -> int:
+            env = agent.env
+            if (env[counter] < env[limit]) if by > 0 else (env[counter] > env[limit]):
+                machine.steps_left -= 1
+                if machine.steps_left < 0:
+                    raise OutOfSteps(agent)
+                return body
+            return target[0]
+
+        def again(agent: Agent) -> int:
+            agent.env[counter] += by
+            return head
+
+        self._emit(enter, step.site)
+        head = len(self._ops)
+        self._emit(test, step.site)
+        body = len(self._ops)
+        self.loops.append(counter)
+        self._block(step.body)
+        self.loops.pop()
+        self._emit(again, step.site)
+        target[0] = len(self._ops)
+        if outer is None:
+            del self._slots[op.counter]
+        else:
+            self._slots[op.counter] = outer
+
+    # ---- operands
+    @property
+    def share(self) -> Share:
+        """This class's part of what all threads in scope do together."""
+        before = sum(len(self.classes[i].threads) for i in self._in_scope[-1] if i < self.me)
+        total = sum(len(self.classes[i].threads) for i in self._in_scope[-1])
+        return Share(before, before + self.threads, total)
+
+    def value(self, e: Expr) -> Value:
+        return self._symbols.value(e)
+
+    def barrier_address(self, ref: BarrierRef) -> Value:
+        """Shared address (in the CTA's window) of a barrier element."""
+        decl = self.bound.program.barriers[ref.barrier]
+        base = SHARED_BASE + decl.offset
+        index = self.value(ref.index)
+        known = self._symbols.constant(ref.index)
+        if known is not None:
+            address = base + known * MBARRIER_BYTES
+            return lambda _env: address
+        return lambda env: base + index(env) * MBARRIER_BYTES
+
+    def tile(self, ref: TileRef) -> TileDecl:
+        return self.bound.program.tiles[ref.tile]
+
+    def tile_layout(self, ref: TileRef) -> TileLayout:
+        """The layout that plain accesses see: the declared one, or a part of it."""
+        layout = self.tile(ref).layout
+        if ref.part is None:
+            return layout
+        return replace(layout, shape=(layout.shape[0] // ref.part.of, *layout.shape[1:]))
+
+    def tile_address(self, ref: TileRef) -> Value:
+        """Shared address (in the CTA's window) of a tile stage or part."""
+        decl = self.tile(ref)
+        base = SHARED_BASE + decl.offset
+        stage = decl.stage_bytes
+        index = self.value(ref.index)
+        known = self._symbols.constant(ref.index)
+        if ref.part is None:
+            if known is not None:
+                address = base + known * stage
+                return lambda _env: address
+            return lambda env: base + index(env) * stage
+        rank = self.value(ref.part.rank)
+        layout = decl.layout
+        whole = layout.rows * layout.pitch_bytes if len(layout.shape) > 1 else layout.row_bytes
+        part_bytes = whole // ref.part.of
+        return lambda env: base + index(env) * stage + rank(env) * part_bytes
+
+    @property
+    def token_key(self) -> Callable[[int, list[int]], TokenKey]:
+        """How a token is named at run time: its number, and the counters of the loops around it."""
+        match self.loops:
+            case []:
+                return lambda token, _env: token
+            case [one]:
+                return lambda token, env: (token, env[one])
+            case _:
+                slots = tuple(self.loops)
+                return lambda token, env: (token, *[env[slot] for slot in slots])
+
+
+def _walk(steps: tuple[Step, ...]) -> Iterator[Step]:
+    for step in steps:
+        yield step
+        yield from _walk(step.body)

@@ -1,0 +1,217 @@
+"""The words of findings: each function makes one diagnostic from what the clocks saw."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from oxidecopy.engines.sim.accesses import Access, Kind
+from oxidecopy.engines.sim.names import barrier_name, tile_name
+from oxidecopy.errors import Cause, Diagnostic, Site
+
+if TYPE_CHECKING:
+    from oxidecopy.engines.sim.agents import Agent, Cta
+    from oxidecopy.engines.sim.images import TileImage
+    from oxidecopy.engines.sim.mbarrier import Mbarrier
+    from oxidecopy.program.program import Program
+
+RACE: Final = "OX4101"
+READ_BEFORE_LANDING: Final = "OX4102"
+OVERWRITTEN_IN_FLIGHT: Final = "OX4103"
+OVERWRITTEN_BEFORE_READ: Final = "OX4104"
+NO_PROXY_FENCE: Final = "OX4105"
+UNORDERED_COPY: Final = "OX4106"
+NEVER_WRITTEN: Final = "OX4107"
+AMBIGUOUS_PHASE: Final = "OX4108"
+SPLIT_ARRIVAL: Final = "OX4109"
+NOT_A_BARRIER: Final = "OX4110"
+INVAL_IN_USE: Final = "OX4111"
+STORE_NOT_DRAINED: Final = "OX4112"
+LOAD_NOT_WAITED: Final = "OX4113"
+BYTES_LEFT: Final = "OX4114"
+PEER_NOT_STARTED: Final = "OX4115"
+PEER_MAY_BE_GONE: Final = "OX4116"
+
+_DOES: Final = {Kind.READ: "is read", Kind.WRITE: "is written", Kind.LOAD: "is loaded", Kind.STORE: "is stored"}
+_DID: Final = {Kind.READ: "read here", Kind.WRITE: "written here", Kind.LOAD: "load issued here", Kind.STORE: "store issued here"}
+_RACES: Final[dict[str, tuple[str, str, str]]] = {
+    RACE: (
+        "with no barrier between it and an access by other threads",
+        "a sync of both groups of threads between the two",
+        "put cta.sync() between them",
+    ),
+    READ_BEFORE_LANDING: (
+        "before the load into it is known to have landed",
+        "a wait for the load's barrier phase first",
+        "wait on the barrier that the load reports to",
+    ),
+    OVERWRITTEN_IN_FLIGHT: (
+        "while a load into it may still be landing",
+        "a wait for the load's barrier phase first",
+        "wait for the earlier load before the tile is used again",
+    ),
+    OVERWRITTEN_BEFORE_READ: (
+        "while a store may still be reading it",
+        "wait_group or wait_group_read by the thread that issued the store, then a sync",
+        "call leader.wait_group_read(0), and sync, before the tile is written again",
+    ),
+    NO_PROXY_FENCE: (
+        "by the async proxy, without a proxy fence after the plain writes to it",
+        "fence_proxy_async by every writing thread, then a sync",
+        "call cta.fence_proxy_async() after the writes and before the sync",
+    ),
+    UNORDERED_COPY: (
+        "by a copy whose thread does not know that earlier accesses are over",
+        "a sync between those accesses and the copy",
+        "put cta.sync(), or an arrive and wait on an mbarrier, between them",
+    ),
+}
+
+
+def race(program: Program, agent: Agent, cta: Cta, rule: str, old: Access, new: Access) -> Diagnostic:
+    how, required, fix = _RACES[rule]
+    where = "" if cta is agent.cta else f" of the CTA of rank {cta.rank}"
+    return Diagnostic(
+        rule=rule,
+        what=f"tile `{tile_name(program, new.low, new.high)}`{where} {_DOES[new.kind]} {how}",
+        got=f"by {agent.kind}",
+        required=required,
+        fix=fix,
+        site=new.site,
+        causes=(Cause(_DID[old.kind], old.site),),
+    )
+
+
+def never_written(program: Program, agent: Agent, image: TileImage, site: Site | None) -> Diagnostic:
+    return Diagnostic(
+        rule=NEVER_WRITTEN,
+        what=f"tile `{tile_name(program, image.address, image.end)}` is read but not all of it was ever written",
+        got=f"by {agent.kind}",
+        required="a load or a write of the whole tile before",
+        fix="load or fill the tile first",
+        site=site,
+    )
+
+
+def ambiguous_phase(program: Program, agent: Agent, bar: Mbarrier, phase: int, site: Site | None) -> Diagnostic:
+    return Diagnostic(
+        rule=AMBIGUOUS_PHASE,
+        what=f"a wait on `{barrier_name(program, bar.address)}` names a phase that its parity cannot tell",
+        got=f"phase {phase} asked for in phase {bar.phase}, by {agent.kind}",
+        required="the current phase or the one before",
+        fix="wait for every phase in turn; nobody may be two phases late or ahead",
+        site=site,
+    )
+
+
+def split_arrival(program: Program, agent: Agent, bar: Mbarrier, site: Site | None) -> Diagnostic:
+    return Diagnostic(
+        rule=SPLIT_ARRIVAL,
+        what=f"arrivals on `{barrier_name(program, bar.address)}` that belong together count in different phases",
+        got=f"{agent.threads} arrivals by {agent.kind}, {bar.expected} expected per phase",
+        required="all threads of one arrive in the same phase",
+        fix="initialise the barrier with the number of threads that arrive",
+        site=site,
+    )
+
+
+def no_barrier(program: Program, agent: Agent, bar: Mbarrier, site: Site | None) -> Diagnostic:
+    return Diagnostic(
+        rule=NOT_A_BARRIER,
+        what=f"`{barrier_name(program, bar.address)}` is used but is not initialised",
+        got=f"by {agent.kind}",
+        required="mbarrier.init before, and no mbarrier.inval between",
+        fix="initialise the barrier first",
+        site=site,
+    )
+
+
+def init_not_visible(program: Program, agent: Agent, bar: Mbarrier, site: Site | None, made: Site | None) -> Diagnostic:
+    return Diagnostic(
+        rule=NOT_A_BARRIER,
+        what=f"`{barrier_name(program, bar.address)}` is used by threads that may not see its init yet",
+        got=f"by {agent.kind}",
+        required="a sync after the init",
+        fix="put cta.sync() (cta.cluster_sync() for peers) after the init",
+        site=site,
+        causes=(Cause("initialised here", made),),
+    )
+
+
+def init_not_fenced(program: Program, agent: Agent, bar: Mbarrier, site: Site | None, made: Site | None) -> Diagnostic:
+    return Diagnostic(
+        rule=NOT_A_BARRIER,
+        what=f"`{barrier_name(program, bar.address)}` of a peer is used, but its init was not fenced for the cluster",
+        got=f"by {agent.kind}",
+        required="fence.mbarrier_init by the initialising thread, then a cluster sync",
+        fix="let the thread that initialises fence before the cluster sync",
+        site=site,
+        causes=(Cause("initialised here", made),),
+    )
+
+
+def inval_in_use(program: Program, agent: Agent, bar: Mbarrier, site: Site | None, used: Site | None) -> Diagnostic:
+    return Diagnostic(
+        rule=INVAL_IN_USE,
+        what=f"`{barrier_name(program, bar.address)}` is invalidated while other threads may still use it",
+        got=f"by {agent.kind}",
+        required="a sync after its last use",
+        fix="put cta.sync() before the inval",
+        site=site,
+        causes=(Cause("used here", used),),
+    )
+
+
+def store_not_drained(agent: Agent, site: Site | None) -> Diagnostic:
+    return Diagnostic(
+        rule=STORE_NOT_DRAINED,
+        what="a CTA may exit while a store still reads its shared memory",
+        got=f"stores of {agent.kind} that nobody waited for",
+        required="commit_group, then wait_group(0) or wait_group_read(0) by the same thread",
+        fix="end with leader.commit_group(); leader.wait_group(0)",
+        site=site,
+    )
+
+
+def load_not_waited(program: Program, cta: Cta, access: Access) -> Diagnostic:
+    return Diagnostic(
+        rule=LOAD_NOT_WAITED,
+        what=f"a CTA may exit while a load into `{tile_name(program, access.low, access.high)}` is still landing",
+        got=f"no thread of the CTA of rank {cta.rank} waited for it",
+        required="a wait for the phase that the load reports to",
+        fix="wait on its barrier, or leave the load out",
+        site=access.site,
+    )
+
+
+def bytes_left(program: Program, cta: Cta, bar: Mbarrier, site: Site | None) -> Diagnostic:
+    side = "announced but never landed" if bar.tx > 0 else "landed but were never announced"
+    return Diagnostic(
+        rule=BYTES_LEFT,
+        what=f"`{barrier_name(program, bar.address)}` ends with a wrong byte count",
+        got=f"{abs(bar.tx)} bytes {side} in phase {bar.phase} (CTA of rank {cta.rank})",
+        required="announced and landed bytes equal in every phase",
+        fix="announce tile.nbytes for every copy that reports to the barrier",
+        site=site,
+    )
+
+
+def peer_not_started(agent: Agent, cta: Cta, site: Site | None) -> Diagnostic:
+    return Diagnostic(
+        rule=PEER_NOT_STARTED,
+        what=f"the CTA of rank {cta.rank} is touched before it is known to have started",
+        got=f"by {agent.kind} of the CTA of rank {agent.cta.rank}",
+        required="a cluster sync first",
+        fix="call cta.cluster_sync() after the barriers are initialised",
+        site=site,
+    )
+
+
+def peer_may_be_gone(cta: Cta, site: Site | None) -> Diagnostic:
+    return Diagnostic(
+        rule=PEER_MAY_BE_GONE,
+        what=f"the CTA of rank {cta.rank} may exit before a peer's arrival reaches it",
+        got="no thread of it waited for that arrival",
+        required="a cluster sync at the end, or a wait for the peer's last arrival",
+        fix="end the pipeline with cta.cluster_sync()",
+        site=site,
+    )

@@ -1,0 +1,251 @@
+"""The global side of a tensor copy: which bytes a box touches, what is filled, where the hardware faults.
+
+A `TensorPlan` is one tensor map with its address. Everything here is outermost dimension first; the last entry of `strides` is the
+element itself. Element j of dimension i is global index x = c + j * s, in bounds when 0 <= x < dim; a load clips exactly, a store in
+steps of 16 bytes in the innermost dimension. Indices are Python integers, so no extent can overflow. All rules were measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Final, final
+
+import numpy as np
+
+from oxidecopy.engines.sim.faults import ILLEGAL_INSTRUCTION, INVALID_VALUE, Fault, Refused
+from oxidecopy.engines.sim.memory import ELEMENT, GRANULE, UNIT, Array, GlobalMemory, unmapped
+from oxidecopy.isa.limits import (
+    BOX_INNER_ALIGN,
+    COORD_MAX,
+    COORD_MIN,
+    GLOBAL_ADDRESS_ALIGN,
+    GLOBAL_DIM_USABLE_SM90,
+    GLOBAL_STRIDE_ALIGN,
+    MAX_RANK,
+    STORE_EDGE_BYTES,
+)
+from oxidecopy.program.tensor_map import TensorMap, TileLayout
+
+OOB_NAN: Final = 0x7FF7  # repeated in every 16-bit half
+TF32_TYPES: Final = frozenset({"tf32", "tf32_ftz"})
+Clip = tuple[tuple[int, int], ...]  # per dimension: first and last+1 tile index that is in bounds
+
+
+def round_tf32(values: np.ndarray[tuple[int, ...], np.dtype[np.uint32]]) -> None:
+    """Rounds f32 bit patterns to tf32 in place: nearest even at bit 13; infinities stay, every NaN becomes 0x7FFFE000."""
+    special = (values & 0x7F800000) == 0x7F800000
+    nan = special & ((values & 0x7FFFFF) != 0)
+    rounded = (values + (0xFFF + ((values >> 13) & 1))) & 0xFFFFE000
+    np.copyto(values, rounded, where=~special)
+    values[nan] = 0x7FFFE000
+
+
+def wrap32(c: int) -> int:
+    """A coordinate as the 32-bit register holds it."""
+    return c if COORD_MIN <= c <= COORD_MAX else (c - COORD_MIN) % (1 << 32) + COORD_MIN
+
+
+def check_encodable(tensor: TensorMap, address: int) -> None:
+    """What cuTensorMapEncodeTiled refuses and the classes below cannot represent; the full list of its rules is the validator's."""
+    rank = tensor.rank
+    fits = 1 <= rank <= MAX_RANK and len(tensor.global_strides) == rank - 1 and rank == len(tensor.box_dim) == len(tensor.element_strides)
+    if fits:
+        span = tensor.swizzle_info.span_bytes
+        row = tensor.box_dim[-1] * tensor.dtype_info.nbytes
+        fits = min(*tensor.global_dim, *tensor.box_dim, *tensor.element_strides, 1) == 1
+        fits = fits and not row % BOX_INNER_ALIGN and (not span or row <= span) and tensor.interleave == "none"
+        fits = fits and not address % GLOBAL_ADDRESS_ALIGN and all(s >= 0 and s % GLOBAL_STRIDE_ALIGN == 0 for s in tensor.global_strides)
+    if not fits:
+        raise Refused(INVALID_VALUE, "the driver cannot encode this tensor map", got=repr(tensor), required="the rules of tiled maps")
+
+
+@final
+class TensorPlan:
+    """A tensor map bound to an address, with all that does not depend on coordinates worked out."""
+
+    def __init__(self, tensor: TensorMap, address: int, memory: GlobalMemory) -> None:
+        check_encodable(tensor, address)
+        self.map = tensor
+        self.address = address
+        self.memory = memory
+        self.shape = tensor.tile_shape
+        self.item = tensor.dtype_info.nbytes
+        self.layout = TileLayout(shape=self.shape, element_bytes=self.item, swizzle=tensor.swizzle)
+        self.nbytes = self.layout.nbytes
+        self.steps = (*tensor.element_strides[:-1], 1)  # the innermost one is ignored (measured)
+        self.strides = (*tensor.global_strides, self.item)
+        self.moves = tuple(s * e for s, e in zip(self.strides, self.steps, strict=True))
+        self.rounds = tensor.dtype in TF32_TYPES
+        inner = tensor.global_dim[-1] * self.item
+        edge = -(-inner // STORE_EDGE_BYTES) * STORE_EDGE_BYTES // self.item
+        self._load_dims = tensor.global_dim
+        self._store_dims = (*tensor.global_dim[:-1], edge)
+        self._last = tuple((n - 1) * e for n, e in zip(self.shape, self.steps, strict=True))
+        # Whole boxes move as 16-byte units: box rows, strides and starts are multiples of 16 bytes.
+        self._unit_shape = (*self.shape[:-1], self.layout.row_bytes // GRANULE)
+        self._unit_moves = (*self.moves[:-1], GRANULE)
+        self._unit_span = sum((n - 1) * m for n, m in zip(self._unit_shape, self._unit_moves, strict=True)) + GRANULE
+        self._home = memory.find(address)
+        self.fault = self._map_fault()
+
+    def _map_fault(self) -> Fault | None:
+        big = max(self.map.global_dim)
+        if big <= GLOBAL_DIM_USABLE_SM90:
+            return None
+        return Fault(
+            ILLEGAL_INSTRUCTION,
+            "an extent of the tensor map is more than the copy engine can count",
+            got=f"{big} elements",
+            required=f"at most {GLOBAL_DIM_USABLE_SM90}",
+            fix="split the array, or fold a dimension into another",
+        )
+
+    # ---- rules on coordinates
+    def check(self, coords: Sequence[int]) -> None:
+        """The rules that every tile-mode copy obeys: rank, extents, the 16-byte grid of the inner coordinate."""
+        if len(coords) != len(self.shape):
+            raise Fault(
+                ILLEGAL_INSTRUCTION,
+                "the copy's rank is not that of the tensor map",
+                got=f"{len(coords)} coordinates",
+                required=f"{len(self.shape)}",
+            )
+        if self.fault is not None:
+            raise self.fault
+        if coords[-1] * self.item % GRANULE:
+            step = GRANULE // self.item
+            raise Fault(
+                ILLEGAL_INSTRUCTION,
+                "the innermost coordinate is off the 16-byte grid",
+                got=f"{coords[-1]} ({coords[-1] * self.item} bytes)",
+                required=f"a multiple of {step} elements (16 bytes)",
+                fix=f"start boxes at multiples of {step} elements",
+            )
+
+    def check_store(self, coords: Sequence[int]) -> None:
+        self.check(coords)
+        if min(coords) < 0:
+            raise Fault(
+                ILLEGAL_INSTRUCTION,
+                "a store starts at a negative coordinate",
+                got=str(tuple(coords)),
+                required="0 or more in every dimension",
+                fix="start inside the array; only loads may begin before it",
+            )
+
+    # ---- boxes
+    def load(self, coords: Sequence[int]) -> Array:
+        """The box as 16-byte units, shape (rows.., units per row). It may be a view of global memory: copy before anything changes."""
+        inside = True
+        for c, last, dim in zip(coords, self._last, self._load_dims, strict=True):
+            if c < 0 or c + last >= dim:
+                inside = False
+                break
+        if inside:
+            view = self.whole(coords)
+            if view is not None:
+                if not self.rounds:
+                    return view
+                bits = np.ascontiguousarray(view).view(np.uint32).copy()
+                round_tf32(bits)
+                return bits.view(UNIT)
+        return self._load_clipped(coords)
+
+    def whole(self, coords: Sequence[int]) -> Array | None:
+        """A box that is in bounds everywhere, as a view of global memory when one buffer holds it."""
+        offset = 0
+        for c, stride in zip(coords, self.strides, strict=True):
+            offset += c * stride
+        home = self._home
+        if home is not None:
+            start = self.address + offset - home.address
+            if start >= 0 and start + self._unit_span <= len(home.data) and home.alive:
+                return np.ndarray(self._unit_shape, UNIT, home.data, start, self._unit_moves)
+        return self.memory.box(self.address + offset, self._unit_shape, self._unit_moves, GRANULE)
+
+    def _load_clipped(self, coords: Sequence[int]) -> Array:
+        clip = self._clip(coords, self._load_dims)
+        outside = any(lo >= hi for lo, hi in clip)
+        if (outside or min(coords) < 0) and self.memory.find(self.address) is None:
+            raise unmapped(self.address, self.item)  # measured: such a box touches the base address itself
+        box = np.zeros(self.shape, ELEMENT[self.item])
+        if self.map.oob_fill == "nan":
+            box.view(np.uint16)[...] = OOB_NAN
+        if not outside:
+            part = box[tuple(slice(lo, hi) for lo, hi in clip)]
+            self._each(coords, clip, self.item, part, write=False)
+            if self.rounds:
+                bits = np.ascontiguousarray(part).view(np.uint32)
+                round_tf32(bits)
+                part[...] = bits
+        return box.view(UNIT)
+
+    def store(self, coords: Sequence[int], units: Array) -> None:
+        """Writes the box (as `load` returns it), clipped."""
+        target = self.whole(coords) if self.is_inside(coords) else None
+        if target is not None:
+            target[...] = units
+            return
+        clip = self._clip_units(coords)
+        if all(lo < hi for lo, hi in clip):
+            self._each(coords, clip, GRANULE, units[tuple(slice(lo, hi) for lo, hi in clip)], write=True)
+
+    def is_inside(self, coords: Sequence[int]) -> bool:
+        """True when a store's box is not clipped (coordinates are not negative)."""
+        return all(c + last < dim for c, last, dim in zip(coords, self._last, self._store_dims, strict=True))
+
+    def _clip(self, coords: Sequence[int], dims: Sequence[int]) -> Clip:
+        return tuple(
+            (max(0, -(c // s)), min(n, -((c - dim) // s))) for c, n, s, dim in zip(coords, self.shape, self.steps, dims, strict=True)
+        )
+
+    def _clip_units(self, coords: Sequence[int]) -> Clip:
+        *outer, (lo, hi) = self._clip(coords, self._store_dims)
+        return (*outer, (lo * self.item // GRANULE, hi * self.item // GRANULE))
+
+    def store_rows(self, coords: Sequence[int]) -> tuple[Clip, tuple[int, ...], list[int]]:
+        """For reductions: the clip in elements, the shape of its outer part, and the global address of each clipped row in order."""
+        clip = self._clip(coords, self._store_dims)
+        if any(lo >= hi for lo, hi in clip):
+            return clip, (), []
+        return clip, tuple(hi - lo for lo, hi in clip[:-1]), self._row_addresses(coords, clip, self.item)
+
+    def _row_addresses(self, coords: Sequence[int], clip: Clip, item: int) -> list[int]:
+        first = self.address + sum(
+            (c + lo * s) * stride for c, (lo, _), s, stride in zip(coords[:-1], clip[:-1], self.steps[:-1], self.strides[:-1], strict=True)
+        )
+        first += coords[-1] * self.item + clip[-1][0] * item
+        counts = [range(0, (hi - lo) * move, move) if move else [0] * (hi - lo) for (lo, hi), move in zip(clip[:-1], self.moves, strict=False)]
+        return [first + sum(offsets) for offsets in product(*counts)]
+
+    def _each(self, coords: Sequence[int], clip: Clip, item: int, part: Array, *, write: bool) -> None:
+        """Moves a clipped, not empty part between global memory and `part`, as one strided view or row by row."""
+        shape = tuple(hi - lo for lo, hi in clip)
+        first = self.address + sum(
+            (c + lo * s) * stride for c, (lo, _), s, stride in zip(coords[:-1], clip[:-1], self.steps[:-1], self.strides[:-1], strict=True)
+        )
+        first += coords[-1] * self.item + clip[-1][0] * item
+        view = self.memory.box(first, shape, (*self.moves[:-1], item), item)
+        if view is not None:
+            if write:
+                view[...] = part
+            else:
+                part[...] = view
+            return
+        rows = [self.memory.view(a, shape[-1] * item).view(ELEMENT[item]) for a in self._row_addresses(coords, clip, item)]
+        for index, row in zip(np.ndindex(*shape[:-1]), rows, strict=True):
+            if write:
+                row[...] = part[index]
+            else:
+                part[index] = row
+
+    @property
+    def overlaps(self) -> bool:
+        """True when two rows of one box may share bytes (zero or interleaved strides): element order then matters."""
+        reach = self.shape[-1] * self.item
+        for move, n in sorted((m, n) for m, n in zip(self.moves[:-1], self.shape[:-1], strict=True) if n > 1):
+            if move < reach:
+                return True
+            reach = move * (n - 1) + reach
+        return False
