@@ -1,0 +1,136 @@
+"""Runs every check of the project, the same by hand and in CI: `python -m oxidecopy._tools.check [STEP ...]`.
+
+It knows the tools only as command lines, and works on the checkout that holds this file: an installed wheel has no tests to run.
+All steps run even when one fails; a table at the end says how each went, and the exit code is 1 if any failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, final
+
+Command = tuple[str, ...]
+Run = Callable[[Command], int]
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+MAX_WORKERS: Final = 8  # more pytest workers than this cost more to start than they save
+
+# Each generator of a committed file, as the command that checks the file (it exits with 1 when the file is out of date).
+GENERATORS: Final[tuple[Command, ...]] = ()
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One row of the table: its commands run in order, and the step fails if one of them does."""
+
+    name: str
+    what: str
+    commands: tuple[Command, ...]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How a step went; `failed` are the commands that did not exit with 0."""
+
+    step: Step
+    failed: tuple[Command, ...]
+    seconds: float
+
+    @property
+    def ok(self) -> bool:
+        return not self.failed
+
+
+def steps(workers: int) -> tuple[Step, ...]:
+    """All steps, the quick ones first; `workers` is how many processes pytest uses (0 or 1: its own)."""
+    python = sys.executable
+    parallel = ("-n", str(workers)) if workers > 1 else ()
+    return (
+        Step(name="format", what="ruff format", commands=((python, "-m", "ruff", "format", "--check"),)),
+        Step(name="lint", what="ruff check", commands=((python, "-m", "ruff", "check"),)),
+        Step(name="types", what="mypy --strict on package, tests and examples", commands=((python, "-m", "mypy"),)),
+        Step(name="imports", what="import-linter: the layers", commands=((python, "-c", LINT_IMPORTS),)),
+        Step(name="generators", what="committed generated files are up to date", commands=GENERATORS),
+        Step(
+            name="tests",
+            what="pytest with the branch coverage gate",
+            commands=((python, "-m", "pytest", *parallel, "--cov", "--cov-report=term-missing:skip-covered"),),
+        ),
+    )
+
+
+# import-linter has no `python -m` form, and its script may not be on PATH where only the interpreter was named.
+LINT_IMPORTS: Final = "import sys; from importlinter.cli import lint_imports_command as main; sys.argv[0] = 'lint-imports'; main()"
+
+
+def run_command(command: Command) -> int:
+    """Runs one tool in the checkout, its output going where ours goes."""
+    return subprocess.run(command, cwd=ROOT, check=False, stdin=subprocess.DEVNULL).returncode
+
+
+def run_steps(chosen: Iterable[Step], run: Run = run_command) -> list[Outcome]:
+    """Runs the steps one after the other, whatever the earlier ones said."""
+    outcomes = []
+    for step in chosen:
+        print(f"\n== {step.name}: {step.what}", flush=True)
+        start = time.monotonic()
+        failed = tuple(command for command in step.commands if run(command) != 0)
+        outcomes.append(Outcome(step=step, failed=failed, seconds=time.monotonic() - start))
+    return outcomes
+
+
+def table(outcomes: Sequence[Outcome]) -> str:
+    """The summary: step, verdict, seconds."""
+    width = max((len(outcome.step.name) for outcome in outcomes), default=0)
+    rows = [f"{outcome.step.name:<{width}}  {'ok' if outcome.ok else 'FAILED':<6}  {outcome.seconds:7.1f} s" for outcome in outcomes]
+    failed = sum(not outcome.ok for outcome in outcomes)
+    verdict = "all checks passed" if not failed else f"{failed} of {len(outcomes)} checks failed"
+    return "\n".join([*rows, verdict])
+
+
+def cores() -> int:
+    """CPU cores this process may use."""
+    affinity: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)  # not on every system
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def parsed(arguments: Sequence[str] | None) -> tuple[list[str], int]:
+    """Names of the steps to run (all of them when none is named) and the number of pytest workers."""
+    known = {step.name: step.what for step in steps(0)}
+    parser = argparse.ArgumentParser(
+        prog="python -m oxidecopy._tools.check",
+        description="Runs every check of the project, or the steps named.",
+        epilog="steps:\n" + "\n".join(f"  {name:<12}{what}" for name, what in known.items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("step", nargs="*", metavar="STEP", help="one of: " + ", ".join(known))
+    parser.add_argument("-n", "--workers", type=int, default=min(MAX_WORKERS, cores()), help="pytest processes (default: one per core)")
+    options = parser.parse_args(arguments)
+    unknown = sorted(set(options.step) - known.keys())
+    if unknown:
+        parser.error(f"unknown step {', '.join(unknown)} (choose from {', '.join(known)})")
+    return [name for name in known if name in options.step or not options.step], options.workers
+
+
+def main(arguments: Sequence[str] | None = None, run: Run = run_command) -> int:
+    """Runs the steps that `arguments` name; 0 when all passed, 1 when one failed."""
+    names, workers = parsed(arguments)
+    if not (ROOT / "pyproject.toml").is_file():
+        print("error: there is no checkout here: the checks run from a clone installed with `pip install -e '.[dev]'`", file=sys.stderr)
+        return 2
+    outcomes = run_steps([step for step in steps(workers) if step.name in names], run)
+    print(f"\n{table(outcomes)}", flush=True)
+    return 0 if all(outcome.ok for outcome in outcomes) else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

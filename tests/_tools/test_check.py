@@ -1,0 +1,81 @@
+"""The one command for all checks: which steps run, what is shown, which exit code."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from oxidecopy._tools import check
+
+
+class Recorder:
+    """Stands in for running a tool: notes the commands, and answers 1 to those that contain a word of `failing`."""
+
+    def __init__(self, *failing: str) -> None:
+        self.failing = failing
+        self.commands: list[check.Command] = []
+
+    def __call__(self, command: check.Command) -> int:
+        self.commands.append(command)
+        return int(any(word in command for word in self.failing))
+
+
+def test_all_steps_run_and_pass(capsys: pytest.CaptureFixture[str]) -> None:
+    run = Recorder()
+    assert check.main([], run) == 0
+    assert run.commands == [command for step in check.steps(check.parsed([])[1]) for command in step.commands]
+    out = capsys.readouterr().out
+    assert out.endswith("all checks passed\n")
+    assert all(f"{step.name}" in out for step in check.steps(0))
+
+
+def test_steps_after_a_failed_one_still_run(capsys: pytest.CaptureFixture[str]) -> None:
+    run = Recorder("mypy", "format")
+    assert check.main([], run) == 1
+    assert any("pytest" in command for command in run.commands)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == "2 of 6 checks failed"
+    assert [line.split()[:2] for line in lines[-7:-1]] == [
+        ["format", "FAILED"],
+        ["lint", "ok"],
+        ["types", "FAILED"],
+        ["imports", "ok"],
+        ["generators", "ok"],
+        ["tests", "ok"],
+    ]
+
+
+def test_named_steps_only_in_the_usual_order() -> None:
+    run = Recorder()
+    assert check.main(["tests", "lint"], run) == 0
+    assert [command[2] for command in run.commands] == ["ruff", "pytest"]
+
+
+def test_an_unknown_step_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    run = Recorder()
+    with pytest.raises(SystemExit) as caught:
+        check.main(["lint", "tets"], run)
+    assert caught.value.code == 2
+    assert "unknown step tets" in capsys.readouterr().err
+    assert run.commands == []
+
+
+@pytest.mark.parametrize(("workers", "parallel"), [(0, False), (1, False), (2, True)])
+def test_workers_reach_pytest(workers: int, parallel: bool) -> None:
+    run = Recorder()
+    check.main(["tests", "-n", str(workers)], run)
+    (command,) = run.commands
+    assert ("-n" in command) is parallel
+
+
+def test_the_exit_status_of_a_tool_is_kept() -> None:
+    assert check.run_command((sys.executable, "-c", "raise SystemExit(3)")) == 3
+    assert check.run_command((sys.executable, "-c", "import sys; sys.exit(len(sys.stdin.read()))")) == 0
+
+
+def test_without_a_checkout_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(check, "ROOT", tmp_path)
+    assert check.main([], Recorder()) == 2
+    assert "clone" in capsys.readouterr().err
