@@ -95,13 +95,14 @@ class Imm:
     """An immediate integer in [low, high], both inclusive.
 
     Numbers of tokens and predicates have a `sigil` that marks them in the text form; with `makes` the op gives that number its meaning
-    (a result), else it uses it.
+    (a result), else it uses it. `nonzero` takes 0 out of the range.
     """
 
     low: int
     high: int
     sigil: str = ""
     makes: bool = False
+    nonzero: bool = False
 
 
 @final
@@ -181,7 +182,7 @@ class Loop:
     counter: str = _op(NAME)
     start: Expr = _op(EXPR)
     stop: Expr = _op(EXPR)
-    step: int = _op(Imm(-(1 << 31), (1 << 31) - 1))
+    step: int = _op(Imm(-(1 << 31), (1 << 31) - 1, nonzero=True))
 
 
 # ---- mbarriers (PTX 9.7.13.15)

@@ -1,0 +1,259 @@
+"""The one generic check of a program: every operand and declaration against the bounds that its kind has in the op table.
+
+It asks whether a program means anything, not whether it is safe: that is the verifier's work. What passes can be printed, encoded and
+looked up by any consumer without an index, key or recursion error. Adding an op needs no change here, adding a kind a row in `_CHECKS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+from oxidecopy.errors import Diagnostic, Site
+from oxidecopy.isa import limits, ops
+from oxidecopy.isa.expr import Answer, Cond, Const, Expr, FloorDiv, Mod, Sym, SymKind
+from oxidecopy.isa.ops import ArrayRef, BarrierRef, Choice, Imm, Instr, Kind, MapRef, ScalarRef, ThreadSet, TileRef
+from oxidecopy.program.declared import Places, check_declarations, known_symbols
+from oxidecopy.program.nesting import check_nesting, nodes
+from oxidecopy.program.program import ArrayParam, BarrierDecl, MapParam, Param, Program, ScalarParam, Step, TileDecl
+
+INTEGER_MIN: Final = -(1 << 63)
+INTEGER_MAX: Final = (1 << 63) - 1
+ANSWER: Final = Imm(ops.NEW_PRED.low, ops.NEW_PRED.high, ops.NEW_PRED.sigil)  # a use of a predicate
+VALUE_MAX: Final = (1 << 64) - 1  # a fill may be any u64
+
+
+def check_operands(program: Program, places: Places | None = None) -> list[Diagnostic]:
+    """Every field of `program` that is out of its kind's bounds; empty for a program that means something.
+
+    Args:
+        program: any program, recorded or parsed.
+        places: where its parts come from; by default the call sites it holds.
+    """
+    places = places or Places.recorded(program)
+    found = list(check_declarations(program, places))
+    nested = check_nesting(program, places.steps)
+    return found + (nested or list(_Steps(program, places.steps).check()))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Operand:
+    """The operand under check, by the name it has in errors."""
+
+    op: Instr
+    name: str
+    place: Site | None
+
+    def broken(self, rule: str, what: str, *, got: object = "", required: str = "", fix: str = "") -> Diagnostic:
+        text = str(got)[:80]
+        return Diagnostic(rule=rule, what=f"{self.op.mnemonic}: {self.name} {what}", got=text, required=required, fix=fix, site=self.place)
+
+
+@final
+@dataclass(slots=True)
+class _Block:
+    """An open block: the steps that are left, who executes them, and the counters it brings."""
+
+    steps: Iterator[Step]
+    threads: ThreadSet
+    counters: tuple[str, ...] = ()
+
+
+@final
+class _Steps:
+    """One walk over all steps, in program order; `symbols` are the integers known at the step."""
+
+    __slots__ = ("_counters", "_made", "_params", "_places", "_program", "_symbols", "_threads", "_used")
+
+    def __init__(self, program: Program, places: list[Site | None]) -> None:
+        self._program = program
+        self._places = iter(places)
+        self._params: dict[str, Param] = {p.name: p for p in program.params}
+        self._symbols = known_symbols(program.params)
+        self._counters: set[str] = set()
+        self._threads = ThreadSet(((0, program.threads),))
+        self._made: set[tuple[str, int]] = set()
+        self._used: list[tuple[str, int, _Operand]] = []
+
+    def check(self) -> Iterator[Diagnostic]:
+        blocks = [_Block(iter(self._program.steps), self._threads)]
+        while blocks:
+            step = next(blocks[-1].steps, None)
+            if step is None:
+                for counter in blocks.pop().counters:
+                    self._symbols.pop(counter, None)
+                continue
+            self._threads = blocks[-1].threads
+            yield from self.step(step, next(self._places))
+            blocks.append(self.enter(step))
+        for sigil, number, operand in self._used:
+            if (sigil, number) not in self._made:
+                yield operand.broken(
+                    "OX1918", "is used but never made", got=f"{sigil}{number}", required="a number that an op of the program makes"
+                )
+
+    def step(self, step: Step, place: Site | None) -> Iterator[Diagnostic]:
+        if step.body and not isinstance(step.op, ops.BLOCKS):
+            yield Diagnostic(rule="OX1902", what=f"{step.op.mnemonic} has a body, but only blocks can", site=place)
+        for name, kind in ops.operands(type(step.op)):
+            operand = _Operand(step.op, name, place)
+            value = getattr(step.op, name)
+            match kind:
+                case Imm():
+                    yield from self.immediate(operand, kind, value)
+                case Choice(words):
+                    if value not in words:
+                        yield operand.broken("OX1911", "is no word of its list", got=value, required=", ".join(words))
+                case Kind():
+                    yield from _CHECKS[kind](self, operand, value)
+
+    def enter(self, step: Step) -> _Block:
+        """The block of `step`'s body. Broken thread sets do not narrow, so that one mistake is reported once."""
+        threads, counters = self._threads, []
+        for name, kind in ops.operands(type(step.op)):
+            value = getattr(step.op, name)
+            if kind == ops.THREADS and _well_formed(value, self._program.threads):
+                threads = value
+            elif kind == ops.NAME and value not in self._symbols:
+                self._symbols[value] = SymKind.LOOP
+                counters.append(value)
+        return _Block(iter(step.body), threads, tuple(counters))
+
+    # ---- one kind each
+    def immediate(self, operand: _Operand, kind: Imm, value: object) -> Iterator[Diagnostic]:
+        if not isinstance(value, int) or isinstance(value, bool) or not kind.low <= value <= kind.high:
+            yield operand.broken("OX1910", "is out of its bounds", got=value, required=f"an integer from {kind.low} to {kind.high}")
+        elif kind.makes:
+            if (kind.sigil, value) in self._made:
+                yield operand.broken("OX1918", "is made a second time", got=f"{kind.sigil}{value}", fix="give each result its own number")
+            self._made.add((kind.sigil, value))
+        elif kind.sigil:
+            self._used.append((kind.sigil, value, operand))
+        elif kind.nonzero and value == 0:
+            yield operand.broken("OX1915", "is zero", got=0, required="any other integer in its bounds")
+
+    def stage(self, operand: _Operand, position: int, decls: Sequence[TileDecl | BarrierDecl], index: Expr) -> Iterator[Diagnostic]:
+        """A position among `decls` and the stage of what is there."""
+        if not 0 <= position < len(decls):
+            yield operand.broken("OX1912", "refers to nothing", got=position, required=f"a position below {len(decls)}")
+        elif isinstance(index, Const) and not 0 <= index.value < decls[position].stages:
+            stages = decls[position].stages
+            yield operand.broken(
+                "OX1912", f"refers to a stage that {decls[position].name!r} does not have", got=index.value, required=f"0 to {stages - 1}"
+            )
+        yield from self.node(operand, index)
+
+    def barrier(self, operand: _Operand, ref: BarrierRef) -> Iterator[Diagnostic]:
+        return self.stage(operand, ref.barrier, self._program.barriers, ref.index)
+
+    def tile(self, operand: _Operand, ref: TileRef) -> Iterator[Diagnostic]:
+        tiles = self._program.tiles
+        yield from self.stage(operand, ref.tile, tiles, ref.index)
+        if ref.part is None:
+            return
+        yield from self.node(operand, ref.part.rank)
+        of, rank = ref.part.of, ref.part.rank
+        rows = tiles[ref.tile].shape[:1] if 0 <= ref.tile < len(tiles) else ()
+        if of < 1 or any(n % of for n in rows):
+            yield operand.broken(
+                "OX1912", "is cut into unequal parts", got=f"{of} parts", required=f"a divisor of {rows[0] if rows else 'its rows'}"
+            )
+        elif isinstance(rank, Const) and not 0 <= rank.value < of:
+            yield operand.broken("OX1912", "is a part that is not there", got=rank.value, required=f"0 to {of - 1}")
+
+    def param(self, operand: _Operand, ref: MapRef | ArrayRef | ScalarRef) -> Iterator[Diagnostic]:
+        wanted = {MapRef: MapParam, ArrayRef: ArrayParam, ScalarRef: ScalarParam}[type(ref)]
+        if not isinstance(self._params.get(ref.name), wanted):
+            known = ", ".join(p.name for p in self._params.values() if isinstance(p, wanted))[:200]
+            yield operand.broken("OX1912", "names no parameter of its sort", got=ref.name, required=known or "one that is declared")
+
+    def coords(self, operand: _Operand, coords: tuple[Expr, ...]) -> Iterator[Diagnostic]:
+        """As many as the map or array beside them has dimensions."""
+        values = (getattr(operand.op, name) for name, kind in ops.operands(type(operand.op)) if kind in (ops.MAP, ops.ARRAY))
+        beside = (self._params.get(ref.name) for ref in values)
+        ranks = [p.rank for p in beside if isinstance(p, MapParam | ArrayParam)]
+        if not 1 <= len(coords) <= limits.MAX_RANK or any(len(coords) != rank for rank in ranks):
+            required = f"{ranks[0]}, the rank of what they point into" if ranks else f"1 to {limits.MAX_RANK}"
+            yield operand.broken("OX1913", "are too few or too many", got=len(coords), required=required)
+        for coord in coords:
+            yield from self.node(operand, coord)
+
+    def node(self, operand: _Operand, root: Expr | Cond) -> Iterator[Diagnostic]:
+        """The symbols, constants, divisors and answers of an expression or condition."""
+        for node, _ in nodes(root):
+            match node:
+                case Sym(name, kind):
+                    if self._symbols.get(name) != kind:
+                        yield operand.broken("OX1917", "uses an integer that is not known here", got=name)
+                case Const(value):
+                    if not INTEGER_MIN <= value <= INTEGER_MAX:
+                        yield operand.broken("OX1910", "holds a constant of more than 64 bits", got=value)
+                case FloorDiv(_, Const(0)) | Mod(_, Const(0)):
+                    yield operand.broken("OX1910", "divides by zero", required="any other divisor")
+                case Answer(register):
+                    yield from self.immediate(operand, ANSWER, register)
+                case _:
+                    pass
+
+    def thread_set(self, operand: _Operand, threads: ThreadSet) -> Iterator[Diagnostic]:
+        if not _well_formed(threads, self._program.threads):
+            required = f"sorted, disjoint, non-empty ranges below {self._program.threads}"
+            yield operand.broken("OX1914", "are no set of threads", got=threads.ranges, required=required)
+        elif not _within(threads, self._threads):
+            required = f"threads of the block around it: {self._threads.ranges}"[:200]
+            yield operand.broken("OX1914", "are not in the block around", got=threads.ranges, required=required)
+
+    def value(self, operand: _Operand, value: float | ScalarRef) -> Iterator[Diagnostic]:
+        if isinstance(value, ScalarRef):
+            yield from self.param(operand, value)
+        elif isinstance(value, int) and not INTEGER_MIN <= value <= VALUE_MAX:
+            yield operand.broken("OX1910", "has more than 64 bits", got=value)
+
+    def name(self, operand: _Operand, name: str) -> Iterator[Diagnostic]:
+        if not name or name in self._counters or name in self._symbols:
+            yield operand.broken("OX1916", "is empty, or another integer of the program has it", got=name, fix="rename the counter")
+        self._counters.add(name)
+
+    def tokens(self, operand: _Operand, tokens: tuple[int, ...]) -> Iterator[Diagnostic]:
+        if not tokens:
+            yield operand.broken("OX1910", "names no token", required="one or more")
+        for token in tokens:
+            yield from self.immediate(operand, ops.TOKEN, token)
+
+
+_CHECKS: Final[dict[Kind, Callable[[_Steps, _Operand, Any], Iterator[Diagnostic]]]] = {
+    ops.BARRIER: _Steps.barrier,
+    ops.TILE: _Steps.tile,
+    ops.MAP: _Steps.param,
+    ops.ARRAY: _Steps.param,
+    ops.EXPR: _Steps.node,
+    ops.COND: _Steps.node,
+    ops.COORDS: _Steps.coords,
+    ops.THREADS: _Steps.thread_set,
+    ops.VALUE: _Steps.value,
+    ops.NAME: _Steps.name,
+    ops.TOKENS: _Steps.tokens,
+}
+
+
+def _well_formed(threads: ThreadSet, count: int) -> bool:
+    """True for sorted, disjoint, non-empty ranges of a CTA of `count` threads."""
+    end = 0
+    for low, high in threads.ranges:
+        if not end <= low < high:
+            return False
+        end = high
+    return bool(threads.ranges) and end <= count
+
+
+def _within(inner: ThreadSet, outer: ThreadSet) -> bool:
+    """True when `outer` holds all threads of `inner`; both are sorted."""
+    merged: list[tuple[int, int]] = []
+    for low, high in outer.ranges:
+        if merged and merged[-1][1] == low:
+            merged[-1] = (merged[-1][0], high)
+        else:
+            merged.append((low, high))
+    return all(any(a <= low and high <= b for a, b in merged) for low, high in inner.ranges)

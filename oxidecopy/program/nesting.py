@@ -1,0 +1,75 @@
+"""How deep and how large the trees of a program may be: blocks, expressions and conditions.
+
+Consumers walk these trees recursively, and an expression may share subtrees, so that a short recording can stand for a huge tree. The
+walks here keep their own stack and stop at the limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeAlias
+
+from oxidecopy.errors import Diagnostic, Site
+from oxidecopy.isa import ops
+from oxidecopy.isa.expr import Answer, Bool, Cond, Const, Expr, Not, Sym
+from oxidecopy.isa.ops import BarrierRef, Instr, TileRef
+from oxidecopy.program.program import Program
+
+NESTING_MAX: Final = 64  # levels of blocks, and of operators in one expression
+NODES_MAX: Final = 4096  # of one expression, shared subtrees counted each time
+
+Node: TypeAlias = Expr | Cond
+
+
+def nodes(root: Node) -> Iterator[tuple[Node, int]]:
+    """Every node below `root` with its level, `root` itself first at level 1."""
+    stack = [(root, 1)]
+    while stack:
+        node, level = stack.pop()
+        yield node, level
+        if isinstance(node, Not):
+            stack.append((node.a, level + 1))
+        elif not isinstance(node, Const | Sym | Bool | Answer):
+            stack += ((node.b, level + 1), (node.a, level + 1))
+
+
+def fits(root: Node) -> bool:
+    """True when the tree below `root` is within both limits."""
+    return all(count <= NODES_MAX and level <= NESTING_MAX for count, (_, level) in enumerate(nodes(root), 1))
+
+
+def expressions(op: Instr) -> Iterator[tuple[str, Node]]:
+    """Every expression and condition among the operands of `op`, with the operand's name."""
+    for name, kind in ops.operands(type(op)):
+        value = getattr(op, name)
+        if kind in (ops.EXPR, ops.COND):
+            yield name, value
+        elif kind == ops.COORDS:
+            yield from ((name, e) for e in value)
+        elif isinstance(value, BarrierRef | TileRef):
+            yield name, value.index
+            if isinstance(value, TileRef) and value.part is not None:
+                yield name, value.part.rank
+
+
+def check_nesting(program: Program, places: Sequence[Site | None] | None = None) -> list[Diagnostic]:
+    """Every expression that is too large, and the first step of every block that is too deep; `places` in the order of `Program.walk`."""
+    found: list[Diagnostic] = []
+    stack = [(step, 1) for step in reversed(program.steps)]
+    count = 0
+    while stack:
+        step, level = stack.pop()
+        place = step.site if places is None else places[count]
+        count += 1
+        if level == NESTING_MAX + 1:
+            found.append(_too_large("blocks are nested too deeply", place))
+        found += (_too_large(f"{step.op.mnemonic}: {name} is too large", place) for name, e in expressions(step.op) if not fits(e))
+        stack += [(inner, level + 1) for inner in reversed(step.body)]
+    return found
+
+
+def _too_large(what: str, site: Site | None) -> Diagnostic:
+    required = f"at most {NESTING_MAX} levels of blocks or operators and {NODES_MAX} operators and operands in one expression"
+    return Diagnostic(
+        rule="OX1903", what=what, required=required, fix="split the expression, or put the blocks in a pipeline of their own", site=site
+    )

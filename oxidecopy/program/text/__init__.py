@@ -1,0 +1,27 @@
+"""The text form of programs: `from_text(to_text(p)) == p`, call sites included.
+
+A program is one header with an indented body: parameters, shared tiles and barriers first, then the ops. Blocks are indented by two
+spaces, as in Python. A comment of the form ``# file.py:12 function`` at the end of a line is the call site of that line; other comments
+mean nothing. Everything about ops comes from the op table: an op added there can be printed and parsed without a change here.
+
+    program tma_load threads=128 cluster=(1, 1, 1) shared=16392:        # load.py:10 tma_load
+      map src: f32 box=(64, 64)
+      tile t0: f32 (64, 64) align=1024 swizzle=none stages=1 at=0 step=16384
+      barrier full: TmaBarrier stages=1 at=16384
+
+      mbarrier.init full, count=1
+      scope elect {0}:
+        mbarrier.arrive.expect_tx full, nbytes=16384 -> %0              # load.py:17 tma_load
+        cp.async.bulk.tensor.g2s src, t0, [block_idx.y * 64, block_idx.x * 64], full
+      mbarrier.wait full, %0
+
+Operands come in the order of the op table: references by name (`full[i0 % 2]`, `t0[1].part(cta_rank, of=4)`), `[..]` coordinates with the
+outermost dimension first, `{0..31}` threads, `%0` tokens and `?0` answers of a test, after `->` where the op makes them.
+"""
+
+from __future__ import annotations
+
+from oxidecopy.program.text.parser import from_text as from_text
+from oxidecopy.program.text.printer import to_text as to_text
+
+__all__ = ["from_text", "to_text"]
