@@ -19,7 +19,7 @@ from oxidecopy.verify.affine import Range, decide, range_of, shift_of, steady
 from oxidecopy.verify.coords import faults
 from oxidecopy.verify.resolve import ranges
 from oxidecopy.verify.snapshot import Snapshot, outline, snapshot
-from oxidecopy.verify.state import Agent, Asked, At, Machine, Use
+from oxidecopy.verify.state import Agent, Asked, At, Machine, Mark, Use
 from oxidecopy.verify.static import Copy
 
 _WORTH_IT: Final = 6  # iterations left, below which running them is cheaper than looking
@@ -34,7 +34,8 @@ class _Saved:
     outline: Snapshot
     state: Snapshot
     counters: list[dict[str, int]]
-    phases: list[tuple[int, int]]
+    phases: list[int]  # of each barrier, in its present life
+    lives: list[Mark | None]  # the init of each barrier
     log_start: int
     again: int
 
@@ -82,13 +83,14 @@ class Periods:
 
     def _save(self, key: tuple[str, tuple[int, ...]], now: Snapshot, turn: int) -> None:
         state = snapshot(self.machine, self.waiting, parity=self.parity)
-        if state is None or self.machine.log is None:
+        if self.machine.log is None:
             return
         # Older instances of the same loop are over.
         self.saved = {k: s for k, s in self.saved.items() if k[0] != key[0]}
         counters = [{n: a.env[n] for n in a.turns} for a in self.machine.agents]
-        phases = [(b.phase, b.base) for b in self.machine.bars]
-        self.saved[key] = _Saved(now, state, counters, phases, len(self.machine.log), max(2 * turn, turn + 1))
+        phases = [b.phase - b.base for b in self.machine.bars]
+        lives = [b.born for b in self.machine.bars]
+        self.saved[key] = _Saved(now, state, counters, phases, lives, len(self.machine.log), max(2 * turn, turn + 1))
 
     def _skip(self, agent: Agent, op: ops.Loop, saved: _Saved, left: int) -> bool:
         """Skips as many periods as can be proven to run like the one since `saved`."""
@@ -96,9 +98,9 @@ class Periods:
         deltas = [{n: a.env[n] - before[n] for n in a.turns} for a, before in zip(machine.agents, saved.counters, strict=True)]
         if any(sum(1 for d in moved.values() if d) > 1 for moved in deltas) or not deltas[agent.id].get(op.counter):
             return False
-        if any(b.base != base for b, (_, base) in zip(machine.bars, saved.phases, strict=True)):
+        if any(b.born is not born for b, born in zip(machine.bars, saved.lives, strict=True)):
             return False
-        phases = [b.phase - before for b, (before, _) in zip(machine.bars, saved.phases, strict=True)]
+        phases = [b.phase - b.base - before for b, before in zip(machine.bars, saved.phases, strict=True)]
         asked = list({(a.agent, a.use, a.expr, a.bar, tuple(a.counters.items())): a for a in (machine.log or [])[saved.log_start :]}.values())
         judge = _Judge(machine, deltas, phases, asked)
         if not judge.moves_along():

@@ -26,8 +26,8 @@ def outline(machine: Machine) -> Snapshot:
     )
 
 
-def snapshot(machine: Machine, waiting: Mapping[int, At], *, parity: bool) -> Snapshot | None:
-    """The whole state up to order; None for a state that cannot be judged. `parity` keeps the parity of each barrier's phase."""
+def snapshot(machine: Machine, waiting: Mapping[int, At], *, parity: bool) -> Snapshot:
+    """The whole state up to order. `parity` keeps the parity of each barrier's phase."""
     taker = _Taker(machine, parity)
     for agent in machine.agents:
         taker.agent(agent, waiting.get(agent.id))
@@ -39,7 +39,7 @@ def snapshot(machine: Machine, waiting: Mapping[int, At], *, parity: bool) -> Sn
     for key, agents in sorted(machine.syncs.items()):
         taker.put(key, *(a.id for a in agents))
     taker.tokens()
-    return taker.result() if taker.good else None
+    return taker.result()
 
 
 @final
@@ -47,7 +47,6 @@ class _Taker:
     def __init__(self, machine: Machine, parity: bool) -> None:
         self.machine = machine
         self.parity = parity
-        self.good = True
         self.shape: list[object] = []
         self.n = len(machine.agents)
         self.lines: list[list[int]] = [[] for _ in range(self.n + len(machine.bars))]
@@ -108,7 +107,7 @@ class _Taker:
         for register, entry in agent.answers.items():
             self.put(register)
             if len(entry) == 3:
-                self.put(entry[1], self._relative(entry[2], agent))
+                self.put(entry[1], self._relative(tuple(agent.turns), entry[2], agent) if len(entry[2]) == len(agent.turns) else entry[2])
             else:
                 self.put(entry[0])
                 self.phase(self.machine.bars[entry[0]], entry[1])
@@ -140,21 +139,19 @@ class _Taker:
     def accesses(self, accesses: Iterable[Access]) -> None:
         self.shape.append("accesses")
         for a in accesses:
-            agent = self.machine.agents[a.mark.agent]
-            self.put(a.way, a.lo, a.hi, a.bar, self._relative(a.turns, agent, a.mark))
+            self.put(a.way, a.lo, a.hi, a.bar)
+            if a.turns is not None:
+                # Its mates may still come to the same instance.
+                mates = self.machine.mates(self.machine.agents[a.mark.agent].rank)
+                self.put(*(self._relative(a.loops, a.turns, m) for m in mates))
             self.mark(a.mark)
             self.lines[a.mark.agent].append(a.done)
             if a.bar >= 0:
                 self.phase(self.machine.bars[a.bar], a.until)
 
-    def _relative(self, turns: tuple[int, ...], agent: Agent, mark: Mark | None = None) -> tuple[object, ...]:
-        """Iterations counted back from the agent's own; absolute ones are only comparable when none of its mates loops."""
-        now = tuple(agent.turns.values())[: len(turns)]
-        if len(now) == len(turns):
-            return tuple(n - t for n, t in zip(now, turns, strict=True))
-        if mark is not None and any(m.turns for m in self.machine.mates(agent.rank) if m is not agent):
-            self.good = self.good and not turns
-        return ("at", *turns)
+    def _relative(self, loops: tuple[str, ...], turns: tuple[int, ...], agent: Agent) -> tuple[object, ...]:
+        """Iterations counted from the agent's own where it is in the loop; those of loops it has yet to enter start anew."""
+        return tuple(t - agent.turns[n] if n in agent.turns else ("at", t) for n, t in zip(loops, turns, strict=True))
 
     # ---- tokens
     def tokens(self) -> None:

@@ -99,13 +99,15 @@ class Access:
     mark: Mark
     lo: int
     hi: int
-    turns: tuple[int, ...] = ()  # with the step, names the instance: classes that run one instance share its elements
     bar: int = -1
     until: int = 0
     done: int = -1
+    # For a write that several classes run, each for its share: the loops around it and their iterations, which name the instance.
+    loops: tuple[str, ...] = ()
+    turns: tuple[int, ...] | None = None
 
     def same_instance(self, step: Step, turns: tuple[int, ...]) -> bool:
-        return self.mark.step is step and self.turns == turns
+        return self.turns == turns and self.mark.step is step
 
 
 @final
