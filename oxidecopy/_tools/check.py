@@ -56,7 +56,7 @@ def steps(workers: int) -> tuple[Step, ...]:
     parallel = ("-n", str(workers)) if workers > 1 else ()
     return (
         Step(name="format", what="ruff format", commands=((python, "-m", "ruff", "format", "--check"),)),
-        Step(name="lint", what="ruff check", commands=((python, "-m", "ruff", "check"),)),
+        Step(name="lint", what="ruff check", commands=((python, "-m", "ruff", "check", "--output-format=concise"),)),
         Step(name="types", what="mypy --strict on package, tests and examples", commands=((python, "-m", "mypy"),)),
         Step(name="imports", what="import-linter: the layers", commands=((python, "-c", LINT_IMPORTS),)),
         Step(name="generators", what="committed generated files are up to date", commands=GENERATORS),
