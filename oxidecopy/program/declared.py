@@ -29,6 +29,7 @@ from oxidecopy.program.program import (
 BARRIER_KINDS: Final = ("TmaBarrier", "MmaBarrier", "GeneralBarrier")
 INTERLEAVES: Final = ("none",)
 OOB_FILLS: Final = ("zero", "nan")
+MODES: Final = ("tile",)
 _EXTENT_MAX: Final = 1 << 20  # of a tile: more elements than any shared memory holds
 _STAGES_MAX: Final = 1 << 16
 _DTYPES: Final = tuple(name for name, info in DTYPES.items() if info.bits % 8 == 0)  # packed types have no bytes per element yet
@@ -107,6 +108,7 @@ def _check_param(param: Param, place: Site | None) -> Iterator[Diagnostic]:
             yield from _word(f"{what}: interleave", param.interleave, INTERLEAVES, place)
             yield from _word(f"{what}: swizzle", param.swizzle, tuple(SWIZZLES), place)
             yield from _word(f"{what}: oob_fill", param.oob_fill, OOB_FILLS, place)
+            yield from _word(f"{what}: mode", param.mode, MODES, place)
         case ArrayParam():
             yield from _word(f"array {param.name!r}: dtype", param.dtype, tuple(DTYPES), place)
             yield from _integer(f"array {param.name!r}: rank", param.rank, 1, limits.MAX_RANK, place)

@@ -20,7 +20,10 @@ from oxidecopy.program.tensor_map import TensorMap, TileLayout, tile_shape
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapParam:
-    """A tensor map; what is written here is part of the recording's key, extents and strides are not. Outermost dimension first."""
+    """A tensor map; what is written here is part of the recording's key, extents and strides are not. Outermost dimension first.
+
+    `mode` is the form of the copies that use it: "tile" (im2col comes later). Where it is not the map's own, the hardware faults.
+    """
 
     name: str
     dtype: str
@@ -29,6 +32,7 @@ class MapParam:
     interleave: str = "none"
     swizzle: str = "none"
     oob_fill: str = "zero"
+    mode: str = "tile"
 
     @property
     def rank(self) -> int:

@@ -72,9 +72,10 @@ def check_grid(program: Program, grid: tuple[int, int, int]) -> None:
 
 
 def bind(program: Program, bindings: Bindings, memory: GlobalMemory) -> Bound:
+    modes = {name: param.mode for name, param in program.maps.items()}
     plans = {
-        name: TensorPlan(bound.map, bound.buffer.address + bound.offset_bytes, memory) for name, bound in bindings.maps.items()
-    }  # fmt: skip
+        name: TensorPlan(bound.map, bound.buffer.address + bound.offset_bytes, memory, modes[name]) for name, bound in bindings.maps.items()
+    }
     constants = {f"grid_dim.{axis}": n for axis, n in zip("xyz", bindings.grid, strict=True)} | dict(bindings.idx)
     for name, bound in bindings.maps.items():
         constants |= {extent_name(name, i): n for i, n in enumerate(bound.map.global_dim)}

@@ -27,6 +27,7 @@ from oxidecopy.isa.limits import (
 )
 from oxidecopy.program.tensor_map import TensorMap, TileLayout
 
+TILE_MODE: Final = "tile"
 OOB_NAN: Final = 0x7FF7  # repeated in every 16-bit half
 TF32_TYPES: Final = frozenset({"tf32", "tf32_ftz"})
 Clip = tuple[tuple[int, int], ...]  # per dimension: first and last+1 tile index that is in bounds
@@ -64,7 +65,7 @@ def check_encodable(tensor: TensorMap, address: int) -> None:
 class TensorPlan:
     """A tensor map bound to an address, with all that does not depend on coordinates worked out."""
 
-    def __init__(self, tensor: TensorMap, address: int, memory: GlobalMemory) -> None:
+    def __init__(self, tensor: TensorMap, address: int, memory: GlobalMemory, mode: str = TILE_MODE) -> None:
         check_encodable(tensor, address)
         self.map = tensor
         self.address = address
@@ -87,9 +88,12 @@ class TensorPlan:
         self._unit_moves = (*self.moves[:-1], GRANULE)
         self._unit_span = sum((n - 1) * m for n, m in zip(self._unit_shape, self._unit_moves, strict=True)) + GRANULE
         self._home = memory.find(address)
-        self.fault = self._map_fault()
+        self.fault = self._map_fault(mode)
 
-    def _map_fault(self) -> Fault | None:
+    def _map_fault(self, mode: str) -> Fault | None:
+        """The fault of every copy through this map, whatever its coordinates."""
+        if mode != TILE_MODE:
+            return Fault(ILLEGAL_INSTRUCTION, "the copy's mode is not that of the tensor map", got=mode, required=TILE_MODE)
         big = max(self.map.global_dim)
         if big <= GLOBAL_DIM_USABLE_SM90:
             return None

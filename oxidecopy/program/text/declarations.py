@@ -69,6 +69,7 @@ TABLE: Final[dict[type[Declared], tuple[str, tuple[Setting, ...]]]] = {
             Setting("interleave", "interleave", WORD, _constant("none")),
             Setting("swizzle", "swizzle", WORD, _constant("none")),
             Setting("oob_fill", "oob_fill", WORD, _constant("zero")),
+            Setting("mode", "mode", WORD, _constant("tile")),
         ),
     ),
     ArrayParam: ("array", (Setting("dtype", "", WORD), Setting("rank", "rank", INT))),
