@@ -109,7 +109,7 @@ def _remainder(x: Range, y: Range) -> Range:
     if x.lo // m == x.hi // m:
         return Range(x.lo % m, x.hi % m, x.step) if m > 0 or x.single else strided(min(x.lo % m, x.hi % m), max(x.lo % m, x.hi % m), x.step)
     if m < 0:
-        return Range(m + 1, 0, 1)
+        return strided(m + 1, 0, 1)
     g = gcd(x.step, m)
     return strided(x.lo % g, m - g + x.lo % g, g)
 

@@ -154,7 +154,7 @@ def _born(bar: Bar, words: str) -> list[tuple[str, Step | None]]:
 # ---- phases
 def _phase(machine: Machine, at: At) -> None:
     for bar in at.bars:
-        if bar.life is not Life.LIVE or bar.broken or bar.phase == bar.base or machine.over(at.agent, bar) >= bar.phase:
+        if bar.life is not Life.LIVE or bar.broken or bar.phase == bar.base or machine.ended(at.agent, bar) >= bar.phase:
             continue
         bar.broken = True
         part_of_last = any(m.agent == at.agent.id for m in (*bar.last_arrived, *bar.last_announced, *bar.last_copies))
@@ -171,7 +171,7 @@ def _phase(machine: Machine, at: At) -> None:
             ids.AMBIGUOUS,
             f"{_word(at)} on {bar.name} may count in phase {bar.phase - 1 - bar.base} or in phase {bar.phase - bar.base}",
             step=at.step,
-            got=f"{at.agent.name} has seen {max(0, machine.over(at.agent, bar) - bar.base)} phases end before it",
+            got=f"{at.agent.name} has seen {max(0, machine.ended(at.agent, bar) - bar.base)} phases end before it",
             required=f"a wait for phase {bar.phase - 1 - bar.base} before anything that counts in the next one",
             fix="wait on the barrier (or on one that follows from it) before this op, or raise the count of `init`",
             causes=[("counted in the phase before", m.step) for m in bar.last_arrived],
@@ -278,12 +278,12 @@ def _turn(machine: Machine, at: At) -> None:
     if bar.life is not Life.LIVE:
         return
     for phase in at.phases:
-        if phase > bar.base and machine.over(at.agent, bar) < phase and not bar.broken:
+        if phase > bar.base and machine.ended(at.agent, bar) < phase and not bar.broken:
             machine.out.add(
                 ids.WAIT_AHEAD,
                 f"{at.agent.name} waits for phase {phase - bar.base} of {bar.name} without having seen phase {phase - bar.base - 1} end",
                 step=at.step,
-                got=f"{max(0, machine.over(at.agent, bar) - bar.base)} phases seen",
+                got=f"{max(0, machine.ended(at.agent, bar) - bar.base)} phases seen",
                 required="every earlier phase seen: hardware knows only the parity, and an older phase looks like this one",
                 fix="wait for each phase in turn, from 0 on",
             )

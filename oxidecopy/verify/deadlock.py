@@ -129,7 +129,7 @@ def _starved(machine: Machine, at: At) -> bool:
             fix="let every thread that `init` counts arrive once per phase, or lower the count",
             causes=[*([("count set here", bar.born.step)] if bar.born else []), *(("arrived here", m.step) for m in bar.arrived)],
         )
-    if bar.acc is None or bar.life is not Life.LIVE:
+    if not bar.arrived or bar.life is not Life.LIVE:
         return False
     _force(machine, at)
     return True

@@ -66,7 +66,7 @@ def _cta(machine: Machine, rank: int) -> str:
 def _remote(machine: Machine, bar: Bar) -> None:
     """A CTA may end only when it knows of every arrival that its peers make."""
     for phase, mark in bar.remote.values():
-        if any(machine.over(a, bar) > phase or machine.order(a, mark) for a in machine.mates(bar.rank)):
+        if any(machine.ended(a, bar) > phase or machine.order(a, mark) for a in machine.mates(bar.rank)):
             continue
         machine.out.add(
             ids.EXIT_REMOTE,

@@ -85,7 +85,7 @@ class _Taker:
         n = self.n
         for i in range(n):
             self.lines[i] += (known[i], known[n + i])
-        for bar, value in zip(self.machine.bars, known[2 * n :], strict=True):
+        for bar, value in zip((*self.machine.bars, *self.machine.bars), known[2 * n :], strict=True):
             lag = bar.phase - value
             self.shape.append(lag if lag < _FAR else _FAR)
             self.lines[n + bar.id].append(value)

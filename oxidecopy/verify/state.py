@@ -1,8 +1,10 @@
 """The abstract state of one cluster: agents with what they know, barriers, and what was done to each shared tile.
 
 Times are counts of ops per agent. What an agent knows is one vector: for each agent the time up to which its ops are ordered before, for
-each agent the same for its last proxy fence, for each barrier of the cluster the number of phases known to be over. Everything compares
-times only by order and joins them by maximum; `periods` rests on that.
+each agent the same for its last proxy fence, for each barrier of the cluster the number of phases seen to be over (with all they make
+visible), and for each barrier the number of phases that are over for certain. The two differ because a landed copy proves that its issuer
+had come so far, but makes nothing visible except its own bytes (tma.md G.1). Everything compares times only by order and joins them by
+maximum; `periods` rests on that.
 """
 
 from __future__ import annotations
@@ -237,9 +239,20 @@ class Machine:
         """How many phases of `bar` the agent knows to be over."""
         return agent.known[2 * len(self.agents) + bar.id]
 
+    def ended(self, agent: Agent, bar: Bar) -> int:
+        """How many phases of `bar` are over for certain when the agent goes on, visible to it or not."""
+        return agent.known[2 * len(self.agents) + len(self.bars) + bar.id]
+
     def learn(self, agent: Agent, bar: Bar, phases: int) -> None:
-        at = 2 * len(self.agents) + bar.id
-        agent.known[at] = max(agent.known[at], phases)
+        for at in (2 * len(self.agents) + bar.id, 2 * len(self.agents) + len(self.bars) + bar.id):
+            agent.known[at] = max(agent.known[at], phases)
+
+    def witness(self, agent: Agent, bar: Bar) -> None:
+        """The phase of `bar` needs bytes that the agent issues now: when it is over, so is all that the agent had to wait for."""
+        if bar.acc is None:
+            bar.acc = [0] * len(agent.known)
+        first = 2 * len(self.agents) + len(self.bars)
+        bar.acc[first:] = map(max, bar.acc[first:], agent.known[first:])
 
     def publish(self, agent: Agent) -> Known:
         """What an arrival of all the agent's threads hands on: all they know and did."""

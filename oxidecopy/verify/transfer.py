@@ -47,7 +47,7 @@ def _phases_over(at: At) -> bool:
 
 def parity_phase(machine: Machine, agent: Agent, bar: Bar, parity: expr.Expr) -> int:
     """The phase that a wait for `parity` means, given what the agent knows: the one it has not seen end, or the one before."""
-    seen = max(machine.over(agent, bar), bar.base)
+    seen = max(machine.ended(agent, bar), bar.base)
     return seen if (value(machine, agent, parity) & 1) == ((seen - bar.base) & 1) else seen - 1
 
 
@@ -294,6 +294,7 @@ def _load(machine: Machine, at: At) -> None:
         stage.cover(lo, hi)
         if bar.life is Life.LIVE:
             bar.loaded = (bar.phase, at.mark)
+            machine.witness(at.agent, bar)
     _bytes(machine, at, nbytes * at.agent.size)
 
 

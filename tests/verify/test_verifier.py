@@ -1,0 +1,205 @@
+"""The front door: verdicts as types, speed, and no program that crashes it."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+
+from oxidecopy import errors
+from oxidecopy.errors import VerificationError
+from oxidecopy.isa import expr
+from oxidecopy.isa.expr import Const
+from oxidecopy.program.verified import VerifiedProgram
+from oxidecopy.verify import inspect, verify
+from oxidecopy.verify import rule_ids
+from tests.helpers.programs import BX, BY, RANK, Builder, add, eq, lt, mod, mul
+from tests.verify.test_periods import prefetch, ring
+
+BYTES = 64 * 64 * 4
+
+
+def simple(b: Builder) -> Builder:
+    b.map(), b.array(), b.tile(), b.bar()
+    b.init()
+    with b.elect():
+        token = b.arm(BYTES)
+        b.g2s((mul(BY, 64), mul(BX, 64)))
+    b.wait(token)
+    b.store((mul(BY, 64), mul(BX, 64)))
+    b.inval()
+    return b
+
+
+def test_a_proof_carries_its_assumptions() -> None:
+    b = simple(Builder())
+    verified = verify(b.program(), b.launch())
+    assert isinstance(verified, VerifiedProgram)
+    assert verified.assumptions.launch == b.launch()
+    assert verified.assumptions.shared_bytes == b.end
+    assert verified.warnings == ()
+
+
+def test_all_violations_come_at_once() -> None:
+    b = simple(Builder())
+    b.tile("other", offset=64)
+    with b.elect():
+        b.fill(1)
+        b.s2g((0, 1), tile=1)
+    with pytest.raises(VerificationError) as caught:
+        verify(b.program(), b.launch())
+    assert set(caught.value.rules) == {"OX3046", "OX3050", "OX3060", "OX3065", "OX3080"}
+    assert "program refused: " in str(caught.value)
+    assert all(d.site for d in caught.value.diagnostics)
+
+
+def test_warnings_do_not_refuse() -> None:
+    b = Builder()
+    with b.elect():
+        b.wait_read(0)
+    assert [w.rule for w in verify(b.program(), b.launch()).warnings] == ["OX3104"]
+
+
+def best_ms(b: Builder) -> float:
+    program, launch = b.program(), b.launch()
+    best = 1e9
+    for _ in range(5):
+        start = time.perf_counter()
+        verify(program, launch)
+        best = min(best, time.perf_counter() - start)
+    return best * 1e3
+
+
+def test_speed() -> None:
+    """Bounds with room for a slow machine: 10 ms for the prefetch pipeline is the aim, 20 ms for a clustered ring."""
+    b = Builder()
+    prefetch(b, b.index("n", 64))
+    assert best_ms(b) < 20
+    cluster = Builder(cluster=(2, 1, 1))
+    ring(cluster, cluster.index("n", 64))
+    assert best_ms(cluster) < 40
+
+
+def test_ids_are_unique_and_have_their_error() -> None:
+    names = [v for k, v in vars(rule_ids).items() if k.isupper()]
+    assert len(set(names)) == len(names)
+    assert all(v.startswith("OX3") for v in names)
+    assert issubclass(errors.VerificationError, errors.OxidecopyError)
+
+
+# ---- multicast
+def slices(b: Builder, n: int, *, empty_counts_all: bool = True) -> None:
+    """Each CTA loads one slice of a tile for all, stage after stage; peers may refill only what every CTA has read."""
+    b.cluster, b.grid = (n, 1, 1), (n, 1, 1)
+    b.map(box=(64 // n, 64)), b.array(), b.tile(stages=2)
+    b.bar("full", 2), b.bar("empty", 2)
+    b.init(0), b.init(1, count=32 * n if empty_counts_all else 32)
+    b.cluster_sync()
+    with b.elect(0), b.loop(10) as i:
+        s = mod(i, 2)
+        b.wait_phase(add(expr.floordiv(i, Const(2)), -1), bar=1, i=s)
+        b.arm(BYTES, i=s)
+        b.multicast((1 << n) - 1, (mul(RANK, 64 // n), 0), stage=s, i=s, part=RANK, of=n, tag="load")
+    with b.scope((32, 64)), b.loop(10) as i:
+        s = mod(i, 2)
+        b.wait_phase(expr.floordiv(i, Const(2)), i=s)
+        b.store(stage=s)
+        if empty_counts_all:
+            with b.loop(n) as peer:
+                b.arrive_remote(peer, bar=1, i=s)
+        else:
+            b.arrive(1, s)
+    b.cluster_sync()
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_slices_for_a_cluster(n: int) -> None:
+    b = Builder()
+    slices(b, n)
+    assert inspect(b.program(), b.launch()).violations == ()
+
+
+def test_peers_bytes_in_the_phase_before() -> None:
+    """An empty barrier that counts only its own consumers lets a peer's bytes land in the receiver's previous phase."""
+    b = Builder()
+    slices(b, 2, empty_counts_all=False)
+    found = {d.rule: d for d in inspect(b.program(), b.launch()).violations}
+    assert found.keys() & {"OX3011", "OX3021"}
+    assert found.keys() & {"OX3042", "OX3044"}
+
+
+# ---- anything at all
+def random_block(rng: random.Random, b: Builder, depth: int, inner: int) -> None:
+    """Ops in any order, in and out of their place."""
+    for _ in range(rng.randint(1, 5)):
+        i, bar = rng.choice([0, 1, mod(BX, 2)]), rng.randint(0, 1)
+        choice = rng.randint(0, 24)
+        match choice:
+            case 0:
+                b.arrive(bar, i)
+            case 1:
+                b.arm(rng.choice([0, 64, BYTES]), bar, i)
+            case 2:
+                b.expect(64, bar, i)
+            case 3:
+                b.complete(64, bar, i)
+            case 4:
+                b.arrive_drop(bar, i)
+            case 5:
+                b.arrive_remote(rng.choice([0, RANK, 5]), bar, i)
+            case 6:
+                b.arm_remote(0, 64, bar, i)
+            case 7 if b.tokens:
+                b.wait(b.tokens, bar=bar, i=i)
+            case 8:
+                b.wait_phase(rng.randint(-1, 2), bar, i)
+            case 9:
+                b.wait_parity(rng.randint(0, 1), bar, i)
+            case 10:
+                with b.when(b.test_parity(0, 3, bar, i)):
+                    random_block(rng, b, 0, inner)
+            case 11 | 12:
+                b.g2s((mul(BY, 64), 0), stage=i, bar=bar, i=i)
+            case 13:
+                b.multicast(rng.randint(0, 9), stage=i, bar=bar, i=i)
+            case 14:
+                b.s2g((0, 0), stage=i)
+            case 15:
+                b.commit()
+            case 16:
+                b.wait_read(rng.randint(0, 2))
+            case 17:
+                b.fence()
+            case 18:
+                b.sync()
+            case 19:
+                b.store(stage=i)
+            case 20:
+                b.fill(stage=i)
+            case 21 if depth:
+                with b.elect(rng.randint(0, 2)):
+                    random_block(rng, b, depth - 1, inner)
+            case 22 if depth:
+                with b.when(rng.choice([lt(BX, 2), eq(RANK, 0)])):
+                    random_block(rng, b, depth - 1, inner)
+            case 23 if depth:
+                with b.loop(rng.choice([1, 3, 40])):
+                    random_block(rng, b, depth - 1, inner + 1)
+            case _:
+                b.inval(rng.randint(0, 1), sync=rng.random() < 0.5)
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_no_program_crashes_it(seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(10):
+        b = Builder(cluster=rng.choice([(1, 1, 1), (2, 1, 1)]), threads=rng.choice([1, 32, 96]))
+        b.map(), b.array(), b.tile(stages=2), b.bar("a", 2), b.bar("b", 2)
+        if rng.random() < 0.8:
+            b.init(0, count=rng.choice([1, 2, 32])), b.init(1)
+        random_block(rng, b, 2, 0)
+        first = inspect(b.program(), b.launch())
+        assert first == inspect(b.program(), b.launch())
+        for d in first.violations:
+            assert d.rule and d.what and d.fix
