@@ -10,7 +10,19 @@ import typer
 from rich.text import Text
 
 from oxidecopy.cli.options import AsJson, Inputs, Target
-from oxidecopy.cli.report import OK, REFUSED, diagnostic_json, err, first_line, guarded, out, print_diagnostics, print_json, relative
+from oxidecopy.cli.report import (
+    OK,
+    REFUSED,
+    counted,
+    diagnostic_json,
+    err,
+    first_line,
+    guarded,
+    out,
+    print_diagnostics,
+    print_json,
+    relative,
+)
 from oxidecopy.errors import Diagnostic, OxidecopyError
 
 if TYPE_CHECKING:
@@ -105,11 +117,11 @@ def _print(verdicts: Sequence[Verdict], typed: TypesChecked, bare: Sequence[str]
     for pipeline in bare:
         console.print(Text(f"{pipeline}: has no recipe, so it was not recorded", "yellow"))
     good = sum(not v.errors for v in verdicts)
-    words = f"mypy: {typed.skipped}" if typed.skipped else f"mypy: {len(typed.diagnostics)} errors"
+    words = f"mypy: {typed.skipped or counted(len(typed.diagnostics), 'error')}"
     style = "bold red" if errors else "bold green"
     console.print(
         Text(f"{name}: ", "bold")
-        .append(f"{len(errors)} errors" if errors else "OK", style)
+        .append(counted(len(errors), "error") if errors else "OK", style)
         .append(f"; {good} of {len(verdicts)} launches fine; {words}", "default")
     )
 

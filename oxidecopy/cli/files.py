@@ -69,10 +69,11 @@ def load(path: Path) -> UserFile:
     module = ModuleType(f"_oxidecopy_user_{next(_NUMBERS)}_{path.stem}")
     module.__file__ = str(path)
     code = _compiled(path)
-    # Dataclasses and annotations look their module up by name; siblings of the file are importable, as for a script.
+    # Dataclasses and annotations look their module up by name. Siblings of the file can be imported, as for a script, but last:
+    # a file called copy.py or types.py beside it must not replace Python's own, which this process still imports.
     sys.modules[module.__name__] = module
     if str(path.parent) not in sys.path:
-        sys.path.insert(0, str(path.parent))
+        sys.path.append(str(path.parent))
     try:
         exec(code, module.__dict__)  # running the user's file is the point
     except OxidecopyError:

@@ -35,7 +35,7 @@ class Ran:
         run_seconds: the launch alone.
     """
 
-    grid: tuple[int, int, int]
+    grid: tuple[int, ...]
     outputs: dict[str, npt.NDArray[Any]]
     differences: tuple[Difference, ...]
     checked: frozenset[str]
@@ -121,7 +121,7 @@ def run(chosen: Chosen, device: Device, inputs: Sequence[npt.NDArray[Any]] = ())
     outputs = {name: array.numpy() for name, array in recipe.outputs.items()}
     found = [difference(name, outputs[name], wanted) for name, wanted in recipe.expected.items()]
     return Ran(
-        grid=recipe.launch.launch.grid,
+        grid=tuple(recipe.launch.launch.grid),
         outputs=outputs,
         differences=tuple(d for d in found if d),
         checked=frozenset(recipe.expected),

@@ -33,8 +33,9 @@ def check_types(path: Path) -> TypesChecked:
     """Runs mypy; its cache is kept in the user's cache folder, never beside the file."""
     if not installed():
         return TypesChecked(skipped="mypy is not installed: pip install 'oxidecopy[mypy]'")
+    # -P: a file called copy.py where the user stands must not replace Python's own.
     command = [
-        sys.executable, "-m", "mypy", "--strict", "--config-file=", "--output=json", "--no-error-summary", "--follow-imports=silent",
+        sys.executable, "-P", "-m", "mypy", "--strict", "--config-file=", "--output=json", "--no-error-summary", "--follow-imports=silent",
         f"--cache-dir={_cache()}", "--", str(path),
     ]  # fmt: skip
     try:

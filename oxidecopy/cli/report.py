@@ -64,6 +64,11 @@ def relative(file: str) -> str:
         return file
 
 
+def counted(n: int, noun: str) -> str:
+    """`1 error`, `no errors`, `2 errors`."""
+    return f"{n or 'no'} {noun}{'' if n == 1 else 's'}"
+
+
 # ---- diagnostics
 def site_words(site: Site | None) -> str:
     return f"{relative(site.file)}:{site.line}" if site else ""

@@ -1,0 +1,165 @@
+"""What the first slice may cost: import, recording and verification, and the simulator's throughput on one core."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+import oxidecopy as ox
+from oxidecopy.bench.measure import Measured, cpu_model, one_core, seconds
+from oxidecopy.bench.pipelines import STAGES, TILE, one_shot, prefetch
+from oxidecopy.errors import Diagnostic, ExecutionError, UsageError
+from oxidecopy.verify import verify
+
+if TYPE_CHECKING:
+    from oxidecopy.host.pipeline import BoundLaunch
+
+_IMPORT_MS: Final = 50.0
+_PROOF_MS: Final = 20.0
+_FAST_MB_S: Final = 300.0
+_HAZARDS_MB_S: Final = 30.0
+# Elements along each side of the array that is copied: long enough runs to time, on either device.
+_SIDE: Final = {"sim-fast": 4096, "sim": 1024}
+
+_IMPORT: Final = """
+import sys, time
+start = time.perf_counter()
+import oxidecopy
+took = time.perf_counter() - start
+heavy = sorted({name.partition(".")[0] for name in sys.modules} & {"numpy", "cuda", "ml_dtypes"})
+print(took, *heavy)
+"""
+
+
+def measure_all(runs: int, say: Callable[[str], None]) -> list[Measured]:
+    """Everything, `runs` samples each; `say` is told what comes next."""
+    say("import")
+    rows = [import_time(runs)]
+    with one_core():
+        say("recording and verifying")
+        rows.append(proof_time(runs))
+        for device, target in (("sim-fast", _FAST_MB_S), ("sim", _HAZARDS_MB_S)):
+            for name in ("one-shot", "prefetch"):
+                say(f"{name} on {device}")
+                rows.append(throughput(name, device, target, runs))
+    return rows
+
+
+def import_time(runs: int) -> Measured:
+    """`import oxidecopy` in processes of its own, the compiled files warm."""
+    _import_once()
+    samples = tuple(1e3 * _import_once() for _ in range(runs))
+    return Measured(
+        what="import oxidecopy",
+        unit="ms",
+        samples=samples,
+        target=_IMPORT_MS,
+        better="lower",
+        of="a fresh process each; numpy and cuda stay out",
+    )
+
+
+def _import_once() -> float:
+    """Seconds; an error when it imports what it must not."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    done = subprocess.run([sys.executable, "-c", _IMPORT], capture_output=True, text=True, check=True, env=environment)
+    took, *heavy = done.stdout.split()
+    if heavy:
+        raise ExecutionError(
+            Diagnostic(
+                rule="OX6013", what="`import oxidecopy` loads what it must not", got=", ".join(heavy), required="neither numpy nor cuda"
+            )
+        )
+    return float(took)
+
+
+def proof_time(runs: int) -> Measured:
+    """The prefetch pipeline from the undecorated function to its proof, nothing cached."""
+    device = ox.Device.open("sim-fast")
+    _prove(device)
+    samples = tuple(1e3 * seconds(lambda: _prove(device)) for _ in range(runs))
+    return Measured(
+        what="record and verify prefetch", unit="ms", samples=samples, target=_PROOF_MS, better="lower",
+        of=f"{STAGES} stages, 16 tiles per CTA, 4 CTAs; a fresh pipeline each time, the proof not cached",
+    )  # fmt: skip
+
+
+def _prove(device: ox.Device) -> None:
+    bound = _bound("prefetch", device, (4 * TILE, 16 * TILE))[0]
+    verify(bound.program, bound.launch)
+
+
+def throughput(name: str, device_name: str, target: float, runs: int) -> Measured:
+    """MB/s (10^6 bytes) of payload, counted once, that a launch loads and stores; the result is checked once."""
+    device = ox.Device.open(device_name)
+    side = _SIDE[device_name]
+    bound, x, out = _bound(name, device, (side, side))
+    bound.verify()
+    bound()
+    if not np.array_equal(out.numpy(), x):
+        raise ExecutionError(Diagnostic(rule="OX6007", what=f"{name} on {device_name}: the copy differs from its source"))
+    samples = tuple(x.nbytes / 1e6 / seconds(bound) for _ in range(runs))
+    clocks = "without" if device_name == "sim-fast" else "with"
+    return Measured(
+        what=f"{name}, {clocks} hazard clocks", unit="MB/s", samples=samples, target=target, better="higher",
+        of=f"f32 {side} x {side} in {TILE} x {TILE} tiles on {device_name}, one core, verified before",
+    )  # fmt: skip
+
+
+def _bound(
+    name: str, device: ox.Device, shape: tuple[int, int]
+) -> tuple[BoundLaunch, np.ndarray[tuple[int, int], np.dtype[np.float32]], ox.GlobalArray[ox.f32, ox.D2]]:
+    """A freshly decorated pipeline on a fresh array."""
+    x = np.arange(shape[0] * shape[1], dtype=np.float32).reshape(shape)
+    src, out = device.array(x), device.empty(shape, ox.f32)
+    maps = ox.TmaDescriptor.tiled(src, box=(TILE, TILE)), ox.TmaDescriptor.tiled(out, box=(TILE, TILE))
+    rows, columns = shape[0] // TILE, shape[1] // TILE
+    if name == "one-shot":
+        return ox.pipeline(threads=32)(one_shot)[columns, rows].bind(*maps), x, out
+    return ox.pipeline(threads=64)(prefetch)[rows].bind(*maps, columns), x, out
+
+
+# ---- the result as a file
+def as_data(rows: Sequence[Measured], runs: int) -> dict[str, object]:
+    """The rows with what is needed to measure them again."""
+    return {
+        "command": f"oxidecopy bench sim --runs {runs}",
+        "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "oxidecopy": ox.__version__,
+        "cpu": cpu_model(),
+        "platform": platform.platform(),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "passed": all(row.passed for row in rows),
+        "rows": [row.as_data() for row in rows],
+    }
+
+
+def write(path: Path, data: dict[str, object]) -> None:
+    """Writes the result, whole or not at all.
+
+    Raises:
+        UsageError: when it cannot be written.
+    """
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        part.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
+        part.replace(path)
+    except OSError as problem:
+        reason = problem.strerror or str(problem)
+        raise UsageError(
+            Diagnostic(rule="OX6008", what=f"{path} cannot be written", got=reason, required="an existing folder")
+        ) from problem
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
