@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from oxidecopy.engines.base import BoundArray, BoundMap, Bindings, Buffer
+from oxidecopy.engines.base import Bindings, BoundArray, BoundMap, Buffer
 from oxidecopy.engines.sim import Exploration, ForeignBuffer, SimBuffer, SimEngine, explore
 from oxidecopy.errors import Site
 from oxidecopy.isa import ops
@@ -79,7 +79,7 @@ class Bench:
     # ---- declarations
     def memory(self, data: Bytes) -> SimBuffer:
         buffer = self.engine.allocate(len(data))
-        self.engine.write(buffer, 0, memoryview(np.ascontiguousarray(data)))
+        self.engine.write(buffer, 0, memoryview(data.tobytes()))
         return buffer
 
     def tile(self, dtype: str, shape: tuple[int, ...], offset: int, swizzle: str = "none") -> int:
@@ -391,25 +391,20 @@ def run_mbarrier(row: Row, *, hazards: bool = True, seed: int = 0) -> list[str]:
 
 
 def _barrier_op(bench: Bench, ref: BarrierRef, op: Sequence[Any]) -> Instr:
-    match op:
-        case ["init", int(count)]:
-            return ops.MbarrierInit(bar=ref, count=count)
-        case ["inval"]:
-            return ops.MbarrierInval(bar=ref)
-        case ["expect_tx", int(n)]:
-            return ops.MbarrierExpectTx(bar=ref, nbytes=n)
-        case ["complete_tx", int(n)]:
-            return ops.MbarrierCompleteTx(bar=ref, nbytes=n)
-        case ["arrive.expect_tx", int(n)]:
-            return ops.MbarrierArriveExpectTx(bar=ref, nbytes=n, token=bench.token())
-        case ["arrive", 1]:
-            return ops.MbarrierArrive(bar=ref, token=bench.token())
-        case ["arrive_drop", 1]:
-            return ops.MbarrierArriveDrop(bar=ref, token=bench.token())
-        case ["st.shared.b64", int(word)]:
-            return ops.Fill(tile=TileRef(bench.tile("u64", (1,), 0), ZERO), value=word)
-        case _:
-            raise Skip("arrive with a count")
+    word, operand = op[0], op[1] if len(op) > 1 else 0
+    if word in ("arrive", "arrive_drop") and operand != 1:
+        raise Skip("arrive with a count")
+    makers: dict[str, Callable[[], Instr]] = {
+        "init": lambda: ops.MbarrierInit(bar=ref, count=operand),
+        "inval": lambda: ops.MbarrierInval(bar=ref),
+        "expect_tx": lambda: ops.MbarrierExpectTx(bar=ref, nbytes=operand),
+        "complete_tx": lambda: ops.MbarrierCompleteTx(bar=ref, nbytes=operand),
+        "arrive.expect_tx": lambda: ops.MbarrierArriveExpectTx(bar=ref, nbytes=operand, token=bench.token()),
+        "arrive": lambda: ops.MbarrierArrive(bar=ref, token=bench.token()),
+        "arrive_drop": lambda: ops.MbarrierArriveDrop(bar=ref, token=bench.token()),
+        "st.shared.b64": lambda: ops.Fill(tile=TileRef(bench.tile("u64", (1,), 0), ZERO), value=operand),
+    }
+    return makers[word]()
 
 
 def run_runtime(row: Row, *, hazards: bool = True, seed: int = 0) -> list[str]:

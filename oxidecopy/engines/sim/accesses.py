@@ -29,25 +29,15 @@ class Access:
 
     __slots__ = ("agent", "counter", "env", "epoch", "high", "kind", "low", "op", "site", "target")
 
-    def __init__(  # noqa: PLR0913 - an access is all of these
-        self,
-        kind: Kind,
-        low: int,
-        high: int,
-        agent: int,
-        epoch: int,
-        site: Site | None,
-        op: Fill | Iota | StoreGlobal | None = None,
-        env: tuple[int, ...] = (),
-    ) -> None:
+    def __init__(self, kind: Kind, low: int, high: int, agent: int, epoch: int, site: Site | None) -> None:
         self.kind = kind
         self.low = low
         self.high = high
         self.agent = agent
         self.epoch = epoch
         self.site = site
-        self.op = op
-        self.env = env
+        self.op: Fill | Iota | StoreGlobal | None = None
+        self.env: tuple[int, ...] = ()  # of the agent, for a plain access
         self.counter = 0
         self.target = 0
 

@@ -6,6 +6,7 @@ All operands are uniform over the threads in scope, so one class is one sequenti
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import final
 
 from oxidecopy.isa.ops import Scope, ThreadSet
@@ -35,7 +36,7 @@ def thread_classes(program: Program) -> tuple[ThreadClass, ...]:
         cuts.update(edge for span in scope.threads.ranges for edge in span if 0 < edge < program.threads)
     edges = sorted(cuts)
     groups: dict[frozenset[int], list[tuple[int, int]]] = {}
-    for lo, hi in zip(edges, edges[1:], strict=False):
+    for lo, hi in pairwise(edges):
         inside = frozenset(i for i, scope in enumerate(scopes) if lo in scope.threads)
         spans = groups.setdefault(inside, [])
         if spans and spans[-1][1] == lo:

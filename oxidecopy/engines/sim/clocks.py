@@ -190,9 +190,7 @@ class Clocks:
             clock.remote.append((agent.index, self._clock(agent).now, site))
         self._release(agent, clock.open)
 
-    def counted(  # noqa: PLR0913 - one arrival, before and after
-        self, agent: Agent, bar: Mbarrier, before: int, phase: int, token: tuple[Mbarrier, int] | None, site: Site | None
-    ) -> None:
+    def counted(self, agent: Agent, bar: Mbarrier, before: int, phase: int, token: tuple[Mbarrier, int] | None, site: Site | None) -> None:
         """The arrivals of one class must all count in one phase, and a token must name one phase."""
         if phase != before or (token is not None and token != (bar, phase)):
             self.findings.add(reports.split_arrival(self._program, agent, bar, site))
@@ -220,14 +218,17 @@ class Clocks:
 
     # ---- tiles
     def write(self, agent: Agent, image: TileImage, op: Fill | Iota, site: Site | None) -> None:
-        access = Access(Kind.WRITE, image.address, image.end, agent.index, self._clock(agent).now, site, op, tuple(agent.env))
-        self._check(agent, agent.cta, access)
+        self._check(agent, agent.cta, self._plain(Kind.WRITE, agent, image, op, site))
         image.mark(self._written[agent.cta.rank])
 
     def read(self, agent: Agent, image: TileImage, op: StoreGlobal, site: Site | None) -> None:
-        access = Access(Kind.READ, image.address, image.end, agent.index, self._clock(agent).now, site, op, tuple(agent.env))
-        self._check(agent, agent.cta, access)
+        self._check(agent, agent.cta, self._plain(Kind.READ, agent, image, op, site))
         self._check_written(agent, image, site)
+
+    def _plain(self, kind: Kind, agent: Agent, image: TileImage, op: Fill | Iota | StoreGlobal, site: Site | None) -> Access:
+        access = Access(kind, image.address, image.end, agent.index, self._clock(agent).now, site)
+        access.op, access.env = op, tuple(agent.env)
+        return access
 
     def issue_load(self, agent: Agent, cta: Cta, image: TileImage, bar: Mbarrier, site: Site | None) -> Access:
         self.use(agent, cta, bar, site)
@@ -308,10 +309,12 @@ class Clocks:
             if access.kind is Kind.LOAD and not any(clock.known[access.counter] >= access.target for clock in clocks):
                 self.findings.add(reports.load_not_waited(self._program, cta, access))
         for bar in cta.bars.values():
-            if bar.clock is None:
-                continue
-            if bar.tx and bar.clock.made is not None:
-                self.findings.add(reports.bytes_left(self._program, cta, bar, None))
-            for index, epoch, site in bar.clock.remote:
-                if not any(clock.known[index] >= epoch for clock in clocks):
-                    self.findings.add(reports.peer_may_be_gone(cta, site))
+            if bar.clock is not None:
+                self._finish_barrier(cta, bar, bar.clock, [clock.known for clock in clocks])
+
+    def _finish_barrier(self, cta: Cta, bar: Mbarrier, clock: BarrierClock, known: list[Clock]) -> None:
+        if bar.tx and clock.made is not None:
+            self.findings.add(reports.bytes_left(self._program, cta, bar, None))
+        for index, epoch, site in clock.remote:
+            if not any(k[index] >= epoch for k in known):
+                self.findings.add(reports.peer_may_be_gone(cta, site))

@@ -17,49 +17,54 @@ if TYPE_CHECKING:
 DEADLOCK: Final = "OX4001"
 STEP_BOUND: Final = "OX4002"
 MAX_CAUSES: Final = 6
-_ARRIVING = (
-    ops.MbarrierArrive
-    | ops.MbarrierArriveExpectTx
-    | ops.MbarrierArriveDrop
-    | ops.MbarrierArriveRemote
-    | ops.MbarrierArriveExpectTxRemote
-)
+_MAKING = ops.MbarrierArrive | ops.MbarrierArriveExpectTx | ops.MbarrierArriveDrop
+_ARRIVING = _MAKING | ops.MbarrierArriveRemote | ops.MbarrierArriveExpectTxRemote
 _LANDING = ops.TensorG2S | ops.TensorG2SMulticast | ops.MbarrierCompleteTx
 
 
-def deadlock_report(program: Program, waiting: list[Agent]) -> tuple[Diagnostic, ...]:
+def deadlock_report(program: Program, agents: tuple[Agent, ...]) -> tuple[Diagnostic, ...]:
     """One diagnostic per waiting agent and place, CTAs of a cluster that wait alike folded into the first."""
     seen: dict[object, Diagnostic] = {}
-    for agent in waiting:
-        diagnostic = _waiting(program, agent)
+    for agent in agents:
+        if agent.ended:
+            continue
+        diagnostic = _waiting(program, agent, agents)
         key = (agent.kind.threads, diagnostic.site, diagnostic.required)
         seen.setdefault(key, diagnostic)
     return tuple(seen.values())
 
 
-def _waiting(program: Program, agent: Agent) -> Diagnostic:
+def _waiting(program: Program, agent: Agent, agents: tuple[Agent, ...]) -> Diagnostic:
     wait = agent.wait
     if wait is None:
         return Diagnostic(rule=DEADLOCK, what=f"{agent} cannot go on", site=agent.site)
     if wait.kind == "phase" and wait.barrier is not None:
         return _phase(program, agent, wait.barrier, wait.phase)
     if wait.kind == "token":
-        what, required = f"{agent} waits for a token", f"the arrive that makes token {wait.detail}, which never runs"
-        makers = [s for s in program.walk() if isinstance(s.op, _ARRIVING) and getattr(s.op, "token", None) == wait.detail]
-        causes = tuple(Cause("would be made here", s.site) for s in makers[:MAX_CAUSES])
-        return Diagnostic(rule=DEADLOCK, what=what, required=required, fix="let the arrive run on the path of the wait", site=agent.site, causes=causes)
-    if wait.kind == "group":
-        return Diagnostic(rule=DEADLOCK, what=f"{agent} waits for its bulk groups", got=f"more than {wait.detail} unfinished", site=agent.site)
-    return _threads(agent, wait.kind, wait.detail)
+        return _token(program, agent, wait.detail)
+    return _threads(agent, wait.kind, wait.detail, agents)
 
 
-def _threads(agent: Agent, kind: str, number: int) -> Diagnostic:
+def _token(program: Program, agent: Agent, token: int) -> Diagnostic:
+    makers = [step for step in program.walk() if isinstance(step.op, _MAKING) and step.op.token == token]
+    return Diagnostic(
+        rule=DEADLOCK,
+        what=f"{agent} waits for an arrival that never comes",
+        got=f"nobody ran the arrive that makes token {token}",
+        required="the arrive runs wherever its token is waited for",
+        fix="let the arrive run on the path of the wait",
+        site=agent.site,
+        causes=tuple(Cause("the token would be made here", step.site) for step in makers),
+    )
+
+
+def _threads(agent: Agent, kind: str, number: int, agents: tuple[Agent, ...]) -> Diagnostic:
     if kind == "cluster":
-        name, all_agents = "the cluster sync", [a for cta in _ctas(agent) for a in cta.agents]
+        name, counted = "the cluster sync", agents
     else:
-        name, all_agents = f"thread barrier {number}", list(agent.cta.agents)
-    absent = [a for a in all_agents if a.ended or not (a.wait and a.wait.kind == kind and a.wait.detail == number)]
-    causes = tuple(Cause(f"{a.kind} {'ended' if a.ended else 'is here'}", a.site) for a in absent[:MAX_CAUSES])
+        name, counted = f"thread barrier {number}", agent.cta.agents
+    absent = [a for a in counted if a.ended or not (a.wait and a.wait.kind == kind and a.wait.detail == number)]
+    causes = tuple(Cause(f"{a} {'ended' if a.ended else 'is here'}", a.site) for a in absent[:MAX_CAUSES])
     return Diagnostic(
         rule=DEADLOCK,
         what=f"{agent} waits for other threads at {name}",
@@ -69,10 +74,6 @@ def _threads(agent: Agent, kind: str, number: int) -> Diagnostic:
         site=agent.site,
         causes=causes,
     )
-
-
-def _ctas(agent: Agent) -> list[object]:
-    return [agent.cta]
 
 
 def _phase(program: Program, agent: Agent, bar: Mbarrier, phase: int) -> Diagnostic:

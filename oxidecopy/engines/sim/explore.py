@@ -62,7 +62,8 @@ def explore(program: Program, bindings: Bindings, *, seed: int = 0, hazards: boo
 
 
 def _memory(bindings: Bindings) -> GlobalMemory:
-    for bound in (*bindings.maps.values(), *bindings.arrays.values()):
-        if isinstance(bound.buffer, SimBuffer):
-            return bound.buffer.memory
+    buffers = [bound.buffer for bound in bindings.maps.values()] + [array.buffer for array in bindings.arrays.values()]
+    for buffer in buffers:
+        if isinstance(buffer, SimBuffer):
+            return buffer.memory
     return GlobalMemory()

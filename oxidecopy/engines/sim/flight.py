@@ -84,9 +84,7 @@ class Store:
 
     __slots__ = ("_cuts", "_units", "access", "agent", "coords", "group", "image", "op", "plan", "site")
 
-    def __init__(  # noqa: PLR0913 - a copy is all of these
-        self, agent: Agent, plan: TensorPlan, coords: Coords, image: TileImage, op: str, group: Group, site: Site | None
-    ) -> None:
+    def __init__(self, agent: Agent, plan: TensorPlan, coords: Coords, image: TileImage, op: str, group: Group, site: Site | None) -> None:
         self.agent = agent
         self.plan = plan
         self.coords = coords
@@ -154,9 +152,7 @@ class Flight:
             access = self.clocks.issue_load(agent, cta, image, bar, site)
             self.copies.append(Load(agent, plan, coords, landing, access, site))
 
-    def store(  # noqa: PLR0913 - a copy is all of these
-        self, agent: Agent, plan: TensorPlan, coords: Coords, image: TileImage, op: str, site: Site | None
-    ) -> None:
+    def store(self, agent: Agent, plan: TensorPlan, coords: Coords, image: TileImage, op: str, site: Site | None) -> None:
         self.clocks.issue_store(agent, image, site)
         group = agent.open_group
         if group is None:

@@ -133,7 +133,7 @@ def _outer_strides(layout: TileLayout) -> tuple[int, ...]:
 
 def check_window(memory: SharedMemory, address: int, nbytes: int) -> None:
     """Faults where the hardware does: 715 far above the window, 700 past the allocation. The reserved first KiB is not protected."""
-    if 0 <= address and address + nbytes <= memory.size:
+    if address >= 0 and address + nbytes <= memory.size:
         return
     code = ILLEGAL_INSTRUCTION if address >= CTA_WINDOW_BYTES else ILLEGAL_ADDRESS
     raise Fault(

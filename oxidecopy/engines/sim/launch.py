@@ -52,8 +52,8 @@ def execute(program: Program, bindings: Bindings, memory: GlobalMemory, *, seed:
         return Result(outcome="refused", code=stop.code, diagnostics=(_fault(stop, REFUSED_RULE, machine),), findings=found())
     except Fault as stop:
         return Result(outcome="fault", code=stop.code, diagnostics=(_fault(stop, FAULT_RULES[stop.code], machine),), findings=found())
-    except Stuck as stop:
-        return Result(outcome="deadlock", diagnostics=deadlock_report(program, stop.waiting), findings=found())
+    except Stuck:
+        return Result(outcome="deadlock", diagnostics=deadlock_report(program, machine.agents), findings=found())
     except OutOfSteps as stop:
         return Result(outcome="steps", diagnostics=(bound_report(stop.agent, max_steps),), findings=found())
     return Result(outcome="ok", findings=found())

@@ -20,9 +20,12 @@ from oxidecopy.isa import ops
 from oxidecopy.isa.dtypes import DTYPES, DTypeInfo
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from oxidecopy.engines.base import BoundArray
+    from oxidecopy.engines.sim.clocks import Clocks
     from oxidecopy.engines.sim.lower_ops import Make
-    from oxidecopy.engines.sim.lowering import Lowering
+    from oxidecopy.engines.sim.lowering import Lowering, Share
     from oxidecopy.engines.sim.memory import GlobalMemory
 
 
@@ -93,12 +96,12 @@ def store_global(low: Lowering, op: ops.StoreGlobal) -> Make:
     layout, array = low.tile_layout(op.tile), low.bound.arrays[op.array.name]
     tile_at, clocks, site = low.tile_address(op.tile), low.clocks, low.site
     coords_of = [low.value(e) for e in op.coords]
-    memory, images, shape = low.bound.memory, Images(layout), layout.shape
-    extents = array.info.shape
-    first, last = low.share.rows(shape[0]) if len(shape) > 1 else (low.share.rows(1)[0] * shape[0], low.share.rows(1)[1] * shape[0])
-    fits = len(coords_of) == len(shape) == len(extents) and DTYPES[array.info.dtype].nbytes == layout.element_bytes
-    if not fits:
+    memory, images, shape, extents = low.bound.memory, Images(layout), layout.shape, array.info.shape
+    if not len(coords_of) == len(shape) == len(extents) or DTYPES[array.info.dtype].nbytes != layout.element_bytes:
         raise Refused(INVALID_VALUE, "tile, coordinates and array of a plain store do not fit each other", got=repr(op))
+    first, last = low.share.rows(shape[0]) if len(shape) > 1 else _all_or_nothing(low.share, shape[0])
+    limits = [(0, n) for n in shape]
+    limits[0] = (first, last)
     views: list[Array] = []
 
     def make(nxt: int) -> Op:
@@ -107,26 +110,33 @@ def store_global(low: Lowering, op: ops.StoreGlobal) -> Make:
             image = images.at(agent.cta, tile_at(env))
             if clocks is not None:
                 clocks.read(agent, image, op, site)
-            if first >= last:
-                return nxt
-            if not views:
-                views.append(array_view(array, memory))
-            source, target = [], []
-            for axis, (value, n, dim) in enumerate(zip(coords_of, shape, extents, strict=True)):
-                c = value(env)
-                lo, hi = max(0, -c), min(n, dim - c)
-                if axis == 0:
-                    lo, hi = max(lo, first), min(hi, last)
-                if lo >= hi:
-                    return nxt
-                source.append(slice(lo, hi))
-                target.append(slice(c + lo, c + hi))
-            views[0][tuple(target)] = image.elements()[tuple(source)]
+            if first < last:
+                if not views:
+                    views.append(array_view(array, memory))
+                _copy_clipped(image.elements(), views[0], [value(env) for value in coords_of], limits)
             return nxt
 
         return run
 
     return make
+
+
+def _all_or_nothing(share: Share, elements: int) -> tuple[int, int]:
+    """A single row is not shared out: the class whose part ends the threads in scope does all of it."""
+    low, high = share.rows(1)
+    return low * elements, high * elements
+
+
+def _copy_clipped(tile: Array, array: Array, coords: list[int], limits: list[tuple[int, int]]) -> None:
+    """Copies the tile's elements within `limits` (per dimension) to the array at `coords`, as far as they are inside it."""
+    source, target = [], []
+    for c, (low, high), extent in zip(coords, limits, array.shape, strict=True):
+        lo, hi = max(low, -c), min(high, extent - c)
+        if lo >= hi:
+            return
+        source.append(slice(lo, hi))
+        target.append(slice(c + lo, c + hi))
+    array[tuple(target)] = tile[tuple(source)]
 
 
 # ---- fences and barriers of threads
@@ -165,18 +175,7 @@ def bar_sync(low: Lowering, op: ops.BarSync) -> list[Make]:
 
         return run
 
-    def make_wait(nxt: int) -> Op:
-        def run(agent: Agent) -> int:
-            bar = agent.cta.thread_bars[number]
-            if _pass(agent, bar, "bar", number) == BLOCKED:
-                return BLOCKED
-            if clocks is not None:
-                clocks.sync_acquire(agent, bar, agent.synced)
-            return nxt
-
-        return run
-
-    return [make_arrive, make_wait]
+    return [make_arrive, _waiter(clocks, "bar", number, lambda agent: agent.cta.thread_bars[number])]
 
 
 def cluster_sync(low: Lowering) -> list[Make]:
@@ -194,10 +193,18 @@ def cluster_sync(low: Lowering) -> list[Make]:
 
         return run
 
-    def make_wait(nxt: int) -> Op:
+    return [make_arrive, _waiter(clocks, "cluster", 0, lambda _agent: machine.cluster_barrier)]
+
+
+def _waiter(clocks: Clocks | None, kind: str, number: int, barrier: Callable[[Agent], ThreadBarrier]) -> Make:
+    """Waits until the generation the agent arrived in is over."""
+
+    def make(nxt: int) -> Op:
         def run(agent: Agent) -> int:
-            bar = machine.cluster_barrier
-            if _pass(agent, bar, "cluster", 0) == BLOCKED:
+            bar = barrier(agent)
+            if bar.generation == agent.synced:
+                bar.waiters.append(agent)
+                agent.wait = Wait(kind, detail=number)
                 return BLOCKED
             if clocks is not None:
                 clocks.sync_acquire(agent, bar, agent.synced)
@@ -205,13 +212,4 @@ def cluster_sync(low: Lowering) -> list[Make]:
 
         return run
 
-    return [make_arrive, make_wait]
-
-
-def _pass(agent: Agent, bar: ThreadBarrier, kind: str, number: int) -> int:
-    """0 when the generation the agent arrived at is over, else it waits."""
-    if bar.generation != agent.synced:
-        return 0
-    bar.waiters.append(agent)
-    agent.wait = Wait(kind, detail=number)
-    return BLOCKED
+    return make

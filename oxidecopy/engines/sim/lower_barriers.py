@@ -6,7 +6,8 @@ neither is answered as the hardware would, and reported.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from oxidecopy.engines.sim.agents import BLOCKED, Agent, Cta, Op, Wait
 from oxidecopy.engines.sim.faults import LAUNCH_FAILED, Fault
@@ -16,6 +17,10 @@ from oxidecopy.isa import ops
 if TYPE_CHECKING:
     from oxidecopy.engines.sim.lower_ops import Make
     from oxidecopy.engines.sim.lowering import Lowering
+
+Arrive: TypeAlias = (
+    ops.MbarrierArrive | ops.MbarrierArriveExpectTx | ops.MbarrierArriveDrop | ops.MbarrierArriveRemote | ops.MbarrierArriveExpectTxRemote
+)
 
 
 def init(low: Lowering, op: ops.MbarrierInit) -> Make:
@@ -50,11 +55,23 @@ def inval(low: Lowering, op: ops.MbarrierInval) -> Make:
     return make
 
 
+def _arrival(op: Arrive, threads: int) -> Callable[[Mbarrier], int]:
+    """What the arrivals of a class do to a barrier; the result is the phase the last one counted in."""
+    match op:
+        case ops.MbarrierArriveExpectTx(nbytes=n) | ops.MbarrierArriveExpectTxRemote(nbytes=n):
+            return lambda bar: bar.arrive_expect_tx(n, threads)
+        case ops.MbarrierArriveDrop():
+            return lambda bar: bar.arrive_drop(threads)
+        case ops.MbarrierArrive() | ops.MbarrierArriveRemote():
+            return lambda bar: bar.arrive(threads)
+        case _:
+            assert_never(op)
+
+
 def arrive(low: Lowering, op: ops.MbarrierArrive | ops.MbarrierArriveExpectTx | ops.MbarrierArriveDrop) -> Make:
     address, token, key, threads = low.barrier_address(op.bar), op.token, low.token_key, low.threads
     machine, clocks, site = low.machine, low.clocks, low.site
-    nbytes = op.nbytes if isinstance(op, ops.MbarrierArriveExpectTx) else None
-    drop = isinstance(op, ops.MbarrierArriveDrop)
+    count = _arrival(op, threads)
 
     def make(nxt: int) -> Op:
         def run(agent: Agent) -> int:
@@ -63,12 +80,7 @@ def arrive(low: Lowering, op: ops.MbarrierArrive | ops.MbarrierArriveExpectTx | 
             before = bar.phase
             if clocks is not None:
                 clocks.arrive(agent, cta, bar, site)
-            if nbytes is not None:
-                phase = bar.arrive_expect_tx(nbytes, threads)
-            elif drop:
-                phase = bar.arrive_drop(threads)
-            else:
-                phase = bar.arrive(threads)
+            phase = count(bar)
             name = key(token, env)
             if clocks is not None:
                 clocks.counted(agent, bar, before, phase, cta.tokens.get(name), site)
@@ -112,7 +124,7 @@ def move_tx(low: Lowering, op: ops.MbarrierExpectTx | ops.MbarrierCompleteTx) ->
 def arrive_remote(low: Lowering, op: ops.MbarrierArriveRemote | ops.MbarrierArriveExpectTxRemote) -> Make:
     address, rank, threads = low.barrier_address(op.bar), low.value(op.rank), low.threads
     machine, clocks, site = low.machine, low.clocks, low.site
-    nbytes = op.nbytes if isinstance(op, ops.MbarrierArriveExpectTxRemote) else None
+    count = _arrival(op, threads)
 
     def make(nxt: int) -> Op:
         def run(agent: Agent) -> int:
@@ -122,7 +134,7 @@ def arrive_remote(low: Lowering, op: ops.MbarrierArriveRemote | ops.MbarrierArri
             before = bar.phase
             if clocks is not None:
                 clocks.arrive(agent, cta, bar, site)
-            phase = bar.arrive(threads) if nbytes is None else bar.arrive_expect_tx(nbytes, threads)
+            phase = count(bar)
             if clocks is not None:
                 clocks.counted(agent, bar, before, phase, None, site)
             if bar.phase != before:

@@ -23,11 +23,7 @@ from oxidecopy.program.program import Program
 
 
 class Stuck(Exception):
-    """Nobody can go on: `waiting` have not ended."""
-
-    def __init__(self, waiting: list[Agent]) -> None:
-        super().__init__("deadlock")
-        self.waiting = waiting
+    """Nobody can go on, and somebody has not ended."""
 
 
 class OutOfSteps(Exception):
@@ -82,9 +78,8 @@ class Machine:
                 self._run(self.ready.popleft())
         else:
             self.schedule.drive(self, self.flight)
-        waiting = [agent for agent in self.agents if not agent.ended]
-        if waiting:
-            raise Stuck(waiting)
+        if any(not agent.ended for agent in self.agents):
+            raise Stuck
         if self.clocks is not None:
             for cta in self.ctas:
                 self.clocks.finish(cta)

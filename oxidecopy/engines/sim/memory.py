@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias, final
+from typing import Any, Final, TypeAlias, final
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -19,7 +19,7 @@ from oxidecopy.engines.sim.faults import ILLEGAL_ADDRESS, Fault
 from oxidecopy.isa.limits import SHARED_BASE
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
-Array: TypeAlias = npt.NDArray[np.generic]
+Array: TypeAlias = npt.NDArray[Any]  # units or elements; their type is only known at run time
 
 POISON: Final = (0xA5, 0xA5, 0xB5, 0xFF)  # 0xFFB5A5A5 little endian
 GRANULE: Final = 16  # bytes; what tensor copies move and swizzles permute
@@ -28,7 +28,8 @@ PAGE: Final = 4096  # buffers start at a multiple of it, at least one unmapped p
 MAPPED_STEP: Final = 512  # a buffer's mapped bytes are a multiple of it, as with the driver's allocator
 UNIT: Final = np.dtype("V16")
 BYTE: Final = np.dtype("u1")
-ELEMENT: Final = {1: BYTE, 2: np.dtype("<u2"), 4: np.dtype("<u4"), 8: np.dtype("<u8"), 16: UNIT}
+# (Any: the bits of an element, whose size is only known at run time.)
+ELEMENT: Final[dict[int, np.dtype[Any]]] = {1: BYTE, 2: np.dtype("<u2"), 4: np.dtype("<u4"), 8: np.dtype("<u8"), 16: UNIT}
 
 
 def poisoned(nbytes: int) -> Bytes:

@@ -20,6 +20,6 @@ def tile_name(program: Program, low: int, high: int) -> str:
     for decl in program.tiles:
         start = low - SHARED_BASE - decl.offset
         index = start // decl.stage_bytes if decl.stage_bytes else 0
-        if 0 <= start and index < decl.stages:
+        if start >= 0 and index < decl.stages:
             return f"{decl.name}[{index}]" if decl.stages > 1 else decl.name
     return f"shared bytes {low:#x} to {high - 1:#x}"

@@ -1,14 +1,14 @@
 """Reductions of a tile into global memory, bit for bit.
 
 Integers wrap around. Float sums round once, to nearest even, and keep subnormals (the _ftz types flush operands and result to a zero of
-the same sign). NaN results are all ones without the sign (0x7FFF, 0x7FFFFFFF); f64 passes a NaN operand on, and infinity minus infinity
-is 0xFFF8000000000000. For f16 and bf16 min and max, -0 is below +0 and a NaN loses to a number. All measured.
+the same sign). NaN results are all ones without the sign (0x7FFF, 0x7FFFFFFF); f64 passes a NaN operand on (the tile's when both are),
+and infinity minus infinity is 0xFFF8000000000000. For f16 and bf16 min and max, -0 is below +0 and a NaN loses to a number. All measured.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import ml_dtypes
 import numpy as np
@@ -19,12 +19,12 @@ from oxidecopy.engines.sim.memory import ELEMENT, UNIT, Array
 if TYPE_CHECKING:
     from oxidecopy.engines.sim.tma import TensorPlan
 
-Bits: TypeAlias = npt.NDArray[np.unsignedinteger[npt.NBitBase]]
+Bits: TypeAlias = npt.NDArray[np.unsignedinteger[Any]]  # of 16, 32 or 64 bits
+Signed: TypeAlias = np.dtype[np.signedinteger[Any]]
 Combine: TypeAlias = Callable[[Bits, Bits], Bits]  # (old value in memory, value of the tile) -> new value
 
-SIGNED: Final = {"i32": np.dtype("<i4"), "i64": np.dtype("<i8")}
+SIGNED: Final[dict[str, Signed]] = {"i32": np.dtype("<i4"), "i64": np.dtype("<i8")}
 F64_INVALID: Final = 0xFFF8000000000000
-F64_QUIET: Final = 0x0008000000000000
 
 
 def combiner(op: str, dtype: str) -> Combine:
@@ -51,7 +51,7 @@ def _dec(old: Bits, src: Bits) -> Bits:
     return np.where((old == 0) | (old > src), src, old - 1).astype(old.dtype)
 
 
-def _integer_pick(op: str, signed: np.dtype[np.signedinteger[npt.NBitBase]]) -> Combine:
+def _integer_pick(op: str, signed: Signed) -> Combine:
     pick = np.minimum if op == "min" else np.maximum
     return lambda old, src: pick(old.view(signed), src.view(signed)).view(old.dtype)
 
@@ -121,8 +121,8 @@ def _f64_sum(old: Bits, src: Bits) -> Bits:
     bits = total.view(np.uint64)
     a_nan, b_nan = np.isnan(a), np.isnan(b)
     bits[np.isnan(total) & ~a_nan & ~b_nan] = F64_INVALID
-    bits[a_nan] = old[a_nan] | F64_QUIET
-    bits[b_nan] = src[b_nan] | F64_QUIET
+    bits[a_nan] = old[a_nan]  # as it is: not even a signalling one becomes quiet
+    bits[b_nan] = src[b_nan]
     return bits
 
 

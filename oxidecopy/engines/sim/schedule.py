@@ -18,7 +18,7 @@ class Schedule:
     """The adversary: legal, and reproducible for a seed."""
 
     def __init__(self, seed: int) -> None:
-        self.random = Random(seed)  # noqa: S311 - a schedule, not a secret
+        self.random = Random(seed)
 
     def drive(self, machine: Machine, flight: Flight) -> None:
         """Runs the cluster until nobody is ready and nothing is in flight."""

@@ -215,22 +215,21 @@ class TensorPlan:
             return clip, (), []
         return clip, tuple(hi - lo for lo, hi in clip[:-1]), self._row_addresses(coords, clip, self.item)
 
+    def _first_address(self, coords: Sequence[int], clip: Clip, item: int) -> int:
+        """Where the first element in bounds lies; the innermost entry of `clip` counts in `item` bytes."""
+        outer = zip(coords[:-1], clip[:-1], self.steps[:-1], self.strides[:-1], strict=True)
+        offset = sum((c + lo * step) * stride for c, (lo, _), step, stride in outer)
+        return self.address + offset + coords[-1] * self.item + clip[-1][0] * item
+
     def _row_addresses(self, coords: Sequence[int], clip: Clip, item: int) -> list[int]:
-        first = self.address + sum(
-            (c + lo * s) * stride for c, (lo, _), s, stride in zip(coords[:-1], clip[:-1], self.steps[:-1], self.strides[:-1], strict=True)
-        )
-        first += coords[-1] * self.item + clip[-1][0] * item
-        counts = [range(0, (hi - lo) * move, move) if move else [0] * (hi - lo) for (lo, hi), move in zip(clip[:-1], self.moves, strict=False)]
-        return [first + sum(offsets) for offsets in product(*counts)]
+        first = self._first_address(coords, clip, item)
+        offsets = [[i * move for i in range(hi - lo)] for (lo, hi), move in zip(clip[:-1], self.moves[:-1], strict=True)]
+        return [first + sum(parts) for parts in product(*offsets)]
 
     def _each(self, coords: Sequence[int], clip: Clip, item: int, part: Array, *, write: bool) -> None:
         """Moves a clipped, not empty part between global memory and `part`, as one strided view or row by row."""
         shape = tuple(hi - lo for lo, hi in clip)
-        first = self.address + sum(
-            (c + lo * s) * stride for c, (lo, _), s, stride in zip(coords[:-1], clip[:-1], self.steps[:-1], self.strides[:-1], strict=True)
-        )
-        first += coords[-1] * self.item + clip[-1][0] * item
-        view = self.memory.box(first, shape, (*self.moves[:-1], item), item)
+        view = self.memory.box(self._first_address(coords, clip, item), shape, (*self.moves[:-1], item), item)
         if view is not None:
             if write:
                 view[...] = part
