@@ -55,12 +55,12 @@ class Device:
             UsageError: for a name that no device has.
             DeviceError: for a device that is not there or cannot be used.
         """
-        wanted = "sim" if name is None else name
-        if not isinstance(wanted, str) or (wanted not in SIMULATORS and not _CUDA.fullmatch(wanted)):
+        wanted = "sim" if name is None else str(name)
+        if wanted not in SIMULATORS and not _CUDA.fullmatch(wanted):
             known = [*SIMULATORS, "cuda:0"]
-            near = get_close_matches(str(wanted).lower(), known, n=1)
+            near = get_close_matches(wanted.lower(), known, n=1)
             fix = f'Device.open("{near[0]}")' if near else "Device.open() takes the best one there is"
-            raise UsageError(refusal("OX5012", "no device has this name", got=repr(wanted), required=", ".join(known), fix=fix))
+            raise UsageError(refusal("OX5012", "no device has this name", got=repr(name), required=", ".join(known), fix=fix))
         if wanted not in SIMULATORS:
             raise DeviceError(
                 refusal(

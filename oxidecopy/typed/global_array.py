@@ -27,26 +27,35 @@ class Buffer(Protocol):
     """Device memory: `nbytes` bytes at `address`. It is freed when nothing holds it any more."""
 
     @property
-    def address(self) -> int: ...
+    def address(self) -> int:
+        """Device address of its first byte."""
+
     @property
-    def nbytes(self) -> int: ...
+    def nbytes(self) -> int:
+        """Its size."""
 
 
 class Memory(Protocol):
     """Reads device memory as raw bytes; `offset` counts from the start of `buffer`."""
 
-    def read(self, buffer: Any, offset: int, nbytes: int) -> bytes: ...
+    def read(self, buffer: Any, offset: int, nbytes: int) -> bytes:
+        """A copy of the bytes."""
 
 
 class Owner(Protocol):
     """The device an array lives on; `sm` is its compute capability, 90 for 9.0."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """As in `Device.open`."""
+
     @property
-    def sm(self) -> int: ...
+    def sm(self) -> int:
+        """Compute capability."""
+
     @property
-    def engine(self) -> Memory: ...
+    def engine(self) -> Memory:
+        """Where its memory is read."""
 
 
 @final

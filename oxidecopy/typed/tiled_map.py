@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from oxidecopy.isa.swizzle import SwizzleInfo
 
 
-def build_tensor_map(
+def build_tensor_map(  # noqa: PLR0913  # as many as the driver's call has
     *,
     dtype: DTypeInfo,
     shape: tuple[int, ...],

@@ -61,6 +61,7 @@ class Faults:
         self.found: list[Diagnostic] = []
 
     def add(self, rule: str, what: str, *, got: str, required: str, fix: str) -> None:
+        """Notes one broken rule."""
         # Only a refusal needs the pages and the caller: the accepting path stays fast.
         from oxidecopy.rules.descriptor import SOURCES
         from oxidecopy.typed.sites import caller_site
