@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
-from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, final, overload
 
@@ -57,6 +56,8 @@ class Device:
         """
         wanted = "sim" if name is None else str(name)
         if wanted not in SIMULATORS and not _CUDA.fullmatch(wanted):
+            from difflib import get_close_matches
+
             known = [*SIMULATORS, "cuda:0"]
             near = get_close_matches(wanted.lower(), known, n=1)
             fix = f'Device.open("{near[0]}")' if near else "Device.open() takes the best one there is"
