@@ -8,7 +8,6 @@ not gives the widest answer.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from math import gcd
 from typing import NamedTuple, assert_never
 
@@ -211,7 +210,6 @@ def steady(c: Cond, deltas: Mapping[str, int]) -> bool:
             assert_never(c)
 
 
-@cache
 def has_loop_symbol(e: Expr | Cond) -> bool:
     """True when the value can differ between iterations."""
     return any(s.kind is SymKind.LOOP for s in symbols(e))

@@ -40,6 +40,7 @@ class Item:
     guarded: bool = False
     joint: bool = False  # other classes run it too, each for its share of the elements
     target: int = 0
+    more: Cond = expr.Bool(value=False)  # of a loop's items: there is another iteration
 
 
 _BINARY = {expr.Add: expr.add, expr.Mul: expr.mul, expr.FloorDiv: expr.floordiv, expr.Mod: expr.mod, expr.Min: expr.minimum, expr.Max: expr.maximum}
@@ -110,6 +111,12 @@ def has_answer(c: Cond) -> bool:
             assert_never(c)
 
 
+def another(op: ops.Loop) -> Cond:
+    """The counter is still on the near side of the loop's end."""
+    counter = Sym(op.counter, expr.SymKind.LOOP)
+    return expr.Cmp(expr.CmpOp.LT, counter, op.stop) if op.step > 0 else expr.Cmp(expr.CmpOp.LT, op.stop, counter)
+
+
 def flatten(steps: tuple[Step, ...], threads: ThreadClass, folded: Mapping[int, ops.Instr]) -> list[Item]:
     """The items of one class; `folded` maps the id of each step to its folded op."""
     code: list[Item] = []
@@ -133,14 +140,15 @@ def flatten(steps: tuple[Step, ...], threads: ThreadClass, folded: Mapping[int, 
                         code.append(Item(control=Control.UNGUARD, step=step, op=op, loops=loops, guarded=guarded))
                     head.target = len(code)
                 case ops.Loop():
-                    head = Item(control=Control.ENTER, step=step, op=op, loops=loops, guarded=guarded)
+                    more = another(op)
+                    head = Item(control=Control.ENTER, step=step, op=op, loops=loops, guarded=guarded, more=more)
                     code.append(head)
                     start = len(code)
                     emit(step.body, (*loops, op.counter), guarded)
                     if len(code) == start:
                         code.pop()
                         continue
-                    code.append(Item(control=Control.NEXT, step=step, op=op, loops=(*loops, op.counter), guarded=guarded, target=start))
+                    code.append(Item(control=Control.NEXT, step=step, op=op, loops=(*loops, op.counter), guarded=guarded, target=start, more=more))
                     head.target = len(code)
                 case _:
                     code.append(Item(control=Control.RUN, step=step, op=op, needs=needs_of(op, guarded), loops=loops, guarded=guarded))

@@ -50,6 +50,7 @@ class Periods:
         self.parity = any(isinstance(s.op, ops.MbarrierWaitParity | ops.MbarrierTestParity) for s in machine.program.walk())
         self.watched: Agent | None = None
         self.saved: dict[tuple[str, tuple[int, ...]], _Saved] = {}
+        self.phases: list[int] = []  # of every barrier, at the last edge
 
     def edge(self, agent: Agent, op: ops.Loop) -> None:
         """At the end of an iteration, with the counter already moved on."""
@@ -69,7 +70,9 @@ class Periods:
         outer = tuple(agent.turns[n] for n in agent.turns if n != op.counter)
         key = (op.counter, outer)
         saved = self.saved.get(key)
-        now = outline(machine)
+        # What the last iteration did to the barriers tells the iterations of a period apart at little cost.
+        now = (*outline(machine), tuple([b.phase - p for b, p in zip(machine.bars, self.phases, strict=False)]))
+        self.phases = [b.phase for b in machine.bars]
         if saved is not None and saved.outline == now and snapshot(machine, self.waiting, parity=self.parity) == saved.state:
             if self._skip(agent, op, saved, left):
                 del self.saved[key]
@@ -101,7 +104,7 @@ class Periods:
         if any(b.born is not born for b, born in zip(machine.bars, saved.lives, strict=True)):
             return False
         phases = [b.phase - b.base - before for b, before in zip(machine.bars, saved.phases, strict=True)]
-        asked = list({(a.agent, a.use, a.expr, a.bar, tuple(a.counters.items())): a for a in (machine.log or [])[saved.log_start :]}.values())
+        asked = list({(a.agent, a.use, id(a.expr), a.bar, *a.counters.values()): a for a in (machine.log or [])[saved.log_start :]}.values())
         judge = _Judge(machine, deltas, phases, asked)
         if not judge.moves_along():
             return False
@@ -111,6 +114,7 @@ class Periods:
         for a, moved in zip(machine.agents, deltas, strict=True):
             for name, d in moved.items():
                 a.env[name] += d * periods
+            a.seen = None
         for bar, d in zip(machine.bars, phases, strict=True):
             bar.base -= d * periods
         # For the loops around this one, the expressions were asked in the skipped iterations too.

@@ -19,20 +19,24 @@ class UndecidedError(Exception):
 
 def ranges(agent: Agent) -> dict[str, Range]:
     """Every symbol as the agent sees it now."""
-    seen = dict(agent.ranges)
-    for name in agent.turns:
-        seen[name] = point(agent.env[name])
-    return seen
+    return {**agent.ranges, **counters(agent)}
 
 
 def counters(agent: Agent) -> dict[str, Range]:
     """The counters of the loops that the agent is in."""
-    return {name: point(agent.env[name]) for name in agent.turns}
+    if agent.seen is None:
+        agent.seen = {name: point(agent.env[name]) for name in agent.turns}
+    return agent.seen
 
 
 def note(machine: Machine, agent: Agent, use: Use, e: Expr | Cond, *, truth: bool = False, bar: int = -1) -> None:
     """Remembers an expression that steered the agent, for the search for periods."""
-    if machine.log is not None and has_loop_symbol(e):
+    if machine.log is None:
+        return
+    varies = machine.steered.get(id(e))
+    if varies is None:
+        varies = machine.steered[id(e)] = has_loop_symbol(e)
+    if varies:
         machine.log.append(Asked(agent.id, use, e, counters(agent), truth, bar, agent.code[agent.pc]))
 
 

@@ -14,7 +14,7 @@ from oxidecopy.isa import ops
 from oxidecopy.verify.state import Access, Agent, At, Bar, Known, Machine, Mark, TokenKey
 
 Snapshot: TypeAlias = tuple[object, ...]
-_FAR = 4  # phases further back than this are only compared by order
+_FAR = 2  # phases further back than the one before are only compared by order: no op asks for them by distance
 
 
 def outline(machine: Machine) -> Snapshot:
@@ -42,6 +42,14 @@ def snapshot(machine: Machine, waiting: Mapping[int, At], *, parity: bool) -> Sn
     return taker.result()
 
 
+def _ranks(line: tuple[int, ...]) -> tuple[int, ...]:
+    values = set(line)
+    if len(values) == 1:
+        return (len(line),)
+    rank = {v: i for i, v in enumerate(sorted(values))}
+    return tuple([rank[v] for v in line])
+
+
 @final
 class _Taker:
     def __init__(self, machine: Machine, parity: bool) -> None:
@@ -50,12 +58,18 @@ class _Taker:
         self.shape: list[object] = []
         self.n = len(machine.agents)
         self.lines: list[list[int]] = [[] for _ in range(self.n + len(machine.bars))]
+        self.vectors: list[Known] = []
 
     def result(self) -> Snapshot:
-        orders = []
-        for line in self.lines:
-            rank = {v: i for i, v in enumerate(sorted(set(line)))}
-            orders.append(tuple([rank[v] for v in line]))
+        """Each timeline's values as their ranks. Knowledge comes in as whole vectors; turned over, each entry is a column of one timeline."""
+        n, bars = self.n, self.machine.bars
+        columns = list(zip(*self.vectors, strict=True))
+        orders = [_ranks((*columns[i], *columns[n + i], *self.lines[i])) for i in range(n)]
+        for bar in bars:
+            seen = (*columns[2 * n + bar.id], *columns[2 * n + len(bars) + bar.id])
+            near = bar.phase - _FAR
+            orders.append(tuple([v - bar.phase if v > near else -_FAR for v in seen]))
+            orders.append(_ranks((*seen, *self.lines[n + bar.id])))
         return (tuple(self.shape), tuple(orders))
 
     def put(self, *values: object) -> None:
@@ -79,16 +93,9 @@ class _Taker:
         self.lines[self.n + bar.id].append(value)
 
     def known(self, known: Known | None) -> None:
-        if known is None:
-            self.shape.append(None)
-            return
-        n = self.n
-        for i in range(n):
-            self.lines[i] += (known[i], known[n + i])
-        for bar, value in zip((*self.machine.bars, *self.machine.bars), known[2 * n :], strict=True):
-            lag = bar.phase - value
-            self.shape.append(lag if lag < _FAR else _FAR)
-            self.lines[n + bar.id].append(value)
+        self.shape.append(known is None)
+        if known is not None:
+            self.vectors.append(known)
 
     # ---- parts of the state
     def agent(self, agent: Agent, at: At | None) -> None:
@@ -125,9 +132,7 @@ class _Taker:
             self.marks(marks)
         self.marks(m for _, m in sorted(bar.passed.items()))
         self.marks(m for _, m in sorted(bar.used.items()))
-        for phase, known in bar.published.items():
-            self.put(bar.phase - phase)
-            self.known(known)
+        self.known(bar.published)
         if bar.loaded is not None:
             self.put("loaded")
             self.phase(bar, bar.loaded[0] + 1)

@@ -75,7 +75,7 @@ class Bar:
     last_arrived: list[Mark] = field(default_factory=list)
     last_announced: list[Mark] = field(default_factory=list)
     last_copies: list[Mark] = field(default_factory=list)
-    published: dict[int, Known] = field(default_factory=dict)  # by phase, the newest few
+    published: Known | None = None  # what the arrivers of the phase before knew
     passed: dict[int, Mark] = field(default_factory=dict)  # by agent: its last wait for the newest phase that is over
     used: dict[int, Mark] = field(default_factory=dict)  # last use by each agent
     loaded: tuple[int, Mark] | None = None  # the newest phase with bytes of a copy
@@ -155,6 +155,7 @@ class Agent:
     id: int
     rank: int
     threads: ThreadClass
+    size: int
     name: str
     code: list[Item]
     known: Known
@@ -172,13 +173,11 @@ class Agent:
     answers: dict[int, tuple[int, int] | TokenKey] = field(default_factory=dict)  # by predicate: a barrier's id and phase, or a token
     saved: list[Known] = field(default_factory=list)  # knowledge before each guarded body
 
+    seen: dict[str, Range] | None = None  # the counters of `turns` as ranges, made when asked for and dropped when one moves
+
     @property
     def done(self) -> bool:
         return self.pc >= len(self.code)
-
-    @property
-    def size(self) -> int:
-        return self.threads.size
 
 
 class Use(Enum):
@@ -219,6 +218,7 @@ class Machine:
     tile_base: tuple[int, ...]
     bars_per_cta: int
     stages_per_cta: int
+    steered: dict[int, bool] = field(default_factory=dict)  # by id of an expression: whether a loop counter is in it
     doubtful: set[int]  # ids of the copies whose coordinates are judged at each instance
     tokens: dict[TokenKey, tuple[int, int]] = field(default_factory=dict)
     syncs: dict[tuple[int, int], list[Agent]] = field(default_factory=dict)

@@ -14,7 +14,6 @@ from oxidecopy.verify.check import copy_bytes, expect_late, under_expected, wait
 from oxidecopy.verify.resolve import value
 from oxidecopy.verify.state import Access, Agent, At, Bar, Group, Known, Life, Machine, Mark, TokenKey, Use, Way, join
 
-_KEPT_PHASES = 3  # published knowledge: a legal wait looks one phase back
 
 
 # ---- may it run?
@@ -180,7 +179,7 @@ def _init(machine: Machine, at: At, count: int) -> None:
     bar.acc, bar.loaded, bar.broken = None, None, False
     bar.arrived, bar.announced, bar.bare, bar.copies = [], [], [], []
     bar.last_arrived, bar.last_announced, bar.last_copies = [], [], []
-    bar.passed, bar.published, bar.remote = {}, {}, {}
+    bar.passed, bar.published, bar.remote = {}, None, {}
     bar.used = {at.agent.id: at.mark}
 
 
@@ -264,8 +263,7 @@ def finish(machine: Machine, bar: Bar, mark: Mark) -> None:
             if known[m.agent] < m.time and not any(c.agent == m.agent and c.time > m.time for c in bar.copies):
                 wait_behind(machine, bar, m, bar.phase - 1, bar.arrived)
     machine.woken = True
-    bar.published[bar.phase] = known
-    bar.published.pop(bar.phase - _KEPT_PHASES, None)
+    bar.published = known  # a legal wait looks one phase back only
     bar.phase += 1
     bar.pending, bar.acc = bar.count, None
     bar.last_expected, bar.expected, bar.issued = bar.expected, 0, 0
@@ -278,8 +276,8 @@ def passed(machine: Machine, agent: Agent, bar: Bar, phases: list[int], mark: Ma
     if bar.life is not Life.LIVE:
         return
     for phase in phases:
-        if phase in bar.published:
-            join(agent.known, bar.published[phase])
+        if bar.published is not None and phase >= bar.base:
+            join(agent.known, bar.published)
         machine.learn(agent, bar, phase + 1)
         if phase == bar.phase - 1:
             bar.passed[agent.id] = mark

@@ -103,20 +103,21 @@ class _Walk:
             first = value(self.machine, agent, op.start)
             agent.env[op.counter] = first
             agent.turns[op.counter] = 0
+            agent.seen = None
             return self._loop(agent, item, op, inside=agent.pc + 1, after=item.target)
         agent.env[op.counter] += op.step
         agent.turns[op.counter] += 1
+        agent.seen = None
         self.periods.edge(agent, op)
         return self._loop(agent, item, op, inside=item.target, after=agent.pc + 1)
 
     def _loop(self, agent: Agent, item: Item, op: ops.Loop, *, inside: int, after: int) -> bool:
-        counter = expr.Sym(op.counter, expr.SymKind.LOOP)
-        more = expr.Cmp(expr.CmpOp.LT, counter, op.stop) if op.step > 0 else expr.Cmp(expr.CmpOp.LT, op.stop, counter)
-        if truth(self.machine, agent, more):
+        if truth(self.machine, agent, item.more):
             agent.pc = inside
         else:
             del agent.turns[op.counter]
             agent.env.pop(op.counter)
+            agent.seen = None
             agent.pc = after
         return True
 
