@@ -8,7 +8,6 @@ import platform
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -18,7 +17,8 @@ import numpy as np
 import oxidecopy as ox
 from oxidecopy.bench.measure import Measured, cpu_model, one_core, seconds
 from oxidecopy.bench.pipelines import STAGES, TILE, one_shot, prefetch
-from oxidecopy.errors import Diagnostic, ExecutionError, UsageError
+from oxidecopy.errors import Diagnostic, ExecutionError
+from oxidecopy.host.npy import write_whole
 from oxidecopy.verify import verify
 
 if TYPE_CHECKING:
@@ -151,15 +151,5 @@ def write(path: Path, data: dict[str, object]) -> None:
     Raises:
         UsageError: when it cannot be written.
     """
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        part.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
-        part.replace(path)
-    except OSError as problem:
-        reason = problem.strerror or str(problem)
-        raise UsageError(
-            Diagnostic(rule="OX6008", what=f"{path} cannot be written", got=reason, required="an existing folder")
-        ) from problem
-    finally:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
+    text = json.dumps(data, indent=2) + "\n"
+    write_whole(path, lambda file: file.write(text.encode()))

@@ -67,13 +67,16 @@ def sim(
     as_json: AsJson = False,
 ) -> int:
     """Prints each median with its range; 1 when a target is missed."""
+    from oxidecopy.cli.launch import no_sites
+
     bench = cast("Suite", import_module("oxidecopy.bench.sim"))
     console = err()
     with console.status("measuring") as status:
         rows = bench.measure_all(runs, lambda what: status.update(f"measuring: {what}"))
     result = bench.as_data(rows, runs)
     if output is not None:
-        bench.write(output, result)
+        with no_sites():
+            bench.write(output, result)
     if as_json:
         print_json(result)
     else:

@@ -11,6 +11,7 @@ import contextlib
 import os
 import secrets
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -80,13 +81,22 @@ def save_npy(path: str | os.PathLike[str], array: npt.NDArray[Any]) -> None:
     """
     import numpy as np
 
+    write_whole(path, lambda file: np.save(file, array, allow_pickle=False))
+
+
+def write_whole(path: str | os.PathLike[str], write: Callable[[IO[bytes]], object]) -> None:
+    """Calls `write` with a file that takes the place of `path` when it returns, and vanishes when it does not.
+
+    Raises:
+        UsageError: when the file cannot be written (OX5027).
+    """
     place = Path(path).resolve()  # so that a link keeps pointing to the file
     half_written = place.with_name(f".{place.name}.{secrets.token_hex(4)}.part")
     try:
         if place.is_dir():
             raise IsADirectoryError(0, "it is a directory")
         with half_written.open("xb") as file:
-            np.save(file, array, allow_pickle=False)
+            write(file)
         half_written.replace(place)
     except OSError as problem:
         raise UsageError(

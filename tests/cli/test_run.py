@@ -131,7 +131,8 @@ def test_null_bytes(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "got"), [("import no_such_package", "ModuleNotFoundError"), ("1 / 0", "ZeroDivisionError"), ("raise SystemExit(3)", "SystemExit: 3")]
+    ("line", "got"),
+    [("import no_such_package", "ModuleNotFoundError"), ("1 / 0", "ZeroDivisionError"), ("raise SystemExit(3)", "SystemExit: 3")],
 )
 def test_a_file_that_fails_with_its_line(file: Path, line: str, got: str) -> None:
     file.write_text(TILES + line + "\n")
@@ -283,7 +284,9 @@ def test_an_interrupt_leaves_nothing_half_written(file: Path) -> None:
     file.write_text(TILES.replace("    src, out", "    print('ready', flush=True)\n    import time\n    time.sleep(60)\n    src, out"))
     script = [sys.executable, "-c", "from oxidecopy.cli import main; main()", "run", str(file), "--output", "y.npy"]
     root = Path(__file__).parents[2]
-    with subprocess.Popen(script, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(root)}) as process:
+    with subprocess.Popen(
+        script, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(root)}
+    ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGINT)

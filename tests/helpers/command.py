@@ -37,10 +37,21 @@ def whole(dev: ox.Device, x: npt.NDArray[np.float32] | None = None) -> ox.Recipe
     launch = tiles[-(-flat.size // 64)].bind(ox.TmaDescriptor.tiled(src, box=(64,)), out)
     return ox.Recipe(launch=launch, outputs={"out": out}, expected={"out": flat})
 """
-# The same with a launch that expects too few bytes, declared to be refused for it.
-TWIN = TILES + TILES.partition("import oxidecopy as ox\n")[2].replace("def tiles", "def twin").replace("tile.nbytes", "tile.nbytes - 16").replace(
-    "@tiles.recipe", '@twin.recipe(refused="OX3021")'
-).replace("def whole", "def short").replace("tiles[", "twin[")
+
+
+def another(name: str, source: str = TILES) -> str:
+    """The same launch once more, under another name, to be put behind the first."""
+    body = source.partition("import oxidecopy as ox\n")[2]
+    return (
+        body.replace("def tiles", f"def {name}")
+        .replace("@tiles.", f"@{name}.")
+        .replace("tiles[", f"{name}[")
+        .replace("def whole", f"def {name}_whole")
+    )
+
+
+# Two launches; the second expects too few bytes, and is declared to be refused for it.
+TWIN = TILES + another("twin").replace("tile.nbytes", "tile.nbytes - 16").replace("@twin.recipe", '@twin.recipe(refused="OX3021")')
 
 
 def line_of(source: str, part: str, nth: int = 0) -> int:

@@ -1,0 +1,91 @@
+"""`oxidecopy doctor`."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+from oxidecopy import __version__
+from oxidecopy.cli import doctor
+from oxidecopy.cli.doctor import Fact
+from oxidecopy.engines.cuda import probe as probe_module
+from oxidecopy.engines.cuda.probe import CudaFacts, Gpu
+from tests.helpers.command import command, json_of
+
+if TYPE_CHECKING:
+    import pytest
+
+
+def by_topic() -> dict[str, Fact]:
+    return {fact.topic: fact for fact in doctor.facts()}
+
+
+def test_it_says_what_is_here() -> None:
+    result = command("doctor")
+    assert result.exit_code == 0
+    for word in (__version__, "numpy", "ml_dtypes", "NVIDIA driver", "runs on sim", "by default", sys.executable):
+        assert word in result.stdout
+
+
+def test_json() -> None:
+    data = json_of(command("doctor", "--json"))
+    assert data["ok"] is True
+    assert {"topic": "numpy", "value": version("numpy"), "state": "ok", "note": ""} in data["facts"]
+
+
+def test_gpus_and_why_they_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    old = Gpu(ordinal=0, name="Old", sm=80, memory_bytes=40 << 30)
+    new = Gpu(ordinal=1, name="New", sm=90, memory_bytes=141 << 30)
+    monkeypatch.setattr(probe_module, "probe", lambda: CudaFacts(driver="13.0", gpus=(old, new)))
+    facts = by_topic()
+    assert facts["NVIDIA driver"].value == "CUDA 13.0"
+    assert facts["cuda:0"].state == "missing"
+    assert facts["cuda:1"].value == "New, compute capability 9.0, 141 GiB"
+    assert facts["runs on cuda:0"].state == "missing"
+    assert "cannot be used" in facts["runs on cuda:0"].note
+
+
+def test_without_a_driver_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probe_module, "probe", lambda: CudaFacts(reason="nobody answers"))
+    assert by_topic()["NVIDIA driver"] == Fact(topic="NVIDIA driver", value="none", state="missing", note="nobody answers")
+
+
+def test_a_needed_package_that_does_not_load_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    result = command("doctor")
+    assert result.exit_code == 1
+    assert by_topic()["ml_dtypes"].state == "broken"
+    assert json_of(command("doctor", "--json"))["ok"] is False
+
+
+def test_extras_and_what_they_lack(monkeypatch: pytest.MonkeyPatch) -> None:
+    needed = [
+        "numpy>=1",
+        "rich>=13 ; extra == 'cli'",
+        "no-such-package>=1 ; (python_version > '3') and extra == 'plot'",
+        'oxidecopy[cli] ; extra == "dev"',
+    ]
+    monkeypatch.setattr(doctor, "requires", lambda _: needed)
+    facts = by_topic()
+    assert facts["extra cli"].value == "complete"
+    assert facts["extra dev"].value == "complete"
+    assert (facts["extra plot"].value, facts["extra plot"].state) == ("without no-such-package", "missing")
+
+
+def test_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(_: str) -> list[str]:
+        raise PackageNotFoundError
+
+    monkeypatch.setattr(doctor, "requires", absent)
+    assert "not installed" in by_topic()["extras"].value
+
+
+def test_an_old_python_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "_PYTHON_MIN", (9, 0))
+    assert by_topic()["python"].state == "broken"
+
+
+def test_without_the_bindings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "_has", lambda name: name != "cuda-python")
+    assert by_topic()["cuda-python"].value == "not installed"

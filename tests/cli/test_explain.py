@@ -1,0 +1,48 @@
+"""`oxidecopy explain`."""
+
+from __future__ import annotations
+
+import pytest
+
+from oxidecopy.rules import all_rules
+from tests.helpers.command import command, json_of
+
+RULE = all_rules()["OX6009"]
+
+
+@pytest.mark.parametrize("name", ["OX6009", "ox6009", "6009"])
+def test_a_page(name: str) -> None:
+    result = command("explain", name)
+    assert result.exit_code == 0
+    assert RULE.title in result.stdout
+    assert RULE.why in result.stdout
+    assert RULE.source in result.stdout
+    assert f"oxidecopy.errors.{RULE.error}" in result.stdout
+    assert '  invoke("explain", "OX9999")' in result.stdout.splitlines()
+
+
+def test_every_page_prints_its_scripts_unchanged() -> None:
+    for rule in all_rules().values():
+        lines = command("explain", rule.id).stdout.splitlines()
+        for script in (rule.wrong, rule.right):
+            assert {f"  {line}".rstrip() for line in script.strip("\n").splitlines()} <= set(lines), rule.id
+
+
+def test_all_rules() -> None:
+    result = command("explain")
+    assert result.exit_code == 0
+    assert all(rule.id in result.stdout and rule.title in result.stdout for rule in all_rules().values())
+
+
+def test_json() -> None:
+    assert json_of(command("explain", "OX6009", "--json"))["wrong"] == RULE.wrong
+    assert [row["id"] for row in json_of(command("explain", "--json"))] == list(all_rules())
+
+
+def test_unknown_id_with_near_ones() -> None:
+    result = command("explain", "OX6099")
+    assert result.exit_code == 2
+    assert "[OX6009]" in result.stderr
+    assert "did you mean OX60" in result.stderr
+    assert "`oxidecopy explain` lists all" in command("explain", "zzz").stderr
+    assert json_of(command("explain", "zzz", "--json"))["diagnostics"][0]["rule"] == "OX6009"

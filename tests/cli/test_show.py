@@ -1,0 +1,48 @@
+"""`oxidecopy show program`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from oxidecopy.program.text import from_text
+from tests.helpers.command import TILES, TWIN, command, json_of
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "mine.py"
+    path.write_text(TWIN)
+    return path
+
+
+def test_the_text_parses_back(file: Path) -> None:
+    result = command("show", "program", file)
+    assert result.exit_code == 0
+    assert from_text(result.stdout).name == "tiles"
+
+
+def test_a_refused_program_can_be_looked_at(file: Path) -> None:
+    assert from_text(command("show", "program", f"{file}:twin").stdout).name == "twin"
+
+
+def test_json_and_input(file: Path) -> None:
+    np.save("x.npy", np.ones(64, np.float32))
+    data = json_of(command("show", "program", file, "--input", "x.npy", "--json"))
+    assert (data["pipeline"], data["recipe"]) == ("tiles", "whole")
+    assert from_text(data["text"]).threads == 32
+
+
+def test_what_the_recorder_refuses(file: Path) -> None:
+    file.write_text(TILES.replace("    full.inval()\n", "    full.inval()\n    full.inval()\n"))
+    result = command("show", "program", file)
+    assert result.exit_code == 1
+    assert "[OX1003]" in result.stderr
+
+
+def test_usage() -> None:
+    assert command("show", "program", "nowhere.py").exit_code == 2
+    assert command("show").exit_code == 2
