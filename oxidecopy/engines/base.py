@@ -16,9 +16,12 @@ class Buffer(Protocol):
     """Device memory owned by an engine: `nbytes` bytes at `address`."""
 
     @property
-    def address(self) -> int: ...
+    def address(self) -> int:
+        """First byte, in the device's address space."""
+
     @property
-    def nbytes(self) -> int: ...
+    def nbytes(self) -> int:
+        """Size in bytes."""
 
 
 @final
@@ -65,10 +68,21 @@ class Engine(Protocol):
     """Runs verified programs. Memory passes as raw bytes; shapes and types are the host side's business."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """As `Device.open` takes it."""
+
     @property
-    def sm(self) -> int: ...
-    def allocate(self, nbytes: int) -> Buffer: ...
-    def write(self, buffer: Buffer, offset: int, data: memoryview) -> None: ...
-    def read(self, buffer: Buffer, offset: int, nbytes: int) -> bytes: ...
-    def run(self, verified: VerifiedProgram, bindings: Bindings) -> Outcome: ...
+    def sm(self) -> int:
+        """Compute capability, 90 for 9.0."""
+
+    def allocate(self, nbytes: int) -> Buffer:
+        """New memory, contents undefined, aligned to 256 bytes at least."""
+
+    def write(self, buffer: Buffer, offset: int, data: memoryview) -> None:
+        """Copies bytes to the device, `offset` bytes into the buffer."""
+
+    def read(self, buffer: Buffer, offset: int, nbytes: int) -> bytes:
+        """Copies bytes back."""
+
+    def run(self, verified: VerifiedProgram, bindings: Bindings) -> Outcome:
+        """Discharges the proof's assumptions on these buffers, then runs to the end; raises ExecutionError for what went wrong."""

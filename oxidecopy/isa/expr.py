@@ -30,6 +30,8 @@ LAUNCH_KINDS: Final = frozenset({SymKind.GRID, SymKind.PARAM, SymKind.EXTENT})
 @final
 @dataclass(frozen=True, slots=True)
 class Const:
+    """A known integer."""
+
     value: int
 
 
@@ -45,6 +47,8 @@ class Sym:
 @final
 @dataclass(frozen=True, slots=True)
 class Add:
+    """a + b."""
+
     a: Expr
     b: Expr
 
@@ -52,6 +56,8 @@ class Add:
 @final
 @dataclass(frozen=True, slots=True)
 class Mul:
+    """a * b; one side is a launch constant."""
+
     a: Expr
     b: Expr
 
@@ -59,6 +65,8 @@ class Mul:
 @final
 @dataclass(frozen=True, slots=True)
 class FloorDiv:
+    """a // b; b is a launch constant."""
+
     a: Expr
     b: Expr
 
@@ -66,6 +74,8 @@ class FloorDiv:
 @final
 @dataclass(frozen=True, slots=True)
 class Mod:
+    """a % b; b is a launch constant."""
+
     a: Expr
     b: Expr
 
@@ -73,6 +83,8 @@ class Mod:
 @final
 @dataclass(frozen=True, slots=True)
 class Min:
+    """The smaller of both."""
+
     a: Expr
     b: Expr
 
@@ -80,6 +92,8 @@ class Min:
 @final
 @dataclass(frozen=True, slots=True)
 class Max:
+    """The larger of both."""
+
     a: Expr
     b: Expr
 
@@ -91,6 +105,8 @@ ONE: Final = Const(1)
 
 # ---- conditions
 class CmpOp(enum.Enum):
+    """Comparisons; > and >= are written with the sides swapped."""
+
     LT = "<"
     LE = "<="
     EQ = "=="
@@ -100,12 +116,16 @@ class CmpOp(enum.Enum):
 @final
 @dataclass(frozen=True, slots=True)
 class Bool:
+    """A condition decided while recording."""
+
     value: bool
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Cmp:
+    """A comparison of two integers."""
+
     op: CmpOp
     a: Expr
     b: Expr
@@ -114,6 +134,8 @@ class Cmp:
 @final
 @dataclass(frozen=True, slots=True)
 class And:
+    """Both hold."""
+
     a: Cond
     b: Cond
 
@@ -121,6 +143,8 @@ class And:
 @final
 @dataclass(frozen=True, slots=True)
 class Or:
+    """At least one holds."""
+
     a: Cond
     b: Cond
 
@@ -128,6 +152,8 @@ class Or:
 @final
 @dataclass(frozen=True, slots=True)
 class Not:
+    """The condition does not hold."""
+
     a: Cond
 
 
@@ -144,6 +170,7 @@ Cond: TypeAlias = Bool | Cmp | And | Or | Not | Answer
 
 # ---- construction, folding constants
 def add(a: Expr, b: Expr) -> Expr:
+    """The sum, constants gathered on the right."""
     if isinstance(b, Const):
         if b.value == 0:
             return a
@@ -156,6 +183,7 @@ def add(a: Expr, b: Expr) -> Expr:
 
 
 def mul(a: Expr, b: Expr) -> Expr:
+    """The product, a constant on the right."""
     if isinstance(a, Const) and isinstance(b, Const):
         return Const(a.value * b.value)
     if isinstance(a, Const):
@@ -166,26 +194,31 @@ def mul(a: Expr, b: Expr) -> Expr:
 
 
 def sub(a: Expr, b: Expr) -> Expr:
+    """The difference, as a sum."""
     return add(a, mul(b, Const(-1)))
 
 
 def floordiv(a: Expr, b: Expr) -> Expr:
+    """The quotient, rounded down."""
     if isinstance(a, Const) and isinstance(b, Const) and b.value:
         return Const(a.value // b.value)
     return a if b == ONE else FloorDiv(a, b)
 
 
 def mod(a: Expr, b: Expr) -> Expr:
+    """The remainder, of the divisor's sign."""
     if isinstance(a, Const) and isinstance(b, Const) and b.value:
         return Const(a.value % b.value)
     return ZERO if b == ONE else Mod(a, b)
 
 
 def minimum(a: Expr, b: Expr) -> Expr:
+    """The smaller of both."""
     return Const(min(a.value, b.value)) if isinstance(a, Const) and isinstance(b, Const) else Min(a, b)
 
 
 def maximum(a: Expr, b: Expr) -> Expr:
+    """The larger of both."""
     return Const(max(a.value, b.value)) if isinstance(a, Const) and isinstance(b, Const) else Max(a, b)
 
 

@@ -85,6 +85,7 @@ class ThreadSet:
 
     @property
     def first(self) -> int:
+        """The lowest thread."""
         return self.ranges[0][0]
 
 
@@ -116,7 +117,7 @@ class Choice:
 @final
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """An operand whose class says all: `barrier`, `tile`, `map`, `array`, `expr`, `cond`, `coords`, `threads`, `value`, `name`, `tokens`."""
+    """An operand whose class says all: a barrier, tile, map, array, expression, condition, coordinates, threads, value, name or tokens."""
 
     name: str
 
@@ -143,7 +144,7 @@ REDUCE: Final = Choice(("add", "min", "max", "inc", "dec", "bit_and", "bit_or", 
 
 
 def _op(kind: OperandKind) -> Any:
-    """Declares a field as an operand. (Any: dataclasses.field pretends to be the field's own type.)"""
+    """Declares a field as an operand. Any, because dataclasses.field pretends to be of the field's own type."""
     return field(metadata={"kind": kind})
 
 

@@ -36,6 +36,7 @@ class MapParam:
 
     @property
     def rank(self) -> int:
+        """Dimensions."""
         return len(self.box_dim)
 
     @property
@@ -96,6 +97,7 @@ class TileDecl:
 
     @property
     def layout(self) -> TileLayout:
+        """Where the elements of one stage lie."""
         return TileLayout(shape=self.shape, element_bytes=DTYPES[self.dtype].nbytes, swizzle=self.swizzle)
 
 
@@ -145,15 +147,18 @@ class Program:
 
     @property
     def cluster_size(self) -> int:
+        """CTAs of a cluster."""
         x, y, z = self.cluster
         return x * y * z
 
     @property
     def maps(self) -> dict[str, MapParam]:
+        """Tensor map parameters by name."""
         return {p.name: p for p in self.params if isinstance(p, MapParam)}
 
     @property
     def arrays(self) -> dict[str, ArrayParam]:
+        """Global array parameters by name."""
         return {p.name: p for p in self.params if isinstance(p, ArrayParam)}
 
     def walk(self) -> Iterator[Step]:

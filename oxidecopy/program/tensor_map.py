@@ -43,14 +43,17 @@ class TensorMap:
 
     @property
     def rank(self) -> int:
+        """Dimensions."""
         return len(self.global_dim)
 
     @property
     def dtype_info(self) -> DTypeInfo:
+        """The element type's row."""
         return DTYPES[self.dtype]
 
     @property
     def swizzle_info(self) -> SwizzleInfo:
+        """The swizzle mode's row."""
         return SWIZZLES[self.swizzle]
 
     @property
@@ -75,6 +78,7 @@ class TileLayout:
 
     @property
     def row_bytes(self) -> int:
+        """Bytes of one innermost row."""
         return self.shape[-1] * self.element_bytes
 
     @property
@@ -85,6 +89,7 @@ class TileLayout:
 
     @property
     def rows(self) -> int:
+        """Innermost rows of the tile."""
         return prod(self.shape[:-1])
 
     @property
