@@ -67,7 +67,7 @@ def sim(
     as_json: AsJson = False,
 ) -> int:
     """Prints each median with its range; 1 when a target is missed."""
-    from oxidecopy.cli.launch import no_sites
+    from oxidecopy.typed.sites import no_sites
 
     bench = cast("Suite", import_module("oxidecopy.bench.sim"))
     console = err()

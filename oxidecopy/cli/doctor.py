@@ -50,7 +50,10 @@ def command(*, as_json: AsJson = False) -> int:
         return REFUSED if broken else OK
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     for fact in found:
-        table.add_row(Text(fact.topic, "bold"), Text(fact.value, _STYLES[fact.state]), Text(fact.note, "dim"))
+        words = Text(fact.value, _STYLES[fact.state])
+        if fact.note:
+            words.append(f"  ({fact.note})", "dim")
+        table.add_row(Text(fact.topic, "bold"), words)
     out().print(table, soft_wrap=False)
     return REFUSED if broken else OK
 
@@ -164,13 +167,11 @@ def _engines() -> list[Fact]:
         try:
             Device.open(name)
         except OxidecopyError as error:
-            rows.append(
-                Fact(topic=f"runs on {name}", value="no", state="missing", note=f"{error.diagnostics[0].what}: {error.diagnostics[0].got}")
-            )
+            rows.append(Fact(topic=f"runs on {name}", value="no", state="missing", note=f"needs {error.diagnostics[0].required}"))
         except ImportError as problem:
             rows.append(Fact(topic=f"runs on {name}", value="no", state="broken", note=str(problem)))
         else:
             rows.append(Fact(topic=f"runs on {name}", value="yes", state="ok"))
     if any(row.state == "ok" for row in rows):
-        rows.append(Fact(topic="by default", value=Device.open().why))
+        rows.append(Fact(topic="by default", value=Device.open().name))
     return rows

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from inspect import Parameter, signature
 from pathlib import Path
 from time import perf_counter
@@ -17,6 +16,7 @@ from oxidecopy.errors import Diagnostic, OxidecopyError, Site, UsageError
 from oxidecopy.host.device import Device
 from oxidecopy.host.npy import load_npy, save_npy
 from oxidecopy.host.recipe import Recipe
+from oxidecopy.typed.sites import no_sites
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -42,16 +42,6 @@ class Ran:
     warnings: tuple[Diagnostic, ...]
     prepare_seconds: float
     run_seconds: float
-
-
-@contextmanager
-def no_sites() -> Iterator[None]:
-    """Errors about the command line itself have no line in a user's source: what was found there is ours or the CLI library's."""
-    try:
-        yield
-    except OxidecopyError as error:
-        error.diagnostics = tuple(replace(d, site=None) for d in error.diagnostics)
-        raise
 
 
 def open_device(name: str | None) -> Device:

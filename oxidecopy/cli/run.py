@@ -21,7 +21,7 @@ HELP: Final = """Run a pipeline of FILE through its recipe and check the result.
 Without --input the recipe makes its own data.
 """
 EXAMPLES: Final = (
-    "oxidecopy run examples/01_load.py",
+    "oxidecopy run examples/01_load.py:tma_load",
     "oxidecopy run mine.py:tma_load --input x.npy --output y.npy",
     "oxidecopy run mine.py --device sim-fast",
 )

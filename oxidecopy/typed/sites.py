@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from oxidecopy.errors import Site
+from oxidecopy.errors import OxidecopyError, Site
 
 # With the separator at its end: a neighbour such as oxidecopy_play/ is the user's.
 _PACKAGE: Final = str(Path(__file__).resolve().parent.parent) + os.sep
@@ -22,10 +25,20 @@ def in_package(filename: str) -> bool:
 
 def caller_site() -> Site | None:
     """The place in the user's source that led here; None when there is none (all frames are ours)."""
-    frame = sys._getframe(1)  # noqa: SLF001  # the one fast way to a caller's line
+    frame = sys._getframe(1)  # the one fast way to a caller's line
     while in_package(frame.f_code.co_filename):
         parent = frame.f_back
         if parent is None:
             return None
         frame = parent
     return Site(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+
+
+@contextmanager
+def no_sites() -> Iterator[None]:
+    """For what a command line asks for itself: its errors have no line in a user's source, and what was found for one is not it."""
+    try:
+        yield
+    except OxidecopyError as error:
+        error.diagnostics = tuple(replace(d, site=None) for d in error.diagnostics)
+        raise

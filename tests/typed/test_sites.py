@@ -5,8 +5,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
+
 import oxidecopy
-from oxidecopy.typed.sites import caller_site, in_package
+from oxidecopy.errors import Diagnostic, Site, UsageError
+from oxidecopy.typed.sites import caller_site, in_package, no_sites
 
 PACKAGE = Path(oxidecopy.__file__).resolve().parent
 
@@ -25,3 +28,9 @@ def test_the_callers_line_is_found() -> None:
     site = caller_site()
     assert site is not None
     assert (site.file, site.line, site.function) == (__file__, line, "test_the_callers_line_is_found")
+
+
+def test_errors_of_a_command_line_have_no_line() -> None:
+    with pytest.raises(UsageError) as caught, no_sites():
+        raise UsageError(Diagnostic(rule="OX1", what="x", got="1", site=Site("cli.py", 3)))
+    assert caught.value.diagnostics == (Diagnostic(rule="OX1", what="x", got="1"),)
