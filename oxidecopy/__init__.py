@@ -20,13 +20,22 @@ if TYPE_CHECKING:
     from oxidecopy.host.pipeline import SupportsCudaStream as SupportsCudaStream
     from oxidecopy.host.pipeline import pipeline as pipeline
     from oxidecopy.host.recipe import Recipe as Recipe
+    from oxidecopy.tiles import order as order
+    from oxidecopy.tiles.cta import ClusterCta as ClusterCta
+    from oxidecopy.tiles.cta import Cta as Cta
+    from oxidecopy.tiles.group import Group as Group
+    from oxidecopy.tiles.ring import Landed as Landed
+    from oxidecopy.tiles.ring import Ring as Ring
+    from oxidecopy.tiles.ring import Slot as Slot
+    from oxidecopy.tiles.roles import Roles as Roles
+    from oxidecopy.tiles.roles import roles as roles
+    from oxidecopy.tiles.store_ring import StoreRing as StoreRing
+    from oxidecopy.typed import reduce as reduce
     from oxidecopy.typed.barrier import BarrierToken as BarrierToken
     from oxidecopy.typed.barrier import ManagedBarrier as ManagedBarrier
     from oxidecopy.typed.barrier import ManagedBarriers as ManagedBarriers
     from oxidecopy.typed.barrier import TmaBarrierHandle as TmaBarrierHandle
     from oxidecopy.typed.barrier import TxToken as TxToken
-    from oxidecopy.typed.cta import ClusterCta as ClusterCta
-    from oxidecopy.typed.cta import Cta as Cta
     from oxidecopy.typed.cta import Dim3 as Dim3
     from oxidecopy.typed.descriptor import TmaDescriptor as TmaDescriptor
     from oxidecopy.typed.dtypes import DType as DType
@@ -57,6 +66,11 @@ if TYPE_CHECKING:
     from oxidecopy.typed.geometry import A256 as A256
     from oxidecopy.typed.geometry import A512 as A512
     from oxidecopy.typed.geometry import A1024 as A1024
+    from oxidecopy.typed.geometry import D1 as D1
+    from oxidecopy.typed.geometry import D2 as D2
+    from oxidecopy.typed.geometry import D3 as D3
+    from oxidecopy.typed.geometry import D4 as D4
+    from oxidecopy.typed.geometry import D5 as D5
     from oxidecopy.typed.geometry import AnyBox as AnyBox
     from oxidecopy.typed.geometry import AnySwizzle as AnySwizzle
     from oxidecopy.typed.geometry import Box1 as Box1
@@ -64,18 +78,12 @@ if TYPE_CHECKING:
     from oxidecopy.typed.geometry import Box3 as Box3
     from oxidecopy.typed.geometry import Box4 as Box4
     from oxidecopy.typed.geometry import Box5 as Box5
-    from oxidecopy.typed.geometry import D1 as D1
-    from oxidecopy.typed.geometry import D2 as D2
-    from oxidecopy.typed.geometry import D3 as D3
-    from oxidecopy.typed.geometry import D4 as D4
-    from oxidecopy.typed.geometry import D5 as D5
     from oxidecopy.typed.geometry import Swizzle32B as Swizzle32B
     from oxidecopy.typed.geometry import Swizzle64B as Swizzle64B
     from oxidecopy.typed.geometry import Swizzle128B as Swizzle128B
     from oxidecopy.typed.geometry import SwizzleNone as SwizzleNone
     from oxidecopy.typed.global_array import GlobalArray as GlobalArray
     from oxidecopy.typed.leader import ClusterLeader as ClusterLeader
-    from oxidecopy.typed.leader import Group as Group
     from oxidecopy.typed.leader import Leader as Leader
     from oxidecopy.typed.reduce import ReduceOp as ReduceOp
     from oxidecopy.typed.smem import SharedArray as SharedArray
@@ -97,7 +105,6 @@ if TYPE_CHECKING:
     from oxidecopy.typed.symbolic import SymIdx as SymIdx
     from oxidecopy.typed.symbolic import maximum as maximum
     from oxidecopy.typed.symbolic import minimum as minimum
-    from oxidecopy.typed import reduce as reduce
 
 # Public name -> module that defines it; a test keeps this equal to the imports above.
 _HOME: Final = {
@@ -109,13 +116,19 @@ _HOME: Final = {
     "SupportsCudaStream": "oxidecopy.host.pipeline",
     "pipeline": "oxidecopy.host.pipeline",
     "Recipe": "oxidecopy.host.recipe",
+    "Landed": "oxidecopy.tiles.ring",
+    "Ring": "oxidecopy.tiles.ring",
+    "Slot": "oxidecopy.tiles.ring",
+    "Roles": "oxidecopy.tiles.roles",
+    "roles": "oxidecopy.tiles.roles",
+    "StoreRing": "oxidecopy.tiles.store_ring",
     "BarrierToken": "oxidecopy.typed.barrier",
     "ManagedBarrier": "oxidecopy.typed.barrier",
     "ManagedBarriers": "oxidecopy.typed.barrier",
     "TmaBarrierHandle": "oxidecopy.typed.barrier",
     "TxToken": "oxidecopy.typed.barrier",
-    "ClusterCta": "oxidecopy.typed.cta",
-    "Cta": "oxidecopy.typed.cta",
+    "ClusterCta": "oxidecopy.tiles.cta",
+    "Cta": "oxidecopy.tiles.cta",
     "Dim3": "oxidecopy.typed.cta",
     "TmaDescriptor": "oxidecopy.typed.descriptor",
     "DType": "oxidecopy.typed.dtypes",
@@ -164,7 +177,7 @@ _HOME: Final = {
     "SwizzleNone": "oxidecopy.typed.geometry",
     "GlobalArray": "oxidecopy.typed.global_array",
     "ClusterLeader": "oxidecopy.typed.leader",
-    "Group": "oxidecopy.typed.leader",
+    "Group": "oxidecopy.tiles.group",
     "Leader": "oxidecopy.typed.leader",
     "ReduceOp": "oxidecopy.typed.reduce",
     "SharedArray": "oxidecopy.typed.smem",
@@ -187,14 +200,19 @@ _HOME: Final = {
     "maximum": "oxidecopy.typed.symbolic",
     "minimum": "oxidecopy.typed.symbolic",
 }
-_MODULES: Final = {"errors": "oxidecopy.errors", "reduce": "oxidecopy.typed.reduce"}
+_MODULES: Final = {"order": "oxidecopy.tiles.order", "errors": "oxidecopy.errors", "reduce": "oxidecopy.typed.reduce"}
 
 __all__ = [
-    "A1024",
-    "A128",
     "A16",
+    "A128",
     "A256",
     "A512",
+    "A1024",
+    "D1",
+    "D2",
+    "D3",
+    "D4",
+    "D5",
     "AnyBox",
     "AnyId",
     "AnySwizzle",
@@ -208,11 +226,6 @@ __all__ = [
     "ClusterCta",
     "ClusterLeader",
     "Cta",
-    "D1",
-    "D2",
-    "D3",
-    "D4",
-    "D5",
     "DType",
     "Device",
     "Dim3",
@@ -227,6 +240,7 @@ __all__ = [
     "Idx",
     "Invalidated",
     "Kind",
+    "Landed",
     "Launchable",
     "Leader",
     "ManagedBarrier",
@@ -238,15 +252,19 @@ __all__ = [
     "Ready",
     "Recipe",
     "ReduceOp",
+    "Ring",
+    "Roles",
     "Scalar",
     "ScalarValue",
     "SharedArray",
     "SharedArrays",
+    "Slot",
     "State",
+    "StoreRing",
     "SupportsCudaStream",
-    "Swizzle128B",
     "Swizzle32B",
     "Swizzle64B",
+    "Swizzle128B",
     "SwizzleNone",
     "SymIdx",
     "TmaBarrier",
@@ -267,17 +285,19 @@ __all__ = [
     "i64",
     "maximum",
     "minimum",
+    "order",
     "pipeline",
     "reduce",
+    "roles",
     "tf32",
     "tf32_ftz",
-    "u16",
-    "u32",
-    "u4x16_align16b",
     "u4x16_align8b",
-    "u64",
+    "u4x16_align16b",
     "u6x16_align16b",
     "u8",
+    "u16",
+    "u32",
+    "u64",
 ]
 
 

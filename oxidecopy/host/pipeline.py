@@ -14,6 +14,8 @@ from oxidecopy.host.arguments import Arguments, bind
 from oxidecopy.host.recipe import Recipe, RecipeFunction
 from oxidecopy.isa import limits
 from oxidecopy.runtime import execute, launch_of, verified
+from oxidecopy.tiles.cta import ClusterCta, Cta
+from oxidecopy.tiles.roles import Roles
 from oxidecopy.typed.recording import record
 from oxidecopy.typed.signature import Formal, formals
 from oxidecopy.typed.sites import caller_site
@@ -21,7 +23,7 @@ from oxidecopy.typed.sites import caller_site
 if TYPE_CHECKING:
     from oxidecopy.program.program import Launch, Program
     from oxidecopy.program.verified import VerifiedProgram
-    from oxidecopy.typed.cta import ClusterCta, Cta
+    from oxidecopy.typed.recorder import Recorder
 
 P = ParamSpec("P")
 
@@ -87,7 +89,13 @@ class Launchable(Generic[P]):
         """Orders the launch on a CUDA stream; the simulator runs at once, whatever the stream."""
         if isinstance(stream, bool) or not (isinstance(stream, int) or hasattr(stream, "__cuda_stream__")):
             raise ArgumentError(
-                Diagnostic(rule="OX1051", what="no CUDA stream", got=repr(stream), required="an int or an object with __cuda_stream__", site=caller_site())
+                Diagnostic(
+                    rule="OX1051",
+                    what="no CUDA stream",
+                    got=repr(stream),
+                    required="an int or an object with __cuda_stream__",
+                    site=caller_site(),
+                )
             )
         return self
 
@@ -96,8 +104,9 @@ class Launchable(Generic[P]):
 class Pipeline(Generic[P]):
     """A pipeline function. `pipe[grid](...)` launches it; `pipe.recipe` declares how the command line does."""
 
-    def __init__(self, fn: Callable[..., None], *, threads: int, cluster: tuple[int, int, int]) -> None:
+    def __init__(self, fn: Callable[..., None], *, threads: int, cluster: tuple[int, int, int], roles: Roles | None = None) -> None:
         self._fn = fn
+        self.roles = roles
         self.threads = threads
         self.cluster = cluster
         self.recipes: list[RecipeFunction] = []
@@ -140,15 +149,24 @@ class Pipeline(Generic[P]):
         def __call__(self, *_: object, **__: object) -> None:
             name = self._fn.__name__
             raise ArgumentError(
-                Diagnostic(rule="OX1033", what=f"{name!r} is launched without a grid", required="a grid in square brackets", fix=f"{name}[4, 2](...)", site=caller_site())
+                Diagnostic(
+                    rule="OX1033",
+                    what=f"{name!r} is launched without a grid",
+                    required="a grid in square brackets",
+                    fix=f"{name}[4, 2](...)",
+                    site=caller_site(),
+                )
             )
+
+    def _cta(self, recorder: Recorder) -> Cta:
+        return (Cta if self.cluster == (1, 1, 1) else ClusterCta)(recorder, self.roles)
 
     def _bind(self, grid: Grid, args: tuple[object, ...], kwargs: dict[str, object]) -> BoundLaunch:
         arguments = bind(self._fn.__name__, self.signature, self._formals, grid, args, kwargs)
         key = tuple((name, (type(spec).__name__, spec)) for name, spec in arguments.specs.items())
         program = self._programs.get(key)
         if program is None:
-            program = record(self._fn, threads=self.threads, cluster=self.cluster, arguments=arguments.specs)
+            program = record(self._fn, threads=self.threads, cluster=self.cluster, arguments=arguments.specs, cta=self._cta)
             self._programs[key] = program
         return BoundLaunch(program, arguments)
 
@@ -156,32 +174,63 @@ class Pipeline(Generic[P]):
 @overload
 def pipeline(*, threads: int) -> Callable[[Callable[Concatenate[Cta, P], None]], Pipeline[P]]: ...
 @overload
+def pipeline(*, warps: Roles) -> Callable[[Callable[Concatenate[Cta, P], None]], Pipeline[P]]: ...
+@overload
+def pipeline(
+    *, warps: Roles, cluster: int | tuple[int, int] | tuple[int, int, int]
+) -> Callable[[Callable[Concatenate[ClusterCta, P], None]], Pipeline[P]]: ...
+@overload
 def pipeline(
     *, threads: int, cluster: int | tuple[int, int] | tuple[int, int, int]
 ) -> Callable[[Callable[Concatenate[ClusterCta, P], None]], Pipeline[P]]: ...
-def pipeline(*, threads: int, cluster: int | tuple[int, ...] | None = None) -> Callable[[Callable[..., None]], Pipeline[Any]]:
+def pipeline(
+    *, threads: int | None = None, warps: Roles | None = None, cluster: int | tuple[int, ...] | None = None
+) -> Callable[[Callable[..., None]], Pipeline[Any]]:
     """Makes a function a pipeline.
 
     Args:
         threads: of each CTA, 1 to 1,024; it need not be a multiple of 32.
+        warps: instead of `threads`: the roles of the CTA's warps, `ox.roles(producer=1, consumers=4)`.
         cluster: CTAs of a cluster in x, y and z, at most 16 in all (more than 8 are not portable); its `cta` is a `ClusterCta`.
     """
     broken: list[Diagnostic] = []
     shape = (1, 1, 1) if cluster is None else _three(cluster)
-    if type(threads) is not int or not 1 <= threads <= limits.THREADS_MAX:
+    if (warps is None) == (threads is None) or not isinstance(warps, Roles | None):
         broken.append(
-            Diagnostic(rule="OX1031", what="a CTA cannot have that many threads", got=repr(threads), required=f"1 to {limits.THREADS_MAX}", site=caller_site())
+            Diagnostic(
+                rule="OX1031",
+                what="a pipeline is declared with either threads or roles",
+                got=f"threads={threads!r}, warps={warps!r}",
+                required="threads=128, or warps=ox.roles(...)",
+                site=caller_site(),
+            )
+        )
+    elif warps is not None:
+        threads = warps.threads
+    elif type(threads) is not int or not 1 <= threads <= limits.THREADS_MAX:
+        broken.append(
+            Diagnostic(
+                rule="OX1031",
+                what="a CTA cannot have that many threads",
+                got=repr(threads),
+                required=f"1 to {limits.THREADS_MAX}",
+                site=caller_site(),
+            )
         )
     if shape is None or shape[0] * shape[1] * shape[2] > limits.CLUSTER_MAX:
         broken.append(
             Diagnostic(
-                rule="OX1031", what="no such cluster", got=repr(cluster), required=f"1 to 3 positive ints, at most {limits.CLUSTER_MAX} CTAs in all", site=caller_site()
+                rule="OX1031",
+                what="no such cluster",
+                got=repr(cluster),
+                required=f"1 to 3 positive ints, at most {limits.CLUSTER_MAX} CTAs in all",
+                site=caller_site(),
             )
         )
-    if broken or shape is None:
+    if broken or shape is None or threads is None:
         raise UsageError(*broken)
-    extent = shape
-    return lambda fn: Pipeline(fn, threads=threads, cluster=extent)
+    size, extent = threads, shape
+    return lambda fn: Pipeline(fn, threads=size, cluster=extent, roles=warps)
 
 
 def _three(n: object) -> tuple[int, int, int] | None:
@@ -198,12 +247,23 @@ def _grid(grid: object) -> Grid:
     if shape is None:
         raise ArgumentError(
             Diagnostic(
-                rule="OX1034", what="no such grid", got=repr(grid), required="1 to 3 positive ints: x, y, z", fix="pipe[4, 2](...), or ox.Grid(x=4, y=2)", site=caller_site()
+                rule="OX1034",
+                what="no such grid",
+                got=repr(grid),
+                required="1 to 3 positive ints: x, y, z",
+                fix="pipe[4, 2](...), or ox.Grid(x=4, y=2)",
+                site=caller_site(),
             )
         )
     bounds = (limits.GRID_X_MAX, limits.GRID_YZ_MAX, limits.GRID_YZ_MAX)
     broken = [
-        Diagnostic(rule="OX1034", what=f"the grid is too large in {axis}", got=str(n), required=f"at most {top} (CUDA launch limits)", site=caller_site())
+        Diagnostic(
+            rule="OX1034",
+            what=f"the grid is too large in {axis}",
+            got=str(n),
+            required=f"at most {top} (CUDA launch limits)",
+            site=caller_site(),
+        )
         for axis, n, top in zip("xyz", shape, bounds, strict=True)
         if n > top
     ]

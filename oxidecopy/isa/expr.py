@@ -241,6 +241,36 @@ def is_launch_constant(e: Expr) -> bool:
     return all(s.kind in LAUNCH_KINDS for s in symbols(e))
 
 
+# ---- rewriting
+def substitute(e: Expr, values: Mapping[str, Expr]) -> Expr:
+    """`e` with symbols replaced by expressions, by name; constants fold again."""
+    if isinstance(e, Const):
+        return e
+    if isinstance(e, Sym):
+        return values.get(e.name, e)
+    return _BUILD[type(e)](substitute(e.a, values), substitute(e.b, values))
+
+
+def substitute_cond(c: Cond, values: Mapping[str, Expr]) -> Cond:
+    """As `substitute`, in a condition."""
+    match c:
+        case Cmp(op, a, b):
+            return Cmp(op, substitute(a, values), substitute(b, values))
+        case And(a, b):
+            return And(substitute_cond(a, values), substitute_cond(b, values))
+        case Or(a, b):
+            return Or(substitute_cond(a, values), substitute_cond(b, values))
+        case Not(a):
+            return Not(substitute_cond(a, values))
+        case Bool() | Answer():
+            return c
+        case _:
+            assert_never(c)
+
+
+_BUILD: Final[dict[type, Callable[[Expr, Expr], Expr]]] = {Add: add, Mul: mul, FloorDiv: floordiv, Mod: mod, Min: minimum, Max: maximum}
+
+
 # ---- evaluation
 _BINARY: Final[dict[type, Callable[[int, int], int]]] = {
     Add: lambda a, b: a + b,

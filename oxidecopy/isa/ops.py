@@ -157,7 +157,7 @@ class Scope:
     opcode: ClassVar[int] = 0x01
     mnemonic: ClassVar[str] = "scope"
     min_sm: ClassVar[int] = 90
-    role: str = _op(Choice(("elect", "thread", "threads_except", "warps")))
+    role: str = _op(Choice(("elect", "thread", "threads_except", "warps", "producer", "consumers", "storer")))
     threads: ThreadSet = _op(THREADS)
 
 

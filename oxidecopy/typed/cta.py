@@ -181,7 +181,7 @@ class Cta:
             refuse("OX1030", "a block that no thread executes: the CTA has one thread", got="threads=1", required="2 threads or more", error=ScopeError)
         return ScopeBlock(self._recorder, "threads_except", ThreadSet(ranges), type(None))
 
-    def warps(self, first: int, stop: int, /) -> AbstractContextManager[Group, None]:
+    def warps(self, first: int, stop: int, /) -> ScopeBlock[Group]:
         """Warps `first` to `stop` - 1 as a role of their own; the last warp may be partial."""
         n = -(-self.threads // 32)
         if not (type(first) is int and type(stop) is int and 0 <= first < stop <= n):
@@ -263,7 +263,6 @@ class Cta:
         return i
 
 
-@final
 class ClusterCta(Cta):
     """A CTA of a pipeline with a cluster."""
 

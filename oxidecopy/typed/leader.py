@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from oxidecopy.typed.recorder import Frame, Recorder
 
 _T = TypeVar("_T")
+_T_co = TypeVar("_T_co", covariant=True)
 
 
 class Leader:
@@ -114,7 +115,6 @@ def require_leader(leader: object, recorder: Recorder, what: str) -> Leader:
     return leader
 
 
-@final
 class Group:
     """Several warps, inside their with-block; `sync` is their own named barrier (PTX bar.sync)."""
 
@@ -161,28 +161,28 @@ class Group:
 
 
 @final
-class ScopeBlock(AbstractContextManager[_T, None], Generic[_T]):
+class ScopeBlock(AbstractContextManager[_T_co, None], Generic[_T_co]):
     """The with-block of a narrower thread set; gives a handle of class `cls` (nothing for `NoneType`)."""
 
-    __slots__ = ("_cls", "_frame", "_recorder", "_role", "_threads")
+    __slots__ = ("_cls", "_frame", "_recorder", "_role", "threads")
 
-    def __init__(self, recorder: Recorder, role: str, threads: ThreadSet, cls: type[_T]) -> None:
+    def __init__(self, recorder: Recorder, role: str, threads: ThreadSet, cls: type[_T_co]) -> None:
         self._recorder = recorder
         self._role = role
-        self._threads = threads
+        self.threads = threads
         self._cls = cls
 
     @override
-    def __enter__(self) -> _T:
+    def __enter__(self) -> _T_co:
         recorder = self._recorder
         recorder.check_open(f"a block of {self._role}")
-        threads = intersect(recorder.scope, self._threads)
+        threads = intersect(recorder.scope, self.threads)
         if threads is None:
             raise ScopeError(
                 Diagnostic(
                     rule="OX1030",
                     what=f"this {self._role} block would never run: none of its threads is in the block around it",
-                    got=f"threads {_words(self._threads)} inside {_words(recorder.scope)}",
+                    got=f"threads {_words(self.threads)} inside {_words(recorder.scope)}",
                     fix="put the two blocks beside each other",
                     site=caller_site(),
                     causes=(Cause("the block around it", recorder.frames[-1].site),),

@@ -6,8 +6,9 @@ into a frozen `Program`, after which every handle of it is refused.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 from oxidecopy.errors import Cause, ClusterError, Diagnostic, RecordError, ScopeError, Site, TokenError
 from oxidecopy.isa import limits, ops
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from oxidecopy.typed.barrier import BarrierToken
 
 
+ROLES: Final = frozenset({"warps", "producer", "consumers", "storer"})
+
+
 @final
 @dataclass(slots=True)
 class Frame:
@@ -29,6 +33,8 @@ class Frame:
     threads: ThreadSet
     site: Site | None
     steps: list[Step] = field(default_factory=list)
+    # Called when the block closes, before it becomes a step: rings number their stages then, and drain their stores.
+    closing: list[Callable[[Frame], None]] = field(default_factory=list)
 
     @property
     def is_loop(self) -> bool:
@@ -36,7 +42,7 @@ class Frame:
 
     @property
     def is_role(self) -> bool:
-        return isinstance(self.op, ops.Scope) and self.op.role == "warps"
+        return isinstance(self.op, ops.Scope) and self.op.role in ROLES
 
 
 @final
@@ -118,6 +124,8 @@ class Recorder:
         """Closes `frame`. Blocks that an exception left open above it go with it."""
         while self.frames[-1] is not frame:
             self.frames.pop()
+        for close in frame.closing:
+            close(frame)
         self.frames.pop()
         assert frame.op is not None  # the root is never popped
         self.frames[-1].steps.append(Step(frame.op, frame.site, tuple(frame.steps)))
@@ -202,6 +210,8 @@ class Recorder:
     # ---- the end
     def finish(self) -> Program:
         self.check_loops()
+        for close in self.frames[0].closing:
+            close(self.frames[0])
         self.closed = True
         tiles, barriers, total = place(self.tiles, self.barriers)
         return Program(

@@ -21,17 +21,24 @@ Plain = int | bool | str
 ArgumentSpec = MapParam | ArrayParam | IdxParam | ScalarParam | Plain
 
 
-def record(fn: Callable[..., None], *, threads: int, cluster: tuple[int, int, int], arguments: Mapping[str, ArgumentSpec]) -> Program:
-    """Records `fn` for these arguments.
+def record(
+    fn: Callable[..., None],
+    *,
+    threads: int,
+    cluster: tuple[int, int, int],
+    arguments: Mapping[str, ArgumentSpec],
+    cta: Callable[[Recorder], Cta] | None = None,
+) -> Program:
+    """Records `fn` for these arguments; `cta` makes what it is given first (level 1 alone by default).
 
     Raises:
         RecordError: (or a subclass) at the user's line, for whatever the recorder refuses.
     """
     recorder = Recorder(fn.__name__, threads, cluster, definition_site(fn))
     handles = {name: _handle(recorder, name, spec) for name, spec in arguments.items()}
-    cta = (Cta if cluster == (1, 1, 1) else ClusterCta)(recorder)
+    make_cta = cta or (Cta if cluster == (1, 1, 1) else ClusterCta)
     try:
-        fn(cta, **handles)
+        fn(make_cta(recorder), **handles)
         return recorder.finish()
     except OxidecopyError:
         raise

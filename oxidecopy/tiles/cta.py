@@ -1,0 +1,283 @@
+"""`Cta` and `ClusterCta` as users see them: level 1 of `typed`, plus roles, rings and schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, final, overload
+
+from typing_extensions import TypeVar, override
+
+from oxidecopy.errors import ArgumentError, Diagnostic, RecordError, ScopeError
+from oxidecopy.isa import expr, ops
+from oxidecopy.isa.expr import Const, Expr
+from oxidecopy.isa.ops import BarrierRef, ThreadSet
+from oxidecopy.tiles.group import Group
+from oxidecopy.tiles.ring import Landed, Ring, Slot, Stages, unused
+from oxidecopy.tiles.roles import Role, Roles
+from oxidecopy.tiles.schedule import Linear, Order, Per, worker_of
+from oxidecopy.tiles.store_ring import StoreRing
+from oxidecopy.typed import cta as level1
+from oxidecopy.typed.descriptor import TmaDescriptor, extents
+from oxidecopy.typed.dtypes import DType
+from oxidecopy.typed.geometry import AnyBox
+from oxidecopy.typed.layout import TileRequest
+from oxidecopy.typed.leader import ClusterLeader, Leader, ScopeBlock
+from oxidecopy.typed.sites import caller_site
+from oxidecopy.typed.symbolic import Idx, SymIdx, refuse
+
+if TYPE_CHECKING:
+    from oxidecopy.typed.recorder import Frame, Recorder
+
+DT = TypeVar("DT", bound=DType)
+C = TypeVar("C", bound=tuple[Idx, ...])
+Bx = TypeVar("Bx", bound=AnyBox, default=Any)
+_D1 = TypeVar("_D1", bound=DType)
+_D2 = TypeVar("_D2", bound=DType)
+_D3 = TypeVar("_D3", bound=DType)
+_B1 = TypeVar("_B1", bound=AnyBox)
+_B2 = TypeVar("_B2", bound=AnyBox)
+_B3 = TypeVar("_B3", bound=AnyBox)
+
+
+class Cta(level1.Cta):
+    """One thread block of the launch."""
+
+    __slots__ = ("_opened", "_roles")
+
+    def __init__(self, recorder: Recorder, roles: Roles | None = None) -> None:
+        super().__init__(recorder)
+        self._roles = roles
+        self._opened: set[Role] = set()
+        if roles is not None:
+            recorder.frames[0].closing.append(self._check_roles)
+
+    # ---- roles
+    def producer(self) -> AbstractContextManager[Leader, None]:
+        """The producer's block: one fixed elected lane of its warps."""
+        return self._leader("producer")
+
+    def storer(self) -> AbstractContextManager[Leader, None]:
+        """The store role's block: one fixed elected lane of its warps."""
+        return self._leader("storer")
+
+    def consumers(self, number: int = 0, /) -> AbstractContextManager[Group, None]:
+        """A consumer group's block, by its number in `ox.roles(consumers=...)`."""
+        role = self._role("consumers", number)
+        return ScopeBlock(self._recorder, "consumers", role.threads, Group)
+
+    @override
+    def warps(self, first: int, stop: int, /) -> ScopeBlock[Group]:
+        base = super().warps(first, stop)
+        return ScopeBlock(self._recorder, "warps", base.threads, Group)
+
+    def _leader(self, name: str) -> AbstractContextManager[Leader, None]:
+        first = self._role(name, 0).threads.first
+        cls = Leader if self._recorder.cluster == (1, 1, 1) else ClusterLeader
+        return ScopeBlock(self._recorder, name, ThreadSet(((first, first + 1),)), cls)
+
+    def _role(self, name: str, number: int) -> Role:
+        self._recorder.check_open("the cta")
+        known = [r for r in self._roles.all if r.name == name] if self._roles is not None else []
+        if type(number) is not int or not 0 <= number < len(known):
+            refuse(
+                "OX1111",
+                f"this pipeline has no role {name}" + (f"({number!r})" if known else ""),
+                got=", ".join(map(str, self._roles.all)) if self._roles is not None else "no roles",
+                fix="declare it: @ox.pipeline(warps=ox.roles(producer=1, consumers=4))",
+                error=ScopeError,
+            )
+        self._opened.add(known[number])
+        return known[number]
+
+    def _check_roles(self, frame: Frame) -> None:
+        idle = [r for r in self._roles.all if r not in self._opened] if self._roles is not None else []
+        if idle:
+            raise RecordError(
+                *(
+                    Diagnostic(
+                        rule="OX1112",
+                        what=f"role {r} is declared but has no block: its warps would do nothing",
+                        fix=f"open it with `with cta.{r.name}(...)`, or do not declare it",
+                        site=frame.site,
+                    )
+                    for r in idle
+                )
+            )
+
+    # ---- rings
+    @overload
+    def ring(
+        self, *, stages: int, tiles: tuple[TmaDescriptor[_D1, Any, Any, _B1]], consumers: int | None = ...
+    ) -> Ring[tuple[Slot[_D1, _B1]], tuple[Landed[_D1, _B1]]]: ...
+    @overload
+    def ring(
+        self,
+        *,
+        stages: int,
+        tiles: tuple[TmaDescriptor[_D1, Any, Any, _B1], TmaDescriptor[_D2, Any, Any, _B2]],
+        consumers: int | None = ...,
+    ) -> Ring[tuple[Slot[_D1, _B1], Slot[_D2, _B2]], tuple[Landed[_D1, _B1], Landed[_D2, _B2]]]: ...
+    @overload
+    def ring(
+        self,
+        *,
+        stages: int,
+        tiles: tuple[TmaDescriptor[_D1, Any, Any, _B1], TmaDescriptor[_D2, Any, Any, _B2], TmaDescriptor[_D3, Any, Any, _B3]],
+        consumers: int | None = ...,
+    ) -> Ring[tuple[Slot[_D1, _B1], Slot[_D2, _B2], Slot[_D3, _B3]], tuple[Landed[_D1, _B1], Landed[_D2, _B2], Landed[_D3, _B3]]]: ...
+    def ring(self, *, stages: int, tiles: tuple[TmaDescriptor[Any, Any, Any, Any], ...], consumers: int | None = None) -> Ring[Any, Any]:
+        """A ring of `stages` stages, each with a tile for every descriptor of `tiles`.
+
+        Args:
+            stages: 2 or more for copies that overlap the work; 1 works.
+            tiles: one to three descriptors; their boxes, element types and swizzles decide the tiles.
+            consumers: how many groups consume every stage; all declared ones by default.
+        """
+        return self._ring(stages, tiles, consumers, multicast=False)
+
+    def _ring(
+        self, stages: int, tiles: tuple[TmaDescriptor[Any, Any, Any, Any], ...], consumers: int | None, *, multicast: bool
+    ) -> Ring[Any, Any]:
+        recorder = self._recorder
+        recorder.check_open("the cta")
+        recorder.require_toplevel("making a ring")
+        groups = (
+            consumers
+            if consumers is not None
+            else len([r for r in self._roles.all if r.name == "consumers"])
+            if self._roles is not None
+            else 1
+        )
+        if (
+            type(stages) is not int
+            or not 1 <= stages <= 64
+            or not isinstance(tiles, tuple)
+            or not 1 <= len(tiles) <= 3
+            or type(groups) is not int
+            or groups < 1
+        ):
+            raise ArgumentError(
+                Diagnostic(
+                    rule="OX1113", what="no such ring", got=f"stages={stages!r}, {len(tiles) if isinstance(tiles, tuple) else tiles!r} tiles, consumers={groups!r}",
+                    required="1 to 64 stages, a tuple of 1 to 3 descriptors, 1 consumer group or more", site=caller_site(),
+                )
+            )  # fmt: skip
+        size = recorder.cluster[0] * recorder.cluster[1] * recorder.cluster[2] if multicast else 1
+        name = f"ring{sum(1 for b in recorder.barriers if b.name.endswith('_full'))}"
+        params = tuple(t._recorded("cta.ring") for t in tiles)
+        made = []
+        for p in params:
+            outer, *inner = p.layout.shape
+            request = TileRequest(f"{name}_{p.name}", p.dtype, (outer * size, *inner), 1024, stages, caller_site())
+            request.adopt(p.swizzle)
+            recorder.tiles.append(request)
+            made.append((len(recorder.tiles) - 1, request))
+        full = recorder.add_barrier("TmaBarrier", stages, f"{name}_full")
+        empty = recorder.add_barrier("TmaBarrier", stages, f"{name}_empty")
+        self._init(full, 1, empty, groups * size, stages)
+        ring = Stages(name=name, stages=stages, full=full, empty=empty, tiles=tuple(made), params=params, multicast=multicast)
+        site = caller_site()
+        result: Ring[Any, Any] = Ring(recorder, ring, groups)
+
+        def check(_: Frame) -> None:
+            if not result.produced:
+                raise unused(ring, "produced into", site)
+            if result.groups < groups:
+                raise unused(ring, f"consumed by {groups - result.groups} of its {groups} groups", site)
+
+        recorder.frames[0].closing.append(check)
+        return result
+
+    def _init(self, full: int, full_count: int, empty: int, empty_count: int, stages: int) -> None:
+        """Thread 0 initialises both arrays, then everybody syncs (in a cluster: the cluster)."""
+        recorder = self._recorder
+        threads = ThreadSet(((0, 1),))
+        frame = recorder.push(ops.Scope(role="thread", threads=threads), threads)
+        for i in range(stages):
+            recorder.emit(ops.MbarrierInit(bar=BarrierRef(full, Const(i)), count=full_count))
+            recorder.emit(ops.MbarrierInit(bar=BarrierRef(empty, Const(i)), count=empty_count))
+        if recorder.cluster != (1, 1, 1):
+            recorder.emit(ops.FenceMbarrierInit())
+        recorder.pop(frame)
+        recorder.emit(ops.ClusterSync() if recorder.cluster != (1, 1, 1) else ops.BarSync(number=0, threads=recorder.threads))
+
+    def store_ring(self, dst: TmaDescriptor[DT, C, Any, Bx], /, *, stages: int) -> StoreRing[DT, C, Bx]:
+        """`stages` staging tiles for stores to `dst`: one is filled while others are still being read."""
+        recorder = self._recorder
+        recorder.check_open("the cta")
+        recorder.require_toplevel("making a store ring")
+        if type(stages) is not int or not 1 <= stages <= 16:
+            raise ArgumentError(
+                Diagnostic(
+                    rule="OX1113",
+                    what="no such store ring",
+                    got=f"stages={stages!r}",
+                    required="1 to 16 stages (wait_group leaves at most 15 pending)",
+                    site=caller_site(),
+                )
+            )
+        param = dst._recorded("cta.store_ring")
+        request = TileRequest(self._tile_name(f"{param.name}_out"), param.dtype, param.layout.shape, 1024, stages, caller_site())
+        request.adopt(param.swizzle)
+        recorder.tiles.append(request)
+        return StoreRing(recorder, param, len(recorder.tiles) - 1, request)
+
+    # ---- schedules
+    def tiles(
+        self, desc: TmaDescriptor[Any, C, Any, Any], /, *, order: Order | None = None, per: Per = "cta", box: tuple[int, ...] | None = None
+    ) -> Iterator[C]:
+        """This CTA's share of the boxes that cover `desc`'s array, as element coordinates of their corners (remainder boxes included).
+
+        Args:
+            order: `ox.order.linear` (persistent, the default), `once`, `grouped(rows)` or `custom(fn, trips)`.
+            per: "cluster" gives all CTAs of a cluster the same boxes.
+            box: extents of what one visit covers, when it is not the descriptor's box (the full tile of a multicast ring).
+        """
+        recorder = self._recorder
+        recorder.check_open("the cta")
+        param = desc._recorded("cta.tiles")
+        steps = box if box is not None else param.box_dim
+        if len(steps) != param.rank or not all(type(n) is int and n > 0 for n in steps):
+            refuse("OX1012", "`box` does not fit the descriptor", got=repr(box), required=f"{param.rank} positive ints", error=ScopeError)
+        counts = tuple(
+            expr.floordiv(expr.add(extent.expr, Const(n - 1)), Const(n))
+            for extent, n in zip(extents(recorder, param.name, param.rank), steps, strict=True)
+        )
+        worker, workers = worker_of(self, per)
+        for index in (order or Linear()).visit(self, counts, worker, workers):
+            corner: tuple[Expr, ...] = tuple(expr.mul(i, Const(n)) for i, n in zip(index, steps, strict=True))
+            yield tuple(SymIdx(c, recorder) for c in corner)  # type: ignore[misc]  # C is the rank's tuple
+
+
+@final
+class ClusterCta(Cta, level1.ClusterCta):
+    """A CTA of a pipeline with a cluster."""
+
+    __slots__ = ()
+
+    @overload
+    def multicast_ring(
+        self, *, stages: int, tiles: tuple[TmaDescriptor[_D1, Any, Any, Any]], consumers: int | None = ...
+    ) -> Ring[tuple[Slot[_D1, Any]], tuple[Landed[_D1, Any]]]: ...
+    @overload
+    def multicast_ring(
+        self,
+        *,
+        stages: int,
+        tiles: tuple[TmaDescriptor[_D1, Any, Any, Any], TmaDescriptor[_D2, Any, Any, Any]],
+        consumers: int | None = ...,
+    ) -> Ring[tuple[Slot[_D1, Any], Slot[_D2, Any]], tuple[Landed[_D1, Any], Landed[_D2, Any]]]: ...
+    def multicast_ring(
+        self, *, stages: int, tiles: tuple[TmaDescriptor[Any, Any, Any, Any], ...], consumers: int | None = None
+    ) -> Ring[Any, Any]:
+        """A ring whose tiles all CTAs of the cluster share: each loads one slice (its descriptor's box) into all of them.
+
+        A tile is as many boxes tall as the cluster has CTAs; `slot.load(src, at)` takes the corner of the whole tile. Producers of all
+        CTAs must visit the same tiles (`cta.tiles(..., per="cluster", box=...)`).
+        """
+        self._recorder.require_cluster("a multicast ring")
+        ring = self._ring(stages, tiles, consumers, multicast=True)
+        # Peers may still arrive here when this CTA's roles are done: nobody leaves before everybody is.
+        self._recorder.frames[0].closing.append(lambda _: self._recorder.emit(ops.ClusterSync(), self._recorder.site))
+        return ring

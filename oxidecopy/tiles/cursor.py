@@ -1,0 +1,102 @@
+"""Numbers the stages of a ring: an expression for `how many have been used before this one`, wherever recording stands.
+
+Inside a recorded loop the number at the start of an iteration depends on how many stages one iteration uses, which is known only when the
+loop closes. Until then a placeholder symbol stands for it; closing the loop replaces it in everything recorded inside.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+from oxidecopy.errors import Cause, Diagnostic, RecordError
+from oxidecopy.isa import expr, ops
+from oxidecopy.isa.expr import ONE, ZERO, Const, Expr, Sym, SymKind
+from oxidecopy.isa.rewrite import rewrite
+from oxidecopy.program.program import Step
+from oxidecopy.typed.sites import caller_site
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from oxidecopy.typed.recorder import Frame, Recorder
+
+
+@final
+@dataclass(slots=True)
+class _Level:
+    """One open loop (or the pipeline itself): the number at its iteration's start, and the stages used in it so far."""
+
+    frame: Frame
+    entry: Expr
+    used: Expr = ZERO
+
+
+@final
+class Cursor:
+    """Counts the stages that one role takes from one ring, in program order."""
+
+    def __init__(self, recorder: Recorder, name: str) -> None:
+        self._recorder = recorder
+        self._name = name
+        self._levels = [_Level(recorder.frames[0], ZERO)]
+        self.taken = False
+
+    def take(self) -> Expr:
+        """The number of the next stage; counts it."""
+        self._open()
+        self.taken = True
+        top = self._levels[-1]
+        number = expr.add(top.entry, top.used)
+        top.used = expr.add(top.used, ONE)
+        return number
+
+    def _open(self) -> None:
+        """Opens a level for each loop entered since the last stage, and refuses conditions: they would let the roles' numbers differ."""
+        recorder = self._recorder
+        for frame in recorder.frames:
+            if isinstance(frame.op, ops.When) and frame.op.cond != expr.Bool(True):
+                raise RecordError(
+                    Diagnostic(
+                        rule="OX1105",
+                        what=f"a stage of {self._name} is taken under a condition: the other roles would count another stage",
+                        required="stages taken in loops only",
+                        fix="move the condition inside the stage's block, or into the loop's bounds",
+                        site=caller_site(),
+                        causes=(Cause("the condition", frame.site),),
+                    )
+                )
+        loops = [f for f in recorder.frames if f.is_loop]
+        for frame in loops[len(self._levels) - 1 :]:
+            assert isinstance(frame.op, ops.Loop)  # is_loop
+            self._levels.append(_Level(frame, Sym(f"{self._name}@{frame.op.counter}", SymKind.LOOP)))
+            frame.closing.append(self._close)
+
+    def _close(self, frame: Frame) -> None:
+        """The loop ends: its iterations used `level.used` stages each."""
+        level = self._levels.pop()
+        loop, outer = frame.op, self._levels[-1]
+        assert isinstance(loop, ops.Loop)  # only loops are opened
+        assert isinstance(level.entry, Sym)  # the placeholder of _open
+        if not expr.is_launch_constant(level.used):
+            raise RecordError(
+                Diagnostic(
+                    rule="OX1106",
+                    what=f"one iteration of this loop takes a number of stages of {self._name} that changes during the launch",
+                    required="inner trip counts that are one value for the launch",
+                    fix="make one loop of the two, or let the inner bounds depend on `Idx` parameters and extents only",
+                    site=frame.site,
+                )
+            )
+        span = expr.sub(loop.stop, loop.start) if loop.step > 0 else expr.sub(loop.start, loop.stop)
+        size = abs(loop.step)
+        trips = expr.maximum(ZERO, expr.floordiv(expr.add(span, Const(size - 1)), Const(size)))
+        counter: Expr = Sym(loop.counter, SymKind.LOOP)
+        turn = expr.floordiv(expr.sub(counter, loop.start) if loop.step > 0 else expr.sub(loop.start, counter), Const(size))
+        start = expr.add(expr.add(outer.entry, outer.used), expr.mul(turn, level.used))
+        frame.steps[:] = _rewritten(frame.steps, {level.entry.name: start})
+        outer.used = expr.add(outer.used, expr.mul(trips, level.used))
+
+
+def _rewritten(steps: list[Step] | tuple[Step, ...], values: Mapping[str, Expr]) -> list[Step]:
+    return [Step(rewrite(s.op, values), s.site, tuple(_rewritten(s.body, values))) for s in steps]

@@ -1,0 +1,396 @@
+"""Rings: stages of tiles that a producer fills and consumer groups drain, with barriers, phases and byte counts kept here.
+
+Stage number k (0, 1, 2, ... over the whole pipeline) uses slot k % stages for the (k // stages)-th time:
+
+    producer    empty[slot].wait_phase(k // stages - 1)      the consumers are done with what was there
+                full[slot].arrive_expect_tx(bytes)           then the loads
+    consumers   full[slot].wait_phase(k // stages)           the loads have landed
+                sync of the group, then one arrival on empty[slot]
+
+Everything is recorded as those primitive ops; verifier and engines see nothing else. In a multicast ring every CTA of the cluster loads
+one slice of each tile into all CTAs, so a slot is free only when the consumers of all CTAs have released it: they arrive on every CTA's
+empty barrier.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, final
+
+from typing_extensions import TypeVar, override
+
+from oxidecopy.errors import Cause, Diagnostic, RecordError, ScopeError, ShapeError
+from oxidecopy.isa import expr, ops
+from oxidecopy.isa.expr import ZERO, Const, Expr
+from oxidecopy.isa.ops import BarrierRef, MapRef, Part, TileRef
+from oxidecopy.tiles.cursor import Cursor
+from oxidecopy.typed.descriptor import TmaDescriptor, coordinates
+from oxidecopy.typed.dtypes import DType
+from oxidecopy.typed.geometry import A1024, AnyBox
+from oxidecopy.typed.leader import Group as AnyGroup
+from oxidecopy.typed.leader import Leader, require_leader
+from oxidecopy.typed.sites import caller_site
+from oxidecopy.typed.smem import SharedArray
+from oxidecopy.typed.symbolic import Idx
+
+if TYPE_CHECKING:
+    from oxidecopy.program.program import MapParam
+    from oxidecopy.typed.layout import TileRequest
+    from oxidecopy.typed.recorder import Recorder
+
+DT = TypeVar("DT", bound=DType)
+C = TypeVar("C", bound=tuple[Idx, ...])
+Bx = TypeVar("Bx", bound=AnyBox, default=Any)
+Slots_co = TypeVar("Slots_co", bound=tuple[Any, ...], covariant=True)
+Tiles_co = TypeVar("Tiles_co", bound=tuple[Any, ...], covariant=True)
+
+
+@final
+@dataclass(slots=True)
+class Block:
+    """Whether a stage's with-block is open, and the tiles given out by it."""
+
+    open: bool = True
+
+
+class BlockTile(SharedArray[DT, Bx, A1024]):
+    """A tile that may be used inside one with-block only."""
+
+    __slots__ = ("_block",)
+    _block: Block
+
+    @override
+    def _ref(self) -> TileRef:
+        if not self._block.open:
+            raise ScopeError(
+                Diagnostic(
+                    rule="OX1102",
+                    what=f"a stage of {self._request.name!r} is used outside its block",
+                    required="use inside the with-block that gave it: its memory is refilled after",
+                    fix="move the call into the block",
+                    site=caller_site(),
+                )
+            )
+        return super()._ref()
+
+
+class Landed(BlockTile[DT, Bx]):
+    """A tile that has landed: readable until its `consume` block ends."""
+
+    __slots__ = ("_number", "_ring")
+    _number: Expr
+    _ring: Stages
+
+    def back(self, n: int, /) -> Landed[DT, Bx]:
+        """The same tile of the stage `n` before this one, for `consume(group, keep=n)`. It exists from stage `n` on: guard the first ones."""
+        keep = self._ring.kept
+        if type(n) is not int or not 1 <= n <= keep:
+            raise ScopeError(
+                Diagnostic(
+                    rule="OX1108",
+                    what=f"stage {n!r} back is not held",
+                    got=f"keep={keep}",
+                    required=f"1 to {keep}" if keep else "a consume block with keep",
+                    fix=f"consume(group, keep={n})",
+                    site=caller_site(),
+                )
+            )
+        number = expr.sub(self._number, Const(n))
+        return landed(self._ring, self._recorder, self._tile, self._request, number, self._block)
+
+
+def landed(ring: Stages, recorder: Recorder, tile: int, request: TileRequest, number: Expr, block: Block) -> Landed[Any, Any]:
+    """The tile of stage `number`."""
+    made: Landed[Any, Any] = Landed(recorder, tile, request, expr.mod(number, Const(ring.stages)))
+    made._block, made._number, made._ring = block, number, ring
+    return made
+
+
+@final
+@dataclass(slots=True, kw_only=True)
+class Stages:
+    """What a ring is made of: tiles by number, barrier arrays by number."""
+
+    name: str
+    stages: int
+    full: int
+    empty: int
+    tiles: tuple[tuple[int, TileRequest], ...]
+    params: tuple[MapParam, ...]
+    multicast: bool
+    kept: int = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that one stage brings into one CTA."""
+        return sum(request.nbytes for _, request in self.tiles)
+
+    def bar(self, barrier: int, number: Expr) -> BarrierRef:
+        """The barrier of stage `number`."""
+        return BarrierRef(barrier, expr.mod(number, Const(self.stages)))
+
+    def turn(self, number: Expr) -> Expr:
+        """How often its slot was used before."""
+        return expr.floordiv(number, Const(self.stages))
+
+
+@final
+class Slot(Generic[DT, Bx]):
+    """One tile of a stage being produced: it is loaded exactly once."""
+
+    __slots__ = ("_block", "_index", "_leader", "_number", "_recorder", "_ring", "loaded")
+
+    def __init__(self, recorder: Recorder, ring: Stages, index: int, number: Expr, leader: Leader, block: Block) -> None:
+        self._recorder = recorder
+        self._ring = ring
+        self._index = index
+        self._number = number
+        self._leader = leader
+        self._block = block
+        self.loaded = False
+
+    def load(self, src: TmaDescriptor[DT, C, Any, Bx], at: C, /) -> None:
+        """Loads the box of `src` at `at` (in a multicast ring: this CTA's slice of the tile whose corner is `at`, into all CTAs)."""
+        ring, recorder = self._ring, self._recorder
+        if not self._block.open:
+            raise ScopeError(
+                Diagnostic(
+                    rule="OX1102",
+                    what=f"a slot of {ring.name} is loaded outside its block",
+                    fix="move the load into the block",
+                    site=caller_site(),
+                )
+            )
+        require_leader(self._leader, recorder, f"a load into {ring.name}")
+        if self.loaded:
+            raise RecordError(
+                Diagnostic(
+                    rule="OX1107",
+                    what=f"a slot of {ring.name} is loaded twice",
+                    required="one load for each slot of the stage",
+                    fix="use the stage's other slot",
+                    site=caller_site(),
+                )
+            )
+        param, wanted = src._recorded("a load"), ring.params[self._index]
+        same = (param.dtype, param.layout.shape, param.swizzle) == (wanted.dtype, wanted.layout.shape, wanted.swizzle)
+        if not same:
+            raise ShapeError(
+                Diagnostic(
+                    rule="OX1103",
+                    what=f"{param.name!r} does not fit this slot of {ring.name}",
+                    got=f"{param.dtype}, {param.layout.shape}, swizzle {param.swizzle}",
+                    required=f"{wanted.dtype}, {wanted.layout.shape}, swizzle {wanted.swizzle} (as {wanted.name!r})",
+                    fix="name this descriptor in `cta.ring(tiles=...)`",
+                    site=caller_site(),
+                )
+            )
+        corner = coordinates(at, param.rank, f"a load of {param.name!r}")
+        tile, _ = ring.tiles[self._index]
+        slot = expr.mod(self._number, Const(ring.stages))
+        bar = ring.bar(ring.full, self._number)
+        self.loaded = True
+        if not ring.multicast:
+            recorder.emit(ops.TensorG2S(map=MapRef(param.name), tile=TileRef(tile, slot), coords=corner, bar=bar))
+            return
+        x, y, z = recorder.cluster
+        size = x * y * z
+        rank = expr.Sym("cta_rank", expr.SymKind.RANK)
+        first = expr.add(corner[0], expr.mul(rank, Const(param.box_dim[0])))
+        recorder.emit(
+            ops.TensorG2SMulticast(
+                map=MapRef(param.name),
+                tile=TileRef(tile, slot, Part(rank, size)),
+                coords=(first, *corner[1:]),
+                bar=bar,
+                cta_mask=Const((1 << size) - 1),
+            )
+        )
+
+
+@final
+class Ring(Generic[Slots_co, Tiles_co]):
+    """Made by `cta.ring`. Its producer is one leader; each consumer group releases every stage."""
+
+    __slots__ = ("_consumers", "_cursors", "_producer", "_recorder", "_stages")
+
+    def __init__(self, recorder: Recorder, stages: Stages, consumers: int) -> None:
+        self._recorder = recorder
+        self._stages = stages
+        self._consumers = consumers
+        self._producer = Cursor(recorder, f"{stages.name}.produce")
+        self._cursors: dict[ops.ThreadSet, tuple[Cursor, int]] = {}
+
+    def produce(self, leader: Leader, /) -> AbstractContextManager[Slots_co, None]:
+        """The next stage, to be filled: waits until it is free and announces its bytes; every slot must be loaded in the block."""
+        return _Produce(self._recorder, self._stages, self._producer, leader)
+
+    def consume(self, group: AnyGroup, /, *, keep: int = 0) -> AbstractContextManager[Tiles_co, None]:
+        """The next stage, landed: released at the end of the block, or `keep` stages later (`tile.back(n)` gives the held ones)."""
+        self._recorder.check_open(f"ring {self._stages.name}")
+        if not isinstance(group, AnyGroup):
+            raise ScopeError(
+                Diagnostic(
+                    rule="OX1104",
+                    what=f"{self._stages.name} is consumed by a group",
+                    got=type(group).__name__,
+                    required="what `cta.consumers()` gives",
+                    fix="with cta.consumers() as group:",
+                    site=caller_site(),
+                )
+            )
+        if type(keep) is not int or not 0 <= keep < self._stages.stages:
+            raise ScopeError(
+                Diagnostic(
+                    rule="OX1108",
+                    what=f"{self._stages.name} cannot hold that many stages",
+                    got=f"keep={keep!r}",
+                    required=f"0 to {self._stages.stages - 1}: one must be free for the producer",
+                    fix="raise `stages`",
+                    site=caller_site(),
+                )
+            )
+        cursor = self._cursor(group, keep)
+        return _Consume(self._recorder, self._stages, cursor, group, keep)
+
+    @property
+    def produced(self) -> bool:
+        """Whether any stage is filled."""
+        return self._producer.taken
+
+    @property
+    def groups(self) -> int:
+        """How many groups consume it."""
+        return len(self._cursors)
+
+    def _cursor(self, group: AnyGroup, keep: int) -> Cursor:
+        threads = group._frame.threads
+        known = self._cursors.get(threads)
+        if known is None:
+            if len(self._cursors) == self._consumers:
+                raise ScopeError(
+                    Diagnostic(
+                        rule="OX1104",
+                        what=f"{self._stages.name} is consumed by more groups than it counts",
+                        got=str(len(self._cursors) + 1),
+                        required=str(self._consumers),
+                        fix="declare the groups in `ox.roles(consumers=(4, 4))`, or pass consumers= to `cta.ring`",
+                        site=caller_site(),
+                    )
+                )
+            known = self._cursors[threads] = (Cursor(self._recorder, f"{self._stages.name}.consume{len(self._cursors)}"), keep)
+        if known[1] != keep:
+            raise ScopeError(
+                Diagnostic(
+                    rule="OX1108",
+                    what=f"a group holds {self._stages.name} differently in two places",
+                    got=f"keep={keep}",
+                    required=f"keep={known[1]}, as before",
+                    site=caller_site(),
+                )
+            )
+        return known[0]
+
+
+@final
+class _Produce(AbstractContextManager[Any, None]):
+    """The block of a stage being filled."""
+
+    def __init__(self, recorder: Recorder, ring: Stages, cursor: Cursor, leader: Leader) -> None:
+        self._recorder = recorder
+        self._ring = ring
+        self._cursor = cursor
+        self._leader = leader
+        self._block = Block()
+        self._slots: tuple[Slot[Any, Any], ...] = ()
+
+    @override
+    def __enter__(self) -> tuple[Slot[Any, Any], ...]:
+        recorder, ring = self._recorder, self._ring
+        require_leader(self._leader, recorder, f"producing into {ring.name}")
+        number = self._cursor.take()
+        recorder.emit(ops.MbarrierWaitPhase(bar=ring.bar(ring.empty, number), phase=expr.sub(ring.turn(number), expr.ONE)))
+        recorder.emit(ops.MbarrierArriveExpectTx(bar=ring.bar(ring.full, number), nbytes=ring.nbytes, token=recorder.next_token()))
+        self._slots = tuple(Slot(recorder, ring, i, number, self._leader, self._block) for i in range(len(ring.tiles)))
+        return self._slots
+
+    @override
+    def __exit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None, /) -> None:
+        self._block.open = False
+        missing = [self._ring.params[i].name for i, s in enumerate(self._slots) if not s.loaded]
+        if missing and exc_type is None:
+            raise RecordError(
+                Diagnostic(
+                    rule="OX1107",
+                    what=f"a stage of {self._ring.name} is announced but not loaded: its consumers would wait for ever",
+                    got=f"no load for {', '.join(missing)}",
+                    required="one load for each slot of the stage",
+                    fix="call `slot.load(desc, at)` for every slot, outside any condition",
+                    site=caller_site(),
+                )
+            )
+
+
+@final
+class _Consume(AbstractContextManager[Any, None]):
+    """The block of a landed stage."""
+
+    def __init__(self, recorder: Recorder, ring: Stages, cursor: Cursor, group: AnyGroup, keep: int) -> None:
+        self._recorder = recorder
+        self._ring = ring
+        self._cursor = cursor
+        self._group = group
+        self._keep = keep
+        self._block = Block()
+        self._number: Expr = ZERO
+
+    @override
+    def __enter__(self) -> tuple[Landed[Any, Any], ...]:
+        recorder, ring = self._recorder, self._ring
+        self._group._check(f"consuming from {ring.name}")
+        number = self._number = self._cursor.take()
+        ring.kept = self._keep
+        recorder.emit(ops.MbarrierWaitPhase(bar=ring.bar(ring.full, number), phase=ring.turn(number)))
+        return tuple(landed(ring, recorder, tile, request, number, self._block) for tile, request in ring.tiles)
+
+    @override
+    def __exit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None, /) -> None:
+        self._block.open = False
+        if exc_type is not None:
+            return
+        if not self._keep:
+            self._release(self._number)
+            return
+        released = expr.sub(self._number, Const(self._keep))
+        frame = self._recorder.push(ops.When(cond=expr.Cmp(expr.CmpOp.LE, ZERO, released)), self._recorder.scope)
+        self._release(released)
+        self._recorder.pop(frame)
+
+    def _release(self, number: Expr) -> None:
+        """All threads of the group are done with the stage; one of them says so, to every CTA that may refill it."""
+        recorder, ring = self._recorder, self._ring
+        self._group.sync()
+        with self._group.elect():
+            bar = ring.bar(ring.empty, number)
+            if not ring.multicast:
+                recorder.emit(ops.MbarrierArrive(bar=bar, token=recorder.next_token()))
+                return
+            x, y, z = recorder.cluster
+            for rank in range(x * y * z):
+                recorder.emit(ops.MbarrierArriveRemote(bar=bar, rank=Const(rank)))
+
+
+def unused(ring: Stages, what: str, site: Any) -> RecordError:
+    """A ring that nobody produces or consumes hangs whoever does the other."""
+    return RecordError(
+        Diagnostic(
+            rule="OX1109",
+            what=f"{ring.name} is never {what}",
+            required="a producer and all its consumer groups",
+            fix="use it in both roles, or drop it",
+            site=site,
+            causes=(Cause("made here", site),),
+        )
+    )

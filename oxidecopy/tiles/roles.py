@@ -1,0 +1,120 @@
+"""Roles: which warps produce, consume and store. Declared once with the pipeline, opened as blocks inside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, final
+
+from oxidecopy.errors import Diagnostic, UsageError
+from oxidecopy.isa import limits
+from oxidecopy.isa.ops import ThreadSet
+from oxidecopy.typed.sites import caller_site
+
+RoleName = Literal["producer", "consumers", "storer"]
+REGISTERS_STEP: Final = 8  # PTX setmaxnreg: 24 to 256 in steps of 8
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Role:
+    """One role's warps, half-open; `number` counts consumer groups."""
+
+    name: RoleName
+    first: int
+    stop: int
+    number: int = 0
+
+    @property
+    def threads(self) -> ThreadSet:
+        """All threads of the role's warps."""
+        return ThreadSet(((self.first * limits.WARP, self.stop * limits.WARP),))
+
+    def __str__(self) -> str:
+        return f"{self.name}({self.number})" if self.number else self.name
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roles:
+    """All roles of a pipeline. `registers` are hints for engines (PTX setmaxnreg), by role."""
+
+    all: tuple[Role, ...]
+    registers: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def threads(self) -> int:
+        """Threads of the CTA: up to the last warp that has a role."""
+        return max(r.stop for r in self.all) * limits.WARP
+
+    def of(self, name: RoleName) -> tuple[Role, ...]:
+        """The roles of that name, in order of their number."""
+        return tuple(r for r in self.all if r.name == name)
+
+
+def roles(
+    *,
+    producer: int | range = 1,
+    consumers: int | range | Sequence[int | range] = 4,
+    store: int | range = 0,
+    registers: Mapping[RoleName, int] | None = None,
+) -> Roles:
+    """Declares roles by warps.
+
+    Args:
+        producer: warps of the producer; one elected lane of them issues the loads.
+        consumers: warps of the consumer group, or a sequence of them for several groups.
+        store: warps of a separate store role; none by default.
+        registers: registers per thread that each role would like (24 to 256, a multiple of 8), a hint for GPU engines.
+
+    A number takes that many warps, consumers first (so that groups of four are warpgroups), then the producer, then the store role.
+    A `range` names the warps; then all roles must.
+    """
+    groups: Sequence[int | range] = (consumers,) if isinstance(consumers, int | range) else tuple(consumers)
+    wanted: list[tuple[RoleName, int, int | range]] = [("consumers", i, g) for i, g in enumerate(groups)]
+    wanted.append(("producer", 0, producer))
+    wanted += [("storer", 0, store)] if not (isinstance(store, int) and store == 0) else []
+    made: list[Role] = []
+    at = 0
+    broken = []
+    for name, number, warps in wanted:
+        span = warps if isinstance(warps, range) else range(at, at + warps) if type(warps) is int else range(0)
+        if not span or span.step != 1 or span.start < 0 or span.stop * limits.WARP > limits.THREADS_MAX:
+            broken.append(
+                _refusal(
+                    f"the warps of {name!r} make no role",
+                    got=repr(warps),
+                    required=f"1 or more consecutive warps below {limits.THREADS_MAX // limits.WARP}",
+                )
+            )
+            continue
+        at = max(at, span.stop)
+        made.append(Role(name=name, first=span.start, stop=span.stop, number=number))
+    for i, a in enumerate(made):
+        broken += [
+            _refusal(
+                f"the roles {a} and {b} share warps",
+                got=f"{a.first} to {a.stop - 1} and {b.first} to {b.stop - 1}",
+                required="warps of their own",
+                fix="give numbers, and let the roles be laid out",
+            )
+            for b in made[i + 1 :]
+            if a.first < b.stop and b.first < a.stop
+        ]
+    hints = tuple(sorted((registers or {}).items()))
+    broken += [
+        _refusal(
+            f"the register hint of {name!r} is out of range",
+            got=str(n),
+            required=f"24 to 256 in steps of {REGISTERS_STEP} (PTX setmaxnreg)",
+        )
+        for name, n in hints
+        if type(n) is not int or not 24 <= n <= 256 or n % REGISTERS_STEP
+    ]
+    if broken:
+        raise UsageError(*broken)
+    return Roles(all=tuple(made), registers=hints)
+
+
+def _refusal(what: str, *, got: str, required: str, fix: str = "") -> Diagnostic:
+    return Diagnostic(rule="OX1101", what=what, got=got, required=required, fix=fix, site=caller_site())

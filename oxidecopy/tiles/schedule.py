@@ -1,0 +1,156 @@
+"""Which tiles a CTA works on, in which order: loops whose counter is turned into element coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, final
+
+from oxidecopy.errors import Diagnostic, UsageError
+from oxidecopy.isa import expr
+from oxidecopy.isa.expr import ONE, ZERO, Const, Expr, Sym, SymKind
+from oxidecopy.typed.sites import caller_site
+from oxidecopy.typed.symbolic import Idx, SymIdx, to_expr
+
+if TYPE_CHECKING:
+    from oxidecopy.typed.cta import Cta
+
+Per = Literal["cta", "cluster"]
+Affine: TypeAlias = Callable[[SymIdx, tuple[SymIdx, ...]], tuple[Idx, ...]]
+
+
+class Order(Protocol):
+    """An order of tiles: yields tile indices (not yet coordinates), once for each loop it records."""
+
+    def visit(self, cta: Cta, counts: tuple[Expr, ...], worker: Expr, workers: Expr) -> Iterator[tuple[Expr, ...]]: ...
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """Persistent: worker w takes tiles w, w + workers, w + 2 workers, ..., the innermost dimension fastest."""
+
+    def visit(self, cta: Cta, counts: tuple[Expr, ...], worker: Expr, workers: Expr) -> Iterator[tuple[Expr, ...]]:
+        """One loop."""
+        for i in cta.range(SymIdx(share(product(counts), worker, workers), cta._recorder)):
+            yield unravel(expr.add(worker, expr.mul(i.expr, workers)), counts)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Once:
+    """One-shot: worker w takes tile w; workers beyond the last tile have nothing to do. The grid must have a worker for each tile."""
+
+    def visit(self, cta: Cta, counts: tuple[Expr, ...], worker: Expr, workers: Expr) -> Iterator[tuple[Expr, ...]]:
+        """One loop of at most one trip."""
+        trips = expr.minimum(ONE, expr.maximum(ZERO, expr.sub(product(counts), worker)))
+        for _ in cta.range(SymIdx(trips, cta._recorder)):
+            yield unravel(worker, counts)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """Rasterised: persistent over groups of `rows` rows of tiles, down the rows first, so that workers nearby share columns in L2.
+
+    The last rows, when `rows` does not divide their number, form a smaller group in a loop of its own.
+    """
+
+    rows: int
+
+    def visit(self, cta: Cta, counts: tuple[Expr, ...], worker: Expr, workers: Expr) -> Iterator[tuple[Expr, ...]]:
+        """Two loops: full groups, then the rest."""
+        if len(counts) < 2 or type(self.rows) is not int or self.rows < 1:
+            raise UsageError(
+                Diagnostic(
+                    rule="OX1110",
+                    what="no such grouped order",
+                    got=f"rows={self.rows!r}, rank {len(counts)}",
+                    required="rows >= 1 and 2 dimensions or more",
+                    site=caller_site(),
+                )
+            )
+        *batch, down, across = counts
+        rows = Const(self.rows)
+        full = expr.floordiv(down, rows)
+        left = expr.mod(down, rows)
+        # Outer dimensions count as more rows of groups; the remainder of each of them comes in the second loop.
+        outer = product(tuple(batch))
+        cells = expr.mul(rows, across)
+        first = expr.mul(expr.mul(outer, full), cells)
+        mine = share(first, worker, workers)
+        for i in cta.range(SymIdx(mine, cta._recorder)):
+            t = expr.add(worker, expr.mul(i.expr, workers))
+            group, cell = expr.floordiv(t, cells), expr.mod(t, cells)
+            some = expr.maximum(ONE, full)
+            y = expr.add(expr.mul(expr.mod(group, some), rows), expr.mod(cell, rows))
+            yield (*unravel(expr.floordiv(group, some), tuple(batch)), y, expr.floordiv(cell, rows))
+        rest = expr.maximum(ONE, left)
+        total = expr.add(first, expr.mul(expr.mul(outer, left), across))
+        for i in cta.range(SymIdx(mine, cta._recorder), SymIdx(share(total, worker, workers), cta._recorder)):
+            t = expr.sub(expr.add(worker, expr.mul(i.expr, workers)), first)
+            some = expr.maximum(ONE, expr.mul(rest, across))
+            cell = expr.mod(t, some)
+            y = expr.add(expr.mul(full, rows), expr.mod(cell, rest))
+            yield (*unravel(expr.floordiv(t, some), tuple(batch)), y, expr.floordiv(cell, rest))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Custom:
+    """A user's own order: `fn(i, counts)` gives the tile index of the worker's i-th tile; it records affine arithmetic only."""
+
+    fn: Affine
+    trips: Callable[[tuple[SymIdx, ...]], Idx]
+
+    def visit(self, cta: Cta, counts: tuple[Expr, ...], worker: Expr, workers: Expr) -> Iterator[tuple[Expr, ...]]:
+        """One loop."""
+        del worker, workers
+        known = tuple(SymIdx(c, cta._recorder) for c in counts)
+        for i in cta.range(self.trips(known)):
+            index = self.fn(i, known)
+            if not isinstance(index, tuple) or len(index) != len(counts):
+                raise UsageError(
+                    Diagnostic(
+                        rule="OX1110",
+                        what="an order gives one tile index per dimension",
+                        got=repr(index),
+                        required=f"a tuple of {len(counts)}",
+                        site=caller_site(),
+                    )
+                )
+            yield tuple(to_expr(x, "a tile index") for x in index)
+
+
+def product(factors: tuple[Expr, ...]) -> Expr:
+    """The product; 1 of none."""
+    out: Expr = ONE
+    for f in factors:
+        out = expr.mul(out, f)
+    return out
+
+
+def share(total: Expr, worker: Expr, workers: Expr) -> Expr:
+    """How many of tiles 0 .. total - 1 worker takes when it takes every workers-th. Not negative, as worker < workers."""
+    return expr.floordiv(expr.add(expr.sub(expr.add(total, workers), worker), Const(-1)), workers)
+
+
+def unravel(t: Expr, counts: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """Tile number `t` as indices, innermost fastest; the outermost takes what is left."""
+    out: list[Expr] = []
+    for n in reversed(counts[1:]):
+        out.append(expr.mod(t, n))
+        t = expr.floordiv(t, n)
+    return (t, *reversed(out)) if counts else ()
+
+
+def worker_of(cta: Cta, per: Per) -> tuple[Expr, Expr]:
+    """This CTA's (or its cluster's) number in the grid and how many there are, x fastest."""
+    sizes = cta._recorder.cluster if per == "cluster" else (1, 1, 1)
+    index: Expr = ZERO
+    count: Expr = ONE
+    for axis, size in zip("xyz", sizes, strict=True):
+        block = expr.floordiv(Sym(f"block_idx.{axis}", SymKind.BLOCK), Const(size))
+        index = expr.add(index, expr.mul(count, block))
+        count = expr.mul(count, expr.floordiv(Sym(f"grid_dim.{axis}", SymKind.GRID), Const(size)))
+    return index, count
