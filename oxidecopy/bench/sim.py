@@ -137,7 +137,7 @@ def as_data(rows: Sequence[Measured], runs: int) -> dict[str, object]:
         "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "oxidecopy": ox.__version__,
         "cpu": cpu_model(),
-        "platform": platform.platform(),
+        "platform": f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs",
         "python": platform.python_version(),
         "numpy": np.__version__,
         "passed": all(row.passed for row in rows),
