@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Final, final
@@ -33,12 +33,12 @@ class Lesson:
     """
 
     lesson: str
-    launch: str
-    shows: str
-    result: str
-    twin: bool
-    errors: tuple[Diagnostic, ...]
-    seconds: float
+    launch: str = ""
+    shows: str = ""
+    result: str = ""
+    twin: bool = False
+    errors: tuple[Diagnostic, ...] = ()
+    seconds: float = 0.0
 
 
 def find(places: tuple[Path, ...] = PLACES) -> list[Path]:
@@ -70,20 +70,18 @@ def run_all(files: list[Path], device: Device, starting: Callable[[str], None]) 
             loaded = load(path)
             require_recipes(loaded)
         except OxidecopyError as error:
-            yield Lesson(lesson=path.stem, launch="", shows="", result="", twin=False, errors=error.diagnostics, seconds=0.0)
+            yield Lesson(lesson=path.stem, errors=error.diagnostics)
             continue
         for chosen in loaded.recipes():
-            starting(f"{path.stem}: {chosen.pipeline}")
-            yield _run(path.stem, loaded.summary, chosen, device)
+            name = chosen.pipeline if len(loaded.pipelines[chosen.pipeline].recipes) == 1 else chosen.name
+            starting(f"{path.stem}: {name}")
+            yield _run(Lesson(lesson=path.stem, launch=name, shows=loaded.summary), chosen, device)
 
 
-def _run(lesson: str, shows: str, chosen: Chosen, device: Device) -> Lesson:
+def _run(lesson: Lesson, chosen: Chosen, device: Device) -> Lesson:
     start = perf_counter()
     result, errors = _twin(chosen, device) if chosen.recipe.refused else _good(chosen, device)
-    return Lesson(
-        lesson=lesson, launch=chosen.pipeline, shows=shows, result=result, twin=bool(chosen.recipe.refused), errors=errors,
-        seconds=perf_counter() - start,
-    )  # fmt: skip
+    return replace(lesson, result=result, twin=bool(chosen.recipe.refused), errors=errors, seconds=perf_counter() - start)
 
 
 def _good(chosen: Chosen, device: Device) -> tuple[str, tuple[Diagnostic, ...]]:
@@ -101,7 +99,9 @@ def _twin(chosen: Chosen, device: Device) -> tuple[str, tuple[Diagnostic, ...]]:
         launch.run(chosen, device)
     except OxidecopyError as error:
         if chosen.recipe.refused in error.rules:
-            wanted = error.rules.index(chosen.recipe.refused)
-            return first_line(error.diagnostics[wanted]), ()
+            wanted = error.diagnostics[error.rules.index(chosen.recipe.refused)]
+            # The folder is said once, below the table.
+            site = replace(wanted.site, file=Path(wanted.site.file).name) if wanted.site else None
+            return first_line(replace(wanted, site=site)), ()
         return "", (launch.not_refused(chosen, error), *error.diagnostics)
     return "", (launch.not_refused(chosen),)
