@@ -6,18 +6,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
-from typing import Final, final
+from typing import final
 
-import oxidecopy
 from oxidecopy.cli import launch
 from oxidecopy.cli.files import Chosen, load, require_recipes
 from oxidecopy.cli.report import first_line
 from oxidecopy.errors import Diagnostic, OxidecopyError, UsageError
 from oxidecopy.host.device import Device
-
-_PACKAGE: Final = Path(oxidecopy.__file__).resolve().parent
-# An installed wheel carries the lessons inside the package; a checkout has them beside it.
-PLACES: Final = (_PACKAGE / "_examples", _PACKAGE.parent / "examples")
+from oxidecopy.typed.sites import LESSON_PLACES
 
 
 @final
@@ -41,7 +37,7 @@ class Lesson:
     seconds: float = 0.0
 
 
-def find(places: tuple[Path, ...] = PLACES) -> list[Path]:
+def find(places: tuple[Path, ...] = LESSON_PLACES) -> list[Path]:
     """The numbered files of the first place that has any, in order.
 
     Raises:
