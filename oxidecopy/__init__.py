@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from oxidecopy.host.pipeline import SupportsCudaStream as SupportsCudaStream
     from oxidecopy.host.pipeline import pipeline as pipeline
     from oxidecopy.host.recipe import Recipe as Recipe
+    from oxidecopy.host.script import run_recipes as run_recipes
+    from oxidecopy.typed import reduce as reduce
     from oxidecopy.typed.barrier import BarrierToken as BarrierToken
     from oxidecopy.typed.barrier import ManagedBarrier as ManagedBarrier
     from oxidecopy.typed.barrier import ManagedBarriers as ManagedBarriers
@@ -57,6 +59,11 @@ if TYPE_CHECKING:
     from oxidecopy.typed.geometry import A256 as A256
     from oxidecopy.typed.geometry import A512 as A512
     from oxidecopy.typed.geometry import A1024 as A1024
+    from oxidecopy.typed.geometry import D1 as D1
+    from oxidecopy.typed.geometry import D2 as D2
+    from oxidecopy.typed.geometry import D3 as D3
+    from oxidecopy.typed.geometry import D4 as D4
+    from oxidecopy.typed.geometry import D5 as D5
     from oxidecopy.typed.geometry import AnyBox as AnyBox
     from oxidecopy.typed.geometry import AnySwizzle as AnySwizzle
     from oxidecopy.typed.geometry import Box1 as Box1
@@ -64,11 +71,6 @@ if TYPE_CHECKING:
     from oxidecopy.typed.geometry import Box3 as Box3
     from oxidecopy.typed.geometry import Box4 as Box4
     from oxidecopy.typed.geometry import Box5 as Box5
-    from oxidecopy.typed.geometry import D1 as D1
-    from oxidecopy.typed.geometry import D2 as D2
-    from oxidecopy.typed.geometry import D3 as D3
-    from oxidecopy.typed.geometry import D4 as D4
-    from oxidecopy.typed.geometry import D5 as D5
     from oxidecopy.typed.geometry import Swizzle32B as Swizzle32B
     from oxidecopy.typed.geometry import Swizzle64B as Swizzle64B
     from oxidecopy.typed.geometry import Swizzle128B as Swizzle128B
@@ -97,7 +99,6 @@ if TYPE_CHECKING:
     from oxidecopy.typed.symbolic import SymIdx as SymIdx
     from oxidecopy.typed.symbolic import maximum as maximum
     from oxidecopy.typed.symbolic import minimum as minimum
-    from oxidecopy.typed import reduce as reduce
 
 # Public name -> module that defines it; a test keeps this equal to the imports above.
 _HOME: Final = {
@@ -109,6 +110,7 @@ _HOME: Final = {
     "SupportsCudaStream": "oxidecopy.host.pipeline",
     "pipeline": "oxidecopy.host.pipeline",
     "Recipe": "oxidecopy.host.recipe",
+    "run_recipes": "oxidecopy.host.script",
     "BarrierToken": "oxidecopy.typed.barrier",
     "ManagedBarrier": "oxidecopy.typed.barrier",
     "ManagedBarriers": "oxidecopy.typed.barrier",
@@ -190,11 +192,16 @@ _HOME: Final = {
 _MODULES: Final = {"errors": "oxidecopy.errors", "reduce": "oxidecopy.typed.reduce"}
 
 __all__ = [
-    "A1024",
-    "A128",
     "A16",
+    "A128",
     "A256",
     "A512",
+    "A1024",
+    "D1",
+    "D2",
+    "D3",
+    "D4",
+    "D5",
     "AnyBox",
     "AnyId",
     "AnySwizzle",
@@ -208,11 +215,6 @@ __all__ = [
     "ClusterCta",
     "ClusterLeader",
     "Cta",
-    "D1",
-    "D2",
-    "D3",
-    "D4",
-    "D5",
     "DType",
     "Device",
     "Dim3",
@@ -244,9 +246,9 @@ __all__ = [
     "SharedArrays",
     "State",
     "SupportsCudaStream",
-    "Swizzle128B",
     "Swizzle32B",
     "Swizzle64B",
+    "Swizzle128B",
     "SwizzleNone",
     "SymIdx",
     "TmaBarrier",
@@ -269,15 +271,16 @@ __all__ = [
     "minimum",
     "pipeline",
     "reduce",
+    "run_recipes",
     "tf32",
     "tf32_ftz",
-    "u16",
-    "u32",
-    "u4x16_align16b",
     "u4x16_align8b",
-    "u64",
+    "u4x16_align16b",
     "u6x16_align16b",
     "u8",
+    "u16",
+    "u32",
+    "u64",
 ]
 
 
