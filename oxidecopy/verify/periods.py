@@ -51,6 +51,8 @@ class Periods:
         self.watched: Agent | None = None
         self.saved: dict[tuple[str, tuple[int, ...]], _Saved] = {}
         self.phases: list[int] = []  # of every barrier, at the last edge
+        self.failures = 0
+        self.rest: tuple[str, int] = ("", 0)  # after a state that repeats but may not be skipped: the loop, and the turn to look again
 
     def edge(self, agent: Agent, op: ops.Loop) -> None:
         """At the end of an iteration, with the counter already moved on."""
@@ -58,15 +60,18 @@ class Periods:
             if self.watched is not None and self.watched.turns:
                 return
             self.watched = agent
+            self.failures, self.rest = 0, ("", 0)
             self._restart()
         machine = self.machine
+        turn = agent.turns[op.counter]
+        if self.rest[0] == op.counter and turn < self.rest[1]:
+            return
         stop = range_of(op.stop, ranges(agent))
         left = (stop.lo - agent.env[op.counter]) // op.step
         if left < _WORTH_IT:
             return
         if machine.log is None or len(machine.log) > _LOG_MAX:
             self._restart()
-        turn = agent.turns[op.counter]
         outer = tuple(agent.turns[n] for n in agent.turns if n != op.counter)
         key = (op.counter, outer)
         saved = self.saved.get(key)
@@ -76,6 +81,12 @@ class Periods:
         if saved is not None and saved.outline == now and snapshot(machine, self.waiting, parity=self.parity) == saved.state:
             if self._skip(agent, op, saved, left):
                 del self.saved[key]
+                self.failures = 0
+                return
+            self.failures += 1
+            if len(agent.turns) == 1:
+                self.rest = (op.counter, turn + (1 << min(self.failures, 10)))
+                self.saved, machine.log = {}, None
                 return
         if saved is None or turn >= saved.again:
             self._save(key, now, turn)

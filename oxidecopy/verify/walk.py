@@ -18,7 +18,7 @@ from oxidecopy.verify.affine import decide
 from oxidecopy.verify.state import Agent, At, Machine, Mark
 from oxidecopy.verify.transfer import apply, passed, ready
 
-STEPS_MAX = 200_000  # ops run one by one for one box of block indices; periods skipped do not count
+STEPS_MAX = 100_000  # ops run one by one for one box of block indices; periods skipped do not count
 
 
 class OutOfStepsError(Exception):
