@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from inspect import Parameter, signature
 from pathlib import Path
@@ -15,7 +15,9 @@ from oxidecopy.cli.files import Chosen, site_of
 from oxidecopy.errors import Diagnostic, OxidecopyError, Site, UsageError
 from oxidecopy.host.device import Device
 from oxidecopy.host.npy import load_npy, save_npy
+from oxidecopy.host.pipeline import BoundLaunch
 from oxidecopy.host.recipe import Recipe
+from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.sites import no_sites
 
 if TYPE_CHECKING:
@@ -76,7 +78,7 @@ def prepare(chosen: Chosen, device: Device, inputs: Sequence[npt.NDArray[Any]] =
         recipe: object = chosen.recipe(device, *inputs)
     except OxidecopyError:
         raise
-    except Exception as problem:
+    except (Exception, SystemExit) as problem:
         raise UsageError(
             Diagnostic(
                 rule="OX6006",
@@ -92,6 +94,14 @@ def prepare(chosen: Chosen, device: Device, inputs: Sequence[npt.NDArray[Any]] =
             _bad_recipe(
                 chosen, "does not return a recipe", type(recipe).__name__, "return ox.Recipe(launch=pipe[grid].bind(...), outputs=...)"
             )
+        )
+    if not isinstance(recipe.launch, BoundLaunch):
+        raise UsageError(_bad_recipe(chosen, "has no launch", type(recipe.launch).__name__, "launch=pipe[grid].bind(...)"))
+    outputs: Mapping[str, object] = recipe.outputs
+    strange = [f"{name}: {type(a).__name__}" for name, a in outputs.items() if not isinstance(a, GlobalArray)]
+    if strange:
+        raise UsageError(
+            _bad_recipe(chosen, "has outputs that are no device arrays", ", ".join(strange), "give the arrays that the launch writes")
         )
     unknown = [name for name in recipe.expected if name not in recipe.outputs]
     if unknown:
