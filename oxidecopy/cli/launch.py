@@ -10,9 +10,9 @@ from time import perf_counter
 from types import CodeType
 from typing import TYPE_CHECKING, Any, final
 
-from oxidecopy.cli.compare import Difference, difference
 from oxidecopy.cli.files import Chosen, site_of
 from oxidecopy.errors import Diagnostic, OxidecopyError, Site, UsageError
+from oxidecopy.host.compare import Difference, difference
 from oxidecopy.host.device import Device
 from oxidecopy.host.npy import load_npy, save_npy
 from oxidecopy.host.pipeline import BoundLaunch

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from inspect import signature
 from pathlib import Path
 from textwrap import indent
@@ -21,6 +20,7 @@ from oxidecopy.errors import DeviceError, OxidecopyError, UsageError
 from oxidecopy.host.compare import difference
 from oxidecopy.host.device import Device
 from oxidecopy.host.npy import load_npy, save_npy
+from oxidecopy.typed.sites import no_sites
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -65,7 +65,7 @@ def run_recipes(doc: str | None, *pipelines: Pipeline[...], argv: Sequence[str] 
         _check_count(parser, choice, len(options.input))
     running = ""
     try:
-        with _no_sites():
+        with no_sites():
             inputs = [load_npy(path) for path in options.input]
             device = Device.open(options.device)
         wrong = 0
@@ -114,16 +114,6 @@ def _check_count(parser: argparse.ArgumentParser, choice: _Choice, given: int) -
         parser.error(f"{choice.label} takes {least} to {len(arrays)} arrays by --input{f' ({names})' if names else ''}, got {given}")
 
 
-@contextmanager
-def _no_sites() -> Iterator[None]:
-    """Errors about the command line are about no line of the user's source."""
-    try:
-        yield
-    except OxidecopyError as error:
-        error.diagnostics = tuple(replace(d, site=None) for d in error.diagnostics)
-        raise
-
-
 def _run(choice: _Choice, device: Device, inputs: Sequence[npt.NDArray[Any]], output: Path | None) -> bool:
     """Runs one recipe, prints what came of it; true when the result is wrong."""
     start = perf_counter()
@@ -141,7 +131,7 @@ def _run(choice: _Choice, device: Device, inputs: Sequence[npt.NDArray[Any]], ou
         sys.stdout.write(f"{choice.label}: {name} {result.dtype} {result.shape} {verdict} ({milliseconds:.0f} ms on {device.name})\n")
     if output is not None:
         name, array = next(iter(recipe.outputs.items()))
-        with _no_sites():
+        with no_sites():
             save_npy(output, array.numpy())
         sys.stdout.write(f"{choice.label}: {name} written to {output}\n")
     return wrong
