@@ -7,7 +7,9 @@ from typing import Final
 from oxidecopy.rules.rule import Rule
 from oxidecopy.rules.verifier_scripts import NO_SCRIPT, Twins, scripts, twins
 
-_NO_TYPED: Final = NO_SCRIPT + "the typed handles and the recorder refuse it first (state types, moved handles); it shows on hand-written program texts."
+_NO_TYPED: Final = (
+    NO_SCRIPT + "the typed handles and the recorder refuse it first (state types, moved handles); it shows on hand-written program texts."
+)
 
 
 def _rule(number: str, title: str, why: str, source: str, shown: Twins | None = None) -> Rule:
@@ -47,7 +49,9 @@ BARRIER_RULES: Final[tuple[Rule, ...]] = (
     _rule(
         "OX3004",
         "A sync stands between the init and another thread's first use",
-        "Without it the other thread may use memory that is not a barrier yet. " + NO_SCRIPT + "`init` syncs; it shows on hand-written program texts.",
+        "Without it the other thread may use memory that is not a barrier yet. "
+        + NO_SCRIPT
+        + "`init` syncs; it shows on hand-written program texts.",
         "CUDA Programming Guide, TMA examples: init, sync, use",
     ),
     _rule(
@@ -122,9 +126,9 @@ BARRIER_RULES: Final[tuple[Rule, ...]] = (
     _rule(
         "OX3011",
         "An arrival or a copy can count in one phase only",
-        "A thread that has not seen a phase end may arrive before or after its end, as timing has it: in one case the next phase is short of an "
-        "arrival, in the other this one has too many. So whoever counts in a phase must have seen the one before end, by a wait or something that "
-        "follows from one.",
+        "A thread that has not seen a phase end may arrive before or after its end, as timing has it: in one case the next phase is "
+        "short of an arrival, in the other this one has too many. So whoever counts in a phase must have seen the one before end, by "
+        "a wait or something that follows from one.",
         "PTX mbarrier: arrivals count in the current phase; for each phase one wait must have returned before any arrival of the next",
         twins(
             """
@@ -156,7 +160,8 @@ BARRIER_RULES: Final[tuple[Rule, ...]] = (
     _rule(
         "OX3013",
         "Who waits for a phase has seen the one before end",
-        "Hardware compares parities. Asked for phase k while phase k - 1 is current, it answers from phase k - 2, which is over: the wait passes too early.",
+        "Hardware compares parities. Asked for phase k while phase k - 1 is current, it answers from phase k - 2, which is over: "
+        "the wait passes too early.",
         "PTX mbarrier.try_wait.parity; measured",
         twins(
             """
@@ -178,8 +183,8 @@ BARRIER_RULES: Final[tuple[Rule, ...]] = (
     _rule(
         "OX3014",
         "Nobody waits for a phase when the one after it can be over",
-        "Two phases later the parity reads `not done` again, and the late thread waits for a phase that may never come. Some arrival of the next "
-        "phase must follow the wait.",
+        "Two phases later the parity reads `not done` again, and the late thread waits for a phase that may never come. "
+        "Some arrival of the next phase must follow the wait.",
         "PTX mbarrier: waits for the current or the immediately preceding phase only; measured",
         twins(
             """
@@ -255,8 +260,8 @@ BARRIER_RULES: Final[tuple[Rule, ...]] = (
     _rule(
         "OX3021",
         "A phase expects all the bytes that its copies bring",
-        "The phase may end when the announced bytes have landed, before the rest has: whoever reads then reads garbage, by chance. The surplus "
-        "spoils the next phase.",
+        "The phase may end when the announced bytes have landed, before the rest has: whoever reads then reads garbage, by chance. "
+        "The surplus spoils the next phase.",
         "PTX mbarrier: complete_tx; measured: early release in some runs, a hang in others",
         twins(_LOAD_TWICE.replace("\n    ", "\n"), "", ", tiles[1]"),
     ),
@@ -300,7 +305,8 @@ BARRIER_RULES: Final[tuple[Rule, ...]] = (
     _rule(
         "OX3030",
         "Some thread can always go on",
-        "Everybody waits for somebody who waits as well. The report names who waits for whom, what is missing, and the line that would have supplied it.",
+        "Everybody waits for somebody who waits as well. The report names who waits for whom, what is missing, and the line that would "
+        "have supplied it.",
         "no forward progress: the launch hangs",
         twins(
             """

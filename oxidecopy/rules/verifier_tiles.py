@@ -227,7 +227,9 @@ TILE_RULES: Final[tuple[Rule, ...]] = (
     _rule(
         "OX3054",
         "A reduction exists for the map's element type",
-        "The hardware faults on any other pair. " + NO_SCRIPT + "types and the recorder refuse the pair first; it shows on hand-written program texts.",
+        "The hardware faults on any other pair. "
+        + NO_SCRIPT
+        + "types and the recorder refuse the pair first; it shows on hand-written program texts.",
         "PTX cp.reduce.async.bulk.tensor; measured: 71 pairs fault with 715",
     ),
     _rule(
@@ -329,7 +331,9 @@ TILE_RULES: Final[tuple[Rule, ...]] = (
     _rule(
         "OX3085",
         "A copy has one coordinate per dimension of its map",
-        "The hardware faults on a rank that differs. " + NO_SCRIPT + "types and the recorder refuse it first; it shows on hand-written program texts.",
+        "The hardware faults on a rank that differs. "
+        + NO_SCRIPT
+        + "types and the recorder refuse it first; it shows on hand-written program texts.",
         "measured: fault 715",
     ),
 )
