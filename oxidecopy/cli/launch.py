@@ -148,16 +148,22 @@ def mismatches(ran: Ran) -> tuple[Diagnostic, ...]:
     return tuple(Diagnostic(rule="OX6007", what=str(d), required="equal byte for byte, any NaN equal to any NaN") for d in ran.differences)
 
 
-def not_refused(chosen: Chosen, got: OxidecopyError | None = None) -> Diagnostic:
-    """The error of a launch that is declared to be refused by one rule and is not; `got` is what refused it instead."""
-    return Diagnostic(
+def declared_refusal(chosen: Chosen, error: OxidecopyError) -> Diagnostic | None:
+    """The part of `error` that the recipe is declared to be refused by; None when it is another error."""
+    return next((d for d in error.diagnostics if chosen.recipe.refused and d.rule == chosen.recipe.refused), None)
+
+
+def not_refused(chosen: Chosen, error: OxidecopyError | None = None) -> tuple[Diagnostic, ...]:
+    """The errors of a launch that is declared to be refused by one rule, and runs, or is refused by others: `error`."""
+    wrong = Diagnostic(
         rule="OX6010",
         what=f"{chosen.name} is declared to be refused and is not",
-        got=", ".join(got.rules) if got else "no error",
+        got=", ".join(error.rules) if error else "no error",
         required=chosen.recipe.refused,
         fix="name the rule that refuses it in `recipe(refused=...)`, or break it again",
         site=_source(chosen),
     )
+    return (wrong, *(error.diagnostics if error else ()))
 
 
 def _check_count(chosen: Chosen, given: int) -> None:

@@ -94,10 +94,10 @@ def _twin(chosen: Chosen, device: Device) -> tuple[str, tuple[Diagnostic, ...]]:
     try:
         launch.run(chosen, device)
     except OxidecopyError as error:
-        if chosen.recipe.refused in error.rules:
-            wanted = error.diagnostics[error.rules.index(chosen.recipe.refused)]
-            # The folder is said once, below the table.
-            site = replace(wanted.site, file=Path(wanted.site.file).name) if wanted.site else None
-            return first_line(replace(wanted, site=site)), ()
-        return "", (launch.not_refused(chosen, error), *error.diagnostics)
-    return "", (launch.not_refused(chosen),)
+        refusal = launch.declared_refusal(chosen, error)
+        if refusal is None:
+            return "", launch.not_refused(chosen, error)
+        # The folder is said once, below the table.
+        site = replace(refusal.site, file=Path(refusal.site.file).name) if refusal.site else None
+        return first_line(replace(refusal, site=site)), ()
+    return "", launch.not_refused(chosen)

@@ -48,7 +48,7 @@ def _console(*, stderr: bool) -> Console:
 def print_json(data: object) -> None:
     """One JSON document on standard output, and nothing else there: see `guarded`."""
     stream = _DOCUMENT.get() or sys.stdout
-    stream.write(json.dumps(data, indent=2, default=str) + "\n")
+    stream.write(json.dumps(data, indent=2) + "\n")
 
 
 def exit_code(error: OxidecopyError) -> int:
@@ -109,8 +109,9 @@ def print_diagnostics(console: Console, diagnostics: Sequence[Diagnostic]) -> No
         for line in lines:
             console.print(line)
             room -= str(line).count("\n") + 1
-    if diagnostics and diagnostics[0].rule.startswith("OX"):
-        console.print(Text(f"oxidecopy explain {diagnostics[0].rule} says why", "dim"))
+    ours = [d.rule for d in diagnostics if d.rule.startswith("OX")]  # the others are mypy's
+    if ours:
+        console.print(Text(f"oxidecopy explain {ours[0]} says why", "dim"))
 
 
 def print_error(error: OxidecopyError) -> None:
@@ -143,8 +144,6 @@ def diagnostics_json(diagnostics: Iterable[Diagnostic]) -> list[dict[str, object
 # ---- commands
 # True inside `oxidecopy.cli.invoke`: errors go to the caller instead of the screen.
 _RAISING: Final[ContextVar[bool]] = ContextVar("_RAISING", default=False)
-
-
 # Where the JSON document goes while everything else that is printed goes to standard error.
 _DOCUMENT: Final[ContextVar[TextIO | None]] = ContextVar("_DOCUMENT", default=None)
 
