@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from oxidecopy.host.pipeline import SupportsCudaStream as SupportsCudaStream
     from oxidecopy.host.pipeline import pipeline as pipeline
     from oxidecopy.host.recipe import Recipe as Recipe
+    from oxidecopy.host.script import run_recipes as run_recipes
     from oxidecopy.tiles import order as order
     from oxidecopy.tiles.cta import ClusterCta as ClusterCta
     from oxidecopy.tiles.cta import Cta as Cta
@@ -122,6 +123,7 @@ _HOME: Final = {
     "Roles": "oxidecopy.tiles.roles",
     "roles": "oxidecopy.tiles.roles",
     "StoreRing": "oxidecopy.tiles.store_ring",
+    "run_recipes": "oxidecopy.host.script",
     "BarrierToken": "oxidecopy.typed.barrier",
     "ManagedBarrier": "oxidecopy.typed.barrier",
     "ManagedBarriers": "oxidecopy.typed.barrier",
@@ -289,6 +291,7 @@ __all__ = [
     "pipeline",
     "reduce",
     "roles",
+    "run_recipes",
     "tf32",
     "tf32_ftz",
     "u4x16_align8b",

@@ -90,13 +90,12 @@ def verdict_of(chosen: Chosen, device: Device, inputs: Sequence[npt.NDArray[Any]
     try:
         proof = launch.prepare(chosen, device, inputs).launch.verify()
     except OxidecopyError as error:
-        if chosen.recipe.refused and chosen.recipe.refused in error.rules:
-            return Verdict(name=chosen.name, refusal=first_line(error.diagnostics[0]))
-        if chosen.recipe.refused:
-            return Verdict(name=chosen.name, errors=(launch.not_refused(chosen, error), *error.diagnostics))
-        return Verdict(name=chosen.name, errors=error.diagnostics)
+        refusal = launch.declared_refusal(chosen, error)
+        if refusal:
+            return Verdict(name=chosen.name, refusal=first_line(refusal))
+        return Verdict(name=chosen.name, errors=launch.not_refused(chosen, error) if chosen.recipe.refused else error.diagnostics)
     if chosen.recipe.refused:
-        return Verdict(name=chosen.name, errors=(launch.not_refused(chosen),), warnings=proof.warnings)
+        return Verdict(name=chosen.name, errors=launch.not_refused(chosen), warnings=proof.warnings)
     return Verdict(name=chosen.name, warnings=proof.warnings)
 
 

@@ -81,7 +81,7 @@ def _print(console: Console, done: Sequence[Lesson], device: Device, folder: Pat
         )
     console.print(table, soft_wrap=False)
     good = sum(not lesson.errors for lesson in done)
-    twins = sum(lesson.twin for lesson in done)
+    twins = sum(lesson.twin and not lesson.errors for lesson in done)
     style = "bold green" if good == len(done) else "bold red"
     console.print(
         Text(f"\n{good} of {len(done)} launches as they should be", style).append(

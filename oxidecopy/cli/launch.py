@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from inspect import Parameter, signature
 from pathlib import Path
@@ -10,12 +10,14 @@ from time import perf_counter
 from types import CodeType
 from typing import TYPE_CHECKING, Any, final
 
-from oxidecopy.cli.compare import Difference, difference
 from oxidecopy.cli.files import Chosen, site_of
 from oxidecopy.errors import Diagnostic, OxidecopyError, Site, UsageError
+from oxidecopy.host.compare import Difference, difference
 from oxidecopy.host.device import Device
 from oxidecopy.host.npy import load_npy, save_npy
+from oxidecopy.host.pipeline import BoundLaunch
 from oxidecopy.host.recipe import Recipe
+from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.sites import no_sites
 
 if TYPE_CHECKING:
@@ -76,7 +78,7 @@ def prepare(chosen: Chosen, device: Device, inputs: Sequence[npt.NDArray[Any]] =
         recipe: object = chosen.recipe(device, *inputs)
     except OxidecopyError:
         raise
-    except Exception as problem:
+    except (Exception, SystemExit) as problem:
         raise UsageError(
             Diagnostic(
                 rule="OX6006",
@@ -92,6 +94,14 @@ def prepare(chosen: Chosen, device: Device, inputs: Sequence[npt.NDArray[Any]] =
             _bad_recipe(
                 chosen, "does not return a recipe", type(recipe).__name__, "return ox.Recipe(launch=pipe[grid].bind(...), outputs=...)"
             )
+        )
+    if not isinstance(recipe.launch, BoundLaunch):
+        raise UsageError(_bad_recipe(chosen, "has no launch", type(recipe.launch).__name__, "launch=pipe[grid].bind(...)"))
+    outputs: Mapping[str, object] = recipe.outputs
+    strange = [f"{name}: {type(a).__name__}" for name, a in outputs.items() if not isinstance(a, GlobalArray)]
+    if strange:
+        raise UsageError(
+            _bad_recipe(chosen, "has outputs that are no device arrays", ", ".join(strange), "give the arrays that the launch writes")
         )
     unknown = [name for name in recipe.expected if name not in recipe.outputs]
     if unknown:
@@ -138,16 +148,22 @@ def mismatches(ran: Ran) -> tuple[Diagnostic, ...]:
     return tuple(Diagnostic(rule="OX6007", what=str(d), required="equal byte for byte, any NaN equal to any NaN") for d in ran.differences)
 
 
-def not_refused(chosen: Chosen, got: OxidecopyError | None = None) -> Diagnostic:
-    """The error of a launch that is declared to be refused by one rule and is not; `got` is what refused it instead."""
-    return Diagnostic(
+def declared_refusal(chosen: Chosen, error: OxidecopyError) -> Diagnostic | None:
+    """The part of `error` that the recipe is declared to be refused by; None when it is another error."""
+    return next((d for d in error.diagnostics if chosen.recipe.refused and d.rule == chosen.recipe.refused), None)
+
+
+def not_refused(chosen: Chosen, error: OxidecopyError | None = None) -> tuple[Diagnostic, ...]:
+    """The errors of a launch that is declared to be refused by one rule, and runs, or is refused by others: `error`."""
+    wrong = Diagnostic(
         rule="OX6010",
         what=f"{chosen.name} is declared to be refused and is not",
-        got=", ".join(got.rules) if got else "no error",
+        got=", ".join(error.rules) if error else "no error",
         required=chosen.recipe.refused,
         fix="name the rule that refuses it in `recipe(refused=...)`, or break it again",
         site=_source(chosen),
     )
+    return (wrong, *(error.diagnostics if error else ()))
 
 
 def _check_count(chosen: Chosen, given: int) -> None:

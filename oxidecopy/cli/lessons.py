@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
-from typing import Final, final
+from typing import final
 
-import oxidecopy
 from oxidecopy.cli import launch
 from oxidecopy.cli.files import Chosen, load, require_recipes
 from oxidecopy.cli.report import first_line
 from oxidecopy.errors import Diagnostic, OxidecopyError, UsageError
 from oxidecopy.host.device import Device
-
-_PACKAGE: Final = Path(oxidecopy.__file__).resolve().parent
-# An installed wheel carries the lessons inside the package; a checkout has them beside it.
-PLACES: Final = (_PACKAGE / "_examples", _PACKAGE.parent / "examples")
+from oxidecopy.typed.sites import LESSON_PLACES
 
 
 @final
@@ -33,15 +29,15 @@ class Lesson:
     """
 
     lesson: str
-    launch: str
-    shows: str
-    result: str
-    twin: bool
-    errors: tuple[Diagnostic, ...]
-    seconds: float
+    launch: str = ""
+    shows: str = ""
+    result: str = ""
+    twin: bool = False
+    errors: tuple[Diagnostic, ...] = ()
+    seconds: float = 0.0
 
 
-def find(places: tuple[Path, ...] = PLACES) -> list[Path]:
+def find(places: tuple[Path, ...] = LESSON_PLACES) -> list[Path]:
     """The numbered files of the first place that has any, in order.
 
     Raises:
@@ -70,20 +66,18 @@ def run_all(files: list[Path], device: Device, starting: Callable[[str], None]) 
             loaded = load(path)
             require_recipes(loaded)
         except OxidecopyError as error:
-            yield Lesson(lesson=path.stem, launch="", shows="", result="", twin=False, errors=error.diagnostics, seconds=0.0)
+            yield Lesson(lesson=path.stem, errors=error.diagnostics)
             continue
         for chosen in loaded.recipes():
-            starting(f"{path.stem}: {chosen.pipeline}")
-            yield _run(path.stem, loaded.summary, chosen, device)
+            name = chosen.pipeline if len(loaded.pipelines[chosen.pipeline].recipes) == 1 else chosen.name
+            starting(f"{path.stem}: {name}")
+            yield _run(Lesson(lesson=path.stem, launch=name, shows=loaded.summary), chosen, device)
 
 
-def _run(lesson: str, shows: str, chosen: Chosen, device: Device) -> Lesson:
+def _run(lesson: Lesson, chosen: Chosen, device: Device) -> Lesson:
     start = perf_counter()
     result, errors = _twin(chosen, device) if chosen.recipe.refused else _good(chosen, device)
-    return Lesson(
-        lesson=lesson, launch=chosen.pipeline, shows=shows, result=result, twin=bool(chosen.recipe.refused), errors=errors,
-        seconds=perf_counter() - start,
-    )  # fmt: skip
+    return replace(lesson, result=result, twin=bool(chosen.recipe.refused), errors=errors, seconds=perf_counter() - start)
 
 
 def _good(chosen: Chosen, device: Device) -> tuple[str, tuple[Diagnostic, ...]]:
@@ -100,8 +94,10 @@ def _twin(chosen: Chosen, device: Device) -> tuple[str, tuple[Diagnostic, ...]]:
     try:
         launch.run(chosen, device)
     except OxidecopyError as error:
-        if chosen.recipe.refused in error.rules:
-            wanted = error.rules.index(chosen.recipe.refused)
-            return first_line(error.diagnostics[wanted]), ()
-        return "", (launch.not_refused(chosen, error), *error.diagnostics)
-    return "", (launch.not_refused(chosen),)
+        refusal = launch.declared_refusal(chosen, error)
+        if refusal is None:
+            return "", launch.not_refused(chosen, error)
+        # The folder is said once, below the table.
+        site = replace(refusal.site, file=Path(refusal.site.file).name) if refusal.site else None
+        return first_line(replace(refusal, site=site)), ()
+    return "", launch.not_refused(chosen)

@@ -32,7 +32,7 @@ def installed() -> bool:
 def check_types(path: Path) -> TypesChecked:
     """Runs mypy; its cache is kept in the user's cache folder, never beside the file."""
     if not installed():
-        return TypesChecked(skipped="mypy is not installed: pip install 'oxidecopy[mypy]'")
+        return TypesChecked(skipped="not installed: pip install 'oxidecopy[mypy]'")
     # -P: a file called copy.py where the user stands must not replace Python's own.
     command = [
         sys.executable, "-P", "-m", "mypy", "--strict", "--config-file=", "--output=json", "--no-error-summary", "--follow-imports=silent",

@@ -6,11 +6,11 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from contextvars import ContextVar
 from functools import wraps
 from pathlib import Path
-from typing import Final, ParamSpec
+from typing import Final, ParamSpec, TextIO
 
 import typer
 from rich.console import Console
@@ -46,8 +46,9 @@ def _console(*, stderr: bool) -> Console:
 
 
 def print_json(data: object) -> None:
-    """One JSON document on standard output."""
-    sys.stdout.write(json.dumps(data, indent=2, default=str) + "\n")
+    """One JSON document on standard output, and nothing else there: see `guarded`."""
+    stream = _DOCUMENT.get() or sys.stdout
+    stream.write(json.dumps(data, indent=2) + "\n")
 
 
 def exit_code(error: OxidecopyError) -> int:
@@ -108,8 +109,9 @@ def print_diagnostics(console: Console, diagnostics: Sequence[Diagnostic]) -> No
         for line in lines:
             console.print(line)
             room -= str(line).count("\n") + 1
-    if diagnostics and diagnostics[0].rule.startswith("OX"):
-        console.print(Text(f"oxidecopy explain {diagnostics[0].rule} says why", "dim"))
+    ours = [d.rule for d in diagnostics if d.rule.startswith("OX")]  # the others are mypy's
+    if ours:
+        console.print(Text(f"oxidecopy explain {ours[0]} says why", "dim"))
 
 
 def print_error(error: OxidecopyError) -> None:
@@ -142,6 +144,19 @@ def diagnostics_json(diagnostics: Iterable[Diagnostic]) -> list[dict[str, object
 # ---- commands
 # True inside `oxidecopy.cli.invoke`: errors go to the caller instead of the screen.
 _RAISING: Final[ContextVar[bool]] = ContextVar("_RAISING", default=False)
+# Where the JSON document goes while everything else that is printed goes to standard error.
+_DOCUMENT: Final[ContextVar[TextIO | None]] = ContextVar("_DOCUMENT", default=None)
+
+
+@contextmanager
+def _document_only() -> Iterator[None]:
+    """What the user's own file prints must not end up inside the document."""
+    token = _DOCUMENT.set(sys.stdout)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        _DOCUMENT.reset(token)
 
 
 @contextmanager
@@ -163,7 +178,8 @@ def guarded(command: Callable[P, int]) -> Callable[P, None]:
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            code = command(*args, **kwargs)
+            with _document_only() if kwargs.get("as_json") else nullcontext():
+                code = command(*args, **kwargs)
         except OxidecopyError as error:
             if _RAISING.get():
                 raise

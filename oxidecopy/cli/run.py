@@ -57,7 +57,7 @@ def command(
     with err().status(f"running {chosen.pipeline} on {on.name}"):
         ran = launch.run(chosen, on, arrays)
     if chosen.recipe.refused:
-        raise ExecutionError(launch.not_refused(chosen))
+        raise ExecutionError(*launch.not_refused(chosen))
     if output is not None:
         launch.write_output(output, chosen, ran)
     if as_json:

@@ -5,5 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from oxidecopy.rules.rule import Rule
+from oxidecopy.rules.verifier_barriers import BARRIER_RULES
+from oxidecopy.rules.verifier_launch import LAUNCH_RULES
+from oxidecopy.rules.verifier_tiles import TILE_RULES
 
-RULES: Final[tuple[Rule, ...]] = ()
+RULES: Final[tuple[Rule, ...]] = (*BARRIER_RULES, *TILE_RULES, *LAUNCH_RULES)

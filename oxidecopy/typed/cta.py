@@ -194,10 +194,6 @@ class Cta:
             refuse("OX1027", "`when` takes a condition", got=repr(cond), required="a comparison of recorded integers, or a bool", fix="write `i == 3`")
         return ConditionBlock(self._recorder, ops.When(cond=cond.cond if isinstance(cond, Pred) else expr.Bool(cond)))
 
-    @overload
-    def range(self, stop: Idx, /) -> Iterator[SymIdx]: ...
-    @overload
-    def range(self, start: Idx, stop: Idx, step: int = 1, /) -> Iterator[SymIdx]: ...
     def range(self, a: Idx, b: Idx | None = None, step: int = 1, /) -> Iterator[SymIdx]:
         """A loop that the device runs: its body is recorded once. `break` out of it is refused."""
         start, stop = (expr.ZERO, to_expr(a, "a trip count")) if b is None else (to_expr(a, "a loop's start"), to_expr(b, "a loop's end"))

@@ -16,6 +16,8 @@ from oxidecopy.errors import OxidecopyError, Site
 _PACKAGE: Final = str(Path(__file__).resolve().parent.parent) + os.sep
 # The lessons lie inside the package once it is installed, but they are user code.
 _LESSONS: Final = _PACKAGE + "_examples" + os.sep
+# Where the lessons can be: in an installed package, or beside the package of a checkout.
+LESSON_PLACES: Final = (Path(_LESSONS), Path(_PACKAGE).parent / "examples")
 
 
 def in_package(filename: str) -> bool:

@@ -1,7 +1,7 @@
 """What an expression can be over a box of block indices and loop counters: strided intervals, decisions, and shifts.
 
-A `Range` stands for the integers lo, lo + step, ..., hi. Every operation returns a superset of the true values, so a decision made on ranges
-holds for each value; `None` means "not decided here", never "no". Divisors are launch constants by the recorder's rules; one that is
+A `Range` stands for the integers lo, lo + step, ..., hi. Every operation returns a superset of the true values, so a decision made on
+ranges holds for each value; `None` means "not decided here", never "no". Divisors are launch constants by the recorder's rules; one that is
 not gives the widest answer.
 """
 
@@ -11,7 +11,27 @@ from collections.abc import Mapping
 from math import gcd
 from typing import NamedTuple, assert_never
 
-from oxidecopy.isa.expr import Add, And, Answer, Bool, Cmp, CmpOp, Cond, Const, Expr, FloorDiv, Max, Min, Mod, Mul, Not, Or, Sym, SymKind, symbols
+from oxidecopy.isa.expr import (
+    Add,
+    And,
+    Answer,
+    Bool,
+    Cmp,
+    CmpOp,
+    Cond,
+    Const,
+    Expr,
+    FloorDiv,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Not,
+    Or,
+    Sym,
+    SymKind,
+    symbols,
+)
 
 _HUGE = 1 << 80  # wider than any product of values a launch can name; stands for "any integer"
 
@@ -42,7 +62,7 @@ def strided(lo: int, hi: int, step: int) -> Range:
 ANY = Range(-_HUGE, _HUGE, 1)
 
 
-def range_of(e: Expr, env: Mapping[str, Range]) -> Range:
+def range_of(e: Expr, env: Mapping[str, Range]) -> Range:  # noqa: C901  one case per kind of node
     """A superset of the values of `e` when each symbol ranges over `env` independently. Raises ZeroDivisionError on a divisor of 0."""
     match e:
         case Const(value):
@@ -113,7 +133,7 @@ def _remainder(x: Range, y: Range) -> Range:
     return strided(x.lo % g, m - g + x.lo % g, g)
 
 
-def decide(c: Cond, env: Mapping[str, Range]) -> bool | None:
+def decide(c: Cond, env: Mapping[str, Range]) -> bool | None:  # noqa: C901  one case per kind of node
     """The truth of `c` over all of `env`, or None. The answer of a try_wait is never decided."""
     match c:
         case Bool(value):
@@ -163,7 +183,7 @@ def _equal(x: Range, y: Range) -> bool | None:
     return False if g and (x.lo - y.lo) % g else None
 
 
-def shift_of(e: Expr, deltas: Mapping[str, int]) -> int | None:
+def shift_of(e: Expr, deltas: Mapping[str, int]) -> int | None:  # noqa: C901  one case per kind of node
     """By how much `e` grows, whatever its value, when each loop counter grows by its entry of `deltas`; None when that is not constant."""
     match e:
         case Const():

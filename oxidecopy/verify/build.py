@@ -84,7 +84,15 @@ def build(program: Program, launch: Launch, compiled: Compiled, box: tuple[Range
             name = f"{threads.name} of CTA {rank}" if size > 1 else threads.name
             agents.append(
                 Agent(
-                    id=len(agents), rank=rank, threads=threads, size=threads.size, name=name, code=code, known=[0] * width, env=dict(env), ranges=ranges
+                    id=len(agents),
+                    rank=rank,
+                    threads=threads,
+                    size=threads.size,
+                    name=name,
+                    code=code,
+                    known=[0] * width,
+                    env=dict(env),
+                    ranges=ranges,
                 )
             )
     return Machine(

@@ -112,7 +112,8 @@ def _remote_live(machine: Machine, at: At) -> None:
             ids.REMOTE_EARLY,
             f"{bar.name} is used by another CTA, which cannot know that it is initialised",
             step=at.step,
-            got=f"{at.agent.name}: " + ("the initialising thread ran no fence.mbarrier_init" if ordered else "no cluster sync since the initialisation"),
+            got=f"{at.agent.name}: "
+            + ("the initialising thread ran no fence.mbarrier_init" if ordered else "no cluster sync since the initialisation"),
             required="init, fence.mbarrier_init, cluster sync, then remote use",
             fix="call `cta.cluster_sync()` after `init` and before the first remote arrival or multicast",
             causes=_born(bar, "initialised here"),
@@ -249,7 +250,11 @@ def under_expected(machine: Machine, mark: Mark, bar: Bar, *, last: bool) -> Non
     announced = bar.last_announced if last else bar.announced
     copies = bar.last_copies if last else bar.copies
     phase = bar.phase - bar.base - (1 if last else 0)
-    got = f"{bar.issued} bytes issued, {expected} expected" if not last else f"{expected} bytes expected, all of them used up by the copies before"
+    got = (
+        f"{bar.issued} bytes issued, {expected} expected"
+        if not last
+        else f"{expected} bytes expected, all of them used up by the copies before"
+    )
     machine.out.add(
         ids.UNDER_EXPECTED,
         f"phase {phase} of {bar.name} expects fewer bytes than its copies bring: it may end before they have landed",
@@ -295,7 +300,7 @@ def wait_behind(machine: Machine, bar: Bar, wait: Mark, phase: int, arrived: lis
     """The phase after the one waited for can end before the wait has looked."""
     machine.out.add(
         ids.WAIT_BEHIND,
-        f"{machine.agents[wait.agent].name} may look for phase {phase - bar.base} of {bar.name} when phase {phase + 1 - bar.base} is over too",
+        f"{machine.agents[wait.agent].name} may look for phase {phase - bar.base} of {bar.name} when the next one is over too",
         step=wait.step,
         required="some arrival of the next phase that follows this wait: two phases later the parity says `not done`",
         fix="let the waiting threads arrive on the barrier (or on the one the next arrival waits for) after this wait",

@@ -6,6 +6,7 @@ One class is one sequential agent with a multiplicity. Its threads are not order
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import final
 
 from oxidecopy.isa.ops import Scope, ThreadSet
@@ -37,7 +38,7 @@ def thread_classes(program: Program) -> tuple[ThreadClass, ...]:
         cuts.update(edge for pair in threads.ranges for edge in pair if 0 < edge < program.threads)
     edges = sorted(cuts)
     groups: dict[tuple[bool, ...], list[tuple[int, int]]] = {}
-    for lo, hi in zip(edges, edges[1:], strict=False):
+    for lo, hi in pairwise(edges):
         ranges = groups.setdefault(tuple(lo in threads for threads in scopes), [])
         if ranges and ranges[-1][1] == lo:
             ranges[-1] = (ranges[-1][0], hi)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from enum import Enum
-from typing import Any, assert_never, final
+from typing import Any, Final, assert_never, final
 
 from oxidecopy.isa import expr, ops
 from oxidecopy.isa.expr import Cond, Expr, Sym
@@ -27,6 +27,9 @@ class Control(Enum):
     NEXT = "next"  # next iteration: back to `target`, or go on
 
 
+_NO_MORE: Final[Cond] = expr.Bool(value=False)
+
+
 @final
 @dataclass(slots=True, kw_only=True)
 class Item:
@@ -40,10 +43,17 @@ class Item:
     guarded: bool = False
     joint: bool = False  # other classes run it too, each for its share of the elements
     target: int = 0
-    more: Cond = expr.Bool(value=False)  # of a loop's items: there is another iteration
+    more: Cond = _NO_MORE  # of a loop's items: there is another iteration
 
 
-_BINARY = {expr.Add: expr.add, expr.Mul: expr.mul, expr.FloorDiv: expr.floordiv, expr.Mod: expr.mod, expr.Min: expr.minimum, expr.Max: expr.maximum}
+_BINARY = {
+    expr.Add: expr.add,
+    expr.Mul: expr.mul,
+    expr.FloorDiv: expr.floordiv,
+    expr.Mod: expr.mod,
+    expr.Min: expr.minimum,
+    expr.Max: expr.maximum,
+}
 
 
 def fold(e: Expr, env: Mapping[str, int]) -> Expr:
@@ -119,39 +129,56 @@ def another(op: ops.Loop) -> Cond:
 
 def flatten(steps: tuple[Step, ...], threads: ThreadClass, folded: Mapping[int, ops.Instr]) -> list[Item]:
     """The items of one class; `folded` maps the id of each step to its folded op."""
-    code: list[Item] = []
+    flat = _Flat(threads, folded)
+    flat.emit(steps, (), guarded=False)
+    return flat.code
 
-    def emit(body: tuple[Step, ...], loops: tuple[str, ...], guarded: bool) -> None:
+
+@final
+class _Flat:
+    """The code so far. A block in which the class does nothing leaves no trace."""
+
+    def __init__(self, threads: ThreadClass, folded: Mapping[int, ops.Instr]) -> None:
+        self.threads = threads
+        self.folded = folded
+        self.code: list[Item] = []
+
+    def emit(self, body: tuple[Step, ...], loops: tuple[str, ...], *, guarded: bool) -> None:
         for step in body:
-            op = folded[id(step)]
+            op = self.folded[id(step)]
             match op:
                 case ops.Scope():
-                    if threads.inside(op):
-                        emit(step.body, loops, guarded)
+                    if self.threads.inside(op):
+                        self.emit(step.body, loops, guarded=guarded)
                 case ops.When():
-                    answered = has_answer(op.cond)
-                    head = Item(control=Control.WHEN, step=step, op=op, loops=loops, guarded=guarded)
-                    code.append(head)
-                    emit(step.body, loops, guarded or answered)
-                    if code[-1] is head:
-                        code.pop()
-                        continue
-                    if answered:
-                        code.append(Item(control=Control.UNGUARD, step=step, op=op, loops=loops, guarded=guarded))
-                    head.target = len(code)
+                    self.when(step, op, loops, guarded=guarded)
                 case ops.Loop():
-                    more = another(op)
-                    head = Item(control=Control.ENTER, step=step, op=op, loops=loops, guarded=guarded, more=more)
-                    code.append(head)
-                    start = len(code)
-                    emit(step.body, (*loops, op.counter), guarded)
-                    if len(code) == start:
-                        code.pop()
-                        continue
-                    code.append(Item(control=Control.NEXT, step=step, op=op, loops=(*loops, op.counter), guarded=guarded, target=start, more=more))
-                    head.target = len(code)
+                    self.loop(step, op, loops, guarded=guarded)
                 case _:
-                    code.append(Item(control=Control.RUN, step=step, op=op, needs=needs_of(op, guarded), loops=loops, guarded=guarded))
+                    needs = needs_of(op, guarded=guarded)
+                    self.code.append(Item(control=Control.RUN, step=step, op=op, needs=needs, loops=loops, guarded=guarded))
 
-    emit(steps, (), False)
-    return code
+    def when(self, step: Step, op: ops.When, loops: tuple[str, ...], *, guarded: bool) -> None:
+        answered = has_answer(op.cond)
+        head = Item(control=Control.WHEN, step=step, op=op, loops=loops, guarded=guarded)
+        self.code.append(head)
+        self.emit(step.body, loops, guarded=guarded or answered)
+        if self.code[-1] is head:
+            self.code.pop()
+            return
+        if answered:
+            self.code.append(Item(control=Control.UNGUARD, step=step, op=op, loops=loops, guarded=guarded))
+        head.target = len(self.code)
+
+    def loop(self, step: Step, op: ops.Loop, loops: tuple[str, ...], *, guarded: bool) -> None:
+        more, inside = another(op), (*loops, op.counter)
+        head = Item(control=Control.ENTER, step=step, op=op, loops=loops, guarded=guarded, more=more)
+        self.code.append(head)
+        start = len(self.code)
+        self.emit(step.body, inside, guarded=guarded)
+        if len(self.code) == start:
+            self.code.pop()
+            return
+        back = Item(control=Control.NEXT, step=step, op=op, loops=inside, guarded=guarded, target=start, more=more)
+        self.code.append(back)
+        head.target = len(self.code)

@@ -1,4 +1,7 @@
-"""When nobody can go on: who waits for whom, what is missing, which op should have supplied it; then, where that is fair, the walk goes on."""
+"""When nobody can go on: who waits for whom, what is missing, which op should have supplied it.
+
+Where that is fair to the ops behind it, the walk then goes on as if the missing thing had come.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,10 @@ from oxidecopy.verify.code import Control, Item
 from oxidecopy.verify.state import Agent, At, Bar, Life, Machine, Mark
 from oxidecopy.verify.transfer import finish, release_sync
 
-_ARRIVE = (
-    ops.MbarrierArrive,
-    ops.MbarrierArriveExpectTx,
-    ops.MbarrierArriveDrop,
-    ops.MbarrierArriveRemote,
-    ops.MbarrierArriveExpectTxRemote,
+Arrival = (
+    ops.MbarrierArrive | ops.MbarrierArriveExpectTx | ops.MbarrierArriveDrop | ops.MbarrierArriveRemote | ops.MbarrierArriveExpectTxRemote
 )
-_BYTES = (ops.TensorG2S, ops.TensorG2SMulticast, ops.MbarrierCompleteTx)
+Supply = ops.TensorG2S | ops.TensorG2SMulticast | ops.MbarrierCompleteTx
 
 
 def unblock(machine: Machine, waiting: Mapping[int, At]) -> bool:
@@ -68,7 +67,8 @@ def _report_sync(machine: Machine, key: tuple[int, int], agents: list[Agent]) ->
         ids.SYNC_NOT_REACHED,
         f"a sync of {wanted} threads is reached only by {', '.join(a.name for a in agents)}",
         step=step,
-        got=f"{sum(a.size for a in agents)} threads; {', '.join(a.name for a in missing) or 'nobody else'} never comes" + ("" if len(missing) <= 1 else " (none of them)"),
+        got=f"{sum(a.size for a in agents)} threads; {', '.join(a.name for a in missing) or 'nobody else'} never comes"
+        + ("" if len(missing) <= 1 else " (none of them)"),
         required=f"{wanted} threads",
         fix="move the sync out of the `elect`, role or `when` block, or use the group's own `sync`",
     )
@@ -79,28 +79,29 @@ def _ahead(agent: Agent) -> list[Item]:
     """What an agent may still run after the op it waits at: the rest of its code, and the loops it is in once more."""
     start = agent.pc + 1
     for item in agent.code[agent.pc :]:
-        if item.control is Control.NEXT and item.op.counter in agent.turns:  # type: ignore[union-attr]
+        if item.control is Control.NEXT and item.loops[-1] in agent.turns:
             start = min(start, item.target)
     return [item for i, item in enumerate(agent.code) if i >= start and i != agent.pc]
 
 
 def _suppliers(machine: Machine, bar: Bar, stuck: list[Agent]) -> list[tuple[Agent, Step]]:
     """Agents that wait themselves and would go on to supply what the barrier lacks."""
-    wanted: tuple[type, ...] = ()
-    if bar.pending:
-        wanted += _ARRIVE
-    if bar.issued < bar.expected:
-        wanted += _BYTES
     found = []
     for a in stuck:
-        remote = a.rank != bar.rank
-        for item in _ahead(a):
-            op = item.op
-            far = isinstance(op, ops.TensorG2SMulticast | ops.MbarrierArriveRemote | ops.MbarrierArriveExpectTxRemote)
-            if isinstance(op, wanted) and getattr(op, "bar").barrier == bar.decl and (far or not remote):
-                found.append((a, item.step))
-                break
+        step = next((item.step for item in _ahead(a) if _supplies(item.op, bar, near=a.rank == bar.rank)), None)
+        if step is not None:
+            found.append((a, step))
     return found
+
+
+def _supplies(op: ops.Instr, bar: Bar, *, near: bool) -> bool:
+    """True when `op`, run in the barrier's own CTA or in another, may give it an arrival or bytes that it lacks."""
+    far = isinstance(op, ops.TensorG2SMulticast | ops.MbarrierArriveRemote | ops.MbarrierArriveExpectTxRemote)
+    if not near and not far:
+        return False
+    if isinstance(op, Arrival):
+        return bar.pending > 0 and op.bar.barrier == bar.decl
+    return isinstance(op, Supply) and bar.issued < bar.expected and op.bar.barrier == bar.decl
 
 
 def _missing(bar: Bar) -> str:
@@ -163,7 +164,12 @@ def _report_cycle(machine: Machine, waits: list[At], stuck: list[Agent]) -> None
             bar = at.bars[0]
             phase = (at.phases[0] if at.phases else bar.phase) - bar.base
             who = sorted({a.name for a, _ in _suppliers(machine, bar, stuck)})
-            lines.append((f"{at.agent.name} waits for phase {phase} of {bar.name}, which lacks {_missing(bar)}, to come from {', '.join(who)}", at.step))
+            lines.append(
+                (
+                    f"{at.agent.name} waits for phase {phase} of {bar.name}, which lacks {_missing(bar)}, to come from {', '.join(who)}",
+                    at.step,
+                )
+            )
         else:
             lines.append((f"{at.agent.name} waits at a sync", at.step))
     first = waits[0]

@@ -1,11 +1,11 @@
-"""What must hold when the CTAs of a cluster end: stores drained, loads waited for, no traffic of peers under way, no phase left half done."""
+"""What must hold when the CTAs of a cluster end: stores drained, loads waited for, no traffic of peers, no phase left half done."""
 
 from __future__ import annotations
 
 from oxidecopy.verify import rule_ids as ids
+from oxidecopy.verify.check import under_expected
 from oxidecopy.verify.deadlock import over_expected
 from oxidecopy.verify.state import Agent, Bar, Life, Machine
-from oxidecopy.verify.check import under_expected
 
 
 def check_ending(machine: Machine) -> None:
@@ -30,7 +30,9 @@ def _drained(machine: Machine, agent: Agent) -> None:
             step=store.mark.step,
             got="committed, but never waited for" if committed else "never committed to a group",
             required="`commit_group`, then `wait_group_read(0)` or `wait_group(0)` by the same thread before the end",
-            fix="call `leader.wait_group_read(0)` at the end" if committed else "call `leader.commit_group()` and `leader.wait_group_read(0)` at the end",
+            fix="call `leader.wait_group_read(0)` at the end"
+            if committed
+            else "call `leader.commit_group()` and `leader.wait_group_read(0)` at the end",
         )
 
 

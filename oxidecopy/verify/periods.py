@@ -51,6 +51,8 @@ class Periods:
         self.watched: Agent | None = None
         self.saved: dict[tuple[str, tuple[int, ...]], _Saved] = {}
         self.phases: list[int] = []  # of every barrier, at the last edge
+        self.failures = 0
+        self.rest: tuple[str, int] = ("", 0)  # after a state that repeats but may not be skipped: the loop, and the turn to look again
 
     def edge(self, agent: Agent, op: ops.Loop) -> None:
         """At the end of an iteration, with the counter already moved on."""
@@ -58,17 +60,21 @@ class Periods:
             if self.watched is not None and self.watched.turns:
                 return
             self.watched = agent
-            self._restart()
-        machine = self.machine
-        stop = range_of(op.stop, ranges(agent))
-        left = (stop.lo - agent.env[op.counter]) // op.step
-        if left < _WORTH_IT:
-            return
-        if machine.log is None or len(machine.log) > _LOG_MAX:
+            self.failures, self.rest = 0, ("", 0)
             self._restart()
         turn = agent.turns[op.counter]
-        outer = tuple(agent.turns[n] for n in agent.turns if n != op.counter)
-        key = (op.counter, outer)
+        stop = range_of(op.stop, ranges(agent))
+        left = (stop.lo - agent.env[op.counter]) // op.step
+        if left < _WORTH_IT or (self.rest[0] == op.counter and turn < self.rest[1]):
+            return
+        if self.machine.log is None or len(self.machine.log) > _LOG_MAX:
+            self._restart()
+        self._look(agent, op, turn, left)
+
+    def _look(self, agent: Agent, op: ops.Loop, turn: int, left: int) -> None:
+        """Compares the state with the saved one of this loop, and saves a newer one at turns that are powers of two (Brent's search)."""
+        machine = self.machine
+        key = (op.counter, tuple(agent.turns[n] for n in agent.turns if n != op.counter))
         saved = self.saved.get(key)
         # What the last iteration did to the barriers tells the iterations of a period apart at little cost.
         now = (*outline(machine), tuple([b.phase - p for b, p in zip(machine.bars, self.phases, strict=False)]))
@@ -76,6 +82,12 @@ class Periods:
         if saved is not None and saved.outline == now and snapshot(machine, self.waiting, parity=self.parity) == saved.state:
             if self._skip(agent, op, saved, left):
                 del self.saved[key]
+                self.failures = 0
+                return
+            self.failures += 1
+            if len(agent.turns) == 1:
+                self.rest = (op.counter, turn + (1 << min(self.failures, 10)))
+                self.saved, machine.log = {}, None
                 return
         if saved is None or turn >= saved.again:
             self._save(key, now, turn)
@@ -100,29 +112,31 @@ class Periods:
         machine = self.machine
         deltas = [{n: a.env[n] - before[n] for n in a.turns} for a, before in zip(machine.agents, saved.counters, strict=True)]
         if any(sum(1 for d in moved.values() if d) > 1 for moved in deltas) or not deltas[agent.id].get(op.counter):
-            return False
+            return False  # a counter that moves inside one that moves has started anew
         if any(b.born is not born for b, born in zip(machine.bars, saved.lives, strict=True)):
             return False
         phases = [b.phase - b.base - before for b, before in zip(machine.bars, saved.phases, strict=True)]
-        asked = list({(a.agent, a.use, id(a.expr), a.bar, *a.counters.values()): a for a in (machine.log or [])[saved.log_start :]}.values())
+        asked = list(
+            {(a.agent, a.use, id(a.expr), a.bar, *a.counters.values()): a for a in (machine.log or [])[saved.log_start :]}.values()
+        )
         judge = _Judge(machine, deltas, phases, asked)
-        if not judge.moves_along():
-            return False
-        periods = judge.most(left // (deltas[agent.id][op.counter] // op.step))
-        if not periods:
-            return False
-        for a, moved in zip(machine.agents, deltas, strict=True):
+        periods = judge.most(left // (deltas[agent.id][op.counter] // op.step)) if judge.moves_along() else 0
+        if periods:
+            self._move(judge, periods)
+        return periods > 0
+
+    def _move(self, judge: _Judge, periods: int) -> None:
+        machine = self.machine
+        for a, moved in zip(machine.agents, judge.deltas, strict=True):
             for name, d in moved.items():
                 a.env[name] += d * periods
             a.seen = None
-        for bar, d in zip(machine.bars, phases, strict=True):
+        for bar, d in zip(machine.bars, judge.phases, strict=True):
             bar.base -= d * periods
         # For the loops around this one, the expressions were asked in the skipped iterations too.
         if machine.log is not None:
-            machine.log += [
-                Asked(q.agent, q.use, q.expr, judge.widened(q, periods), q.truth, q.bar, q.item) for q in asked if any(deltas[q.agent].values())
-            ]
-        return True
+            moving = [q for q in judge.asked if any(judge.deltas[q.agent].values())]
+            machine.log += [Asked(q.agent, q.use, q.expr, judge.widened(q, periods), q.truth, q.bar, q.item) for q in moving]
 
 
 @final
@@ -175,7 +189,9 @@ class _Judge:
             case Use.PHASE:
                 return True
             case Use.COORD:
-                return q.item is None or not isinstance(q.item.op, Copy) or not any(True for _ in faults(self.machine.program, q.item.op, env))
+                return (
+                    q.item is None or not isinstance(q.item.op, Copy) or not any(True for _ in faults(self.machine.program, q.item.op, env))
+                )
             case _:
                 assert_never(q.use)
 

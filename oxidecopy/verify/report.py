@@ -54,9 +54,7 @@ class Collector:
             return
         self.seen.add(mark)
         made = tuple(dict.fromkeys(Cause(text, s.site) for text, s in causes if s is not None))[:_CAUSES_MAX]
-        self.found.append(
-            Diagnostic(rule=rule, what=what, got=str(got), required=str(required), fix=fix, site=place, causes=made)
-        )
+        self.found.append(Diagnostic(rule=rule, what=what, got=str(got), required=str(required), fix=fix, site=place, causes=made))
 
     def report(self) -> Report:
         warnings = tuple(d for d in self.found if d.rule.startswith(WARNING_PREFIX))

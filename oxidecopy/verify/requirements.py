@@ -1,4 +1,7 @@
-"""What an op needs of the state before it may run, as a table over the ops. `check` says what each need means; nothing here looks at a state."""
+"""What an op needs of the state before it may run, as a table over the ops.
+
+`check` says what each need means; nothing here looks at a state.
+"""
 
 from __future__ import annotations
 
@@ -34,13 +37,13 @@ class Need(Enum):
     UNGUARDED = "not under the answer of a test"
 
 
-def needs_of(op: Instr, guarded: bool) -> tuple[Need, ...]:
+def needs_of(op: Instr, *, guarded: bool) -> tuple[Need, ...]:
     """The needs of `op`, in the order they are checked; `guarded`: inside a body under the answer of a test."""
     needs = _needs(op)
     return (Need.UNGUARDED, *needs) if guarded and not _harmless(op) else needs
 
 
-def _needs(op: Instr) -> tuple[Need, ...]:
+def _needs(op: Instr) -> tuple[Need, ...]:  # noqa: C901  one case per op
     match op:
         case ops.Scope() | ops.When() | ops.Loop():
             return ()
@@ -82,7 +85,7 @@ def _needs(op: Instr) -> tuple[Need, ...]:
             assert_never(op)
 
 
-def _harmless(op: Instr) -> bool:
+def _harmless(op: Instr) -> bool:  # noqa: C901  one case per op
     """True for ops that may run or not without changing what any thread waits for (design: control flow must not depend on answers)."""
     match op:
         case ops.StoreGlobal() | ops.Fill() | ops.Iota() | ops.FenceProxyAsync():

@@ -1,4 +1,7 @@
-"""Operands of an op instance: which barriers, bytes, phases and CTAs it names now. Values that differ over the box of block indices ask for a split."""
+"""Operands of an op instance: which barriers, bytes, phases and CTAs it names now.
+
+A value that differs over the box of block indices asks for a split of the box.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from oxidecopy.program.tensor_map import TileLayout
 from oxidecopy.verify import rule_ids as ids
 from oxidecopy.verify.affine import Range, decide, has_loop_symbol, point, range_of
 from oxidecopy.verify.state import Agent, Asked, At, Machine, Use
+
 
 class UndecidedError(Exception):
     """An expression that steers control has several values over this box of block indices."""
@@ -136,7 +140,7 @@ def _bytes(machine: Machine, at: At, ref: ops.TileRef) -> tuple[int, int, int] |
                 got=f"{rank}{_where(at)}",
                 required=f"0 to {ref.part.of - 1}",
                 fix="give each CTA one part: as many parts as CTAs in the cluster",
-                )
+            )
             return None
         lo, size = part_bytes(layout, rank, ref.part.of)
     else:

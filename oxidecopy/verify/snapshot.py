@@ -1,8 +1,8 @@
-"""Two states are the same when no future op can tell them apart: their shapes are equal, and on each timeline their values lie in the same order.
+"""Two states are the same when no future op can tell them apart.
 
-Ops only compare times by order and make new ones later than all, so the order is all that counts; the same holds for the phases of a
-barrier, of which the few newest are also compared by distance. Loop counters are left out: `periods` judges them by the expressions that
-read them.
+That is: their shapes are equal, and on each timeline their values lie in the same order. Ops only compare times by order and make new ones
+later than all, so the order is all that counts; the same holds for the phases of a barrier, of which the newest are also compared by
+distance. Loop counters are left out: `periods` judges them by the expressions that read them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def outline(machine: Machine) -> Snapshot:
 
 def snapshot(machine: Machine, waiting: Mapping[int, At], *, parity: bool) -> Snapshot:
     """The whole state up to order. `parity` keeps the parity of each barrier's phase."""
-    taker = _Taker(machine, parity)
+    taker = _Taker(machine, parity=parity)
     for agent in machine.agents:
         taker.agent(agent, waiting.get(agent.id))
     for bar in machine.bars:
@@ -52,7 +52,7 @@ def _ranks(line: tuple[int, ...]) -> tuple[int, ...]:
 
 @final
 class _Taker:
-    def __init__(self, machine: Machine, parity: bool) -> None:
+    def __init__(self, machine: Machine, *, parity: bool) -> None:
         self.machine = machine
         self.parity = parity
         self.shape: list[object] = []
@@ -61,7 +61,7 @@ class _Taker:
         self.vectors: list[Known] = []
 
     def result(self) -> Snapshot:
-        """Each timeline's values as their ranks. Knowledge comes in as whole vectors; turned over, each entry is a column of one timeline."""
+        """Each timeline's values as their ranks. Knowledge comes in whole vectors; turned over, an entry is a column of one timeline."""
         n, bars = self.n, self.machine.bars
         columns = list(zip(*self.vectors, strict=True))
         orders = [_ranks((*columns[i], *columns[n + i], *self.lines[i])) for i in range(n)]

@@ -89,7 +89,9 @@ def _threads(program: Program, out: Collector) -> bool:
         return False
     good = True
     for step in program.walk():
-        if isinstance(step.op, ops.Scope) and not (step.op.threads.ranges and all(0 <= lo < hi <= program.threads for lo, hi in step.op.threads.ranges)):
+        if isinstance(step.op, ops.Scope) and not (
+            step.op.threads.ranges and all(0 <= lo < hi <= program.threads for lo, hi in step.op.threads.ranges)
+        ):
             good = False
             out.add(
                 ids.THREADS,
@@ -322,7 +324,8 @@ def _image(step: Step, op: Copy, tile: TileDecl, param: MapParam, out: Collector
     if image.footprint_bytes > room:
         out.add(
             ids.TILE_SMALL,
-            f"a copy through {param.name!r} does not fit into tile {tile.name!r}" + ("" if op.tile.part is None else f" cut into {op.tile.part.of} parts"),
+            f"a copy through {param.name!r} does not fit into tile {tile.name!r}"
+            + ("" if op.tile.part is None else f" cut into {op.tile.part.of} parts"),
             step=step,
             got=f"{room} bytes",
             required=f"{image.footprint_bytes} bytes: {image.rows} rows of {image.row_bytes} bytes, {image.pitch_bytes} apart",

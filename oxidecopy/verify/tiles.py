@@ -60,7 +60,9 @@ def _written(machine: Machine, at: At) -> None:
     for stage, lo, hi in at.tiles:
         if stage.covers(lo, hi):
             continue
-        loads = [s for s in machine.program.walk() if isinstance(s.op, ops.TensorG2S | ops.TensorG2SMulticast) and s.op.tile.tile == stage.tile]
+        loads = [
+            s for s in machine.program.walk() if isinstance(s.op, ops.TensorG2S | ops.TensorG2SMulticast) and s.op.tile.tile == stage.tile
+        ]
         if loads and not stage.written:
             _early(machine, at, stage, None)
             continue
@@ -92,12 +94,11 @@ def _early(machine: Machine, at: At, stage: Stage, access: Access | None) -> Non
 
 
 def _race(machine: Machine, at: At, stage: Stage, access: Access, done: str) -> None:
-    same = access.mark.agent == at.agent.id
+    others = "other threads of the same group" if access.mark.agent == at.agent.id else machine.agents[access.mark.agent].name
     at.flagged = True
     machine.out.add(
         ids.RACE if access.way is Way.WRITE else ids.OVERWRITE_READ,
-        f"{stage.name} is {_verb(at)} by {at.agent.name} while {'other threads of the same group' if same else machine.agents[access.mark.agent].name} "
-        f"may not have {done} it yet",
+        f"{stage.name} is {_verb(at)} by {at.agent.name} while {others} may not have {done} it yet",
         step=at.step,
         required="a sync between the two",
         fix="call `cta.sync()` (or arrive and wait on a barrier) in between",
@@ -169,7 +170,9 @@ def _overwrite(machine: Machine, at: At, stage: Stage, access: Access) -> None:
                 ids.OVERWRITE_STORE,
                 f"{stage.name} is {_verb(at)} while an earlier store may still read it",
                 step=at.step,
-                got="no wait for the store's group" if access.done < 0 else f"no sync after the wait of {machine.agents[access.mark.agent].name}",
+                got="no wait for the store's group"
+                if access.done < 0
+                else f"no sync after the wait of {machine.agents[access.mark.agent].name}",
                 required="`commit_group`, `wait_group_read` by the storing thread, then a sync with the writers",
                 fix="wait for the group (mind how many stay pending), then sync, before this line",
                 causes=[("the store", access.mark.step)],

@@ -15,7 +15,6 @@ from oxidecopy.verify.resolve import value
 from oxidecopy.verify.state import Access, Agent, At, Bar, Group, Known, Life, Machine, Mark, TokenKey, Use, Way, join
 
 
-
 # ---- may it run?
 def ready(machine: Machine, at: At) -> bool:
     """False while the op must wait; registers the agent with the sync it waits at. Resolves the phases of waits."""
@@ -77,7 +76,9 @@ def _sync(machine: Machine, at: At, key: tuple[int, int], wanted: int) -> bool:
 
 
 def _sync_counts(machine: Machine, at: At, waiting: list[Agent], here: int, wanted: int) -> None:
-    others = {(op.threads, id(step)): step for a in waiting for op, step in [(a.code[a.pc].op, a.code[a.pc].step)] if isinstance(op, ops.BarSync)}
+    others = {
+        (op.threads, id(step)): step for a in waiting for op, step in [(a.code[a.pc].op, a.code[a.pc].step)] if isinstance(op, ops.BarSync)
+    }
     if here > wanted or len({threads for threads, _ in others}) > 1:  # two counts on one barrier: the hardware's choice is undefined
         machine.out.add(
             ids.SYNC_COUNT,
@@ -103,17 +104,16 @@ def release_sync(machine: Machine, key: tuple[int, int]) -> None:
 
 
 # ---- effects
-def apply(machine: Machine, at: At) -> None:
+def apply(machine: Machine, at: At) -> None:  # noqa: C901  one case per op
     """Runs the op. Totals over `Instr`; an op on a barrier that is not live has no effect, as its violation is already reported."""
     op, agent = at.op, at.agent
     for bar in at.bars:
         bar.used[agent.id] = at.mark
     match op:
         case ops.MbarrierInit():
-            _init(machine, at, op.count)
+            _init(at, op.count)
         case ops.MbarrierInval():
-            at.bars[0].life, at.bars[0].born = Life.DEAD, at.mark
-            at.bars[0].used = {}
+            _inval(at)
         case ops.MbarrierArrive() | ops.MbarrierArriveDrop():
             _name_token(machine, at, op.token)
             arrive(machine, at, drop=isinstance(op, ops.MbarrierArriveDrop))
@@ -137,28 +137,17 @@ def apply(machine: Machine, at: At) -> None:
         case ops.TensorG2S() | ops.TensorG2SMulticast():
             _load(machine, at)
         case ops.TensorS2G() | ops.TensorReduce():
-            stage, lo, hi = at.tiles[0]
-            store = Access(Way.STORE, at.mark, lo, hi)
-            agent.open.append(store)
-            if not at.flagged:
-                _again(stage.accesses, store)
+            agent.open.append(_touch(at, Way.STORE))
         case ops.CommitGroup():
-            agent.groups.append(Group(agent.open))
-            agent.open, agent.committed = [], True
+            _commit(agent)
         case ops.WaitGroup() | ops.WaitGroupRead():
             _wait_groups(at, op.pending)
         case ops.FenceProxyAsync():
-            agent.fence = at.mark.time
-            if agent.size == 1:
-                agent.known[len(machine.agents) + agent.id] = agent.fence
+            _fence(machine, at)
         case ops.FenceMbarrierInit():
-            for bar in machine.bars:
-                if bar.born is not None and bar.born.agent == agent.id and bar.life is Life.LIVE:
-                    bar.init_fence = at.mark.time
+            _fence_init(machine, at)
         case ops.StoreGlobal():
-            stage, lo, hi = at.tiles[0]
-            if not at.flagged:
-                _again(stage.accesses, Access(Way.READ, at.mark, lo, hi))
+            _touch(at, Way.READ)
         case ops.Fill() | ops.Iota():
             _write(at)
         case ops.BarSync() | ops.ClusterSync():
@@ -169,10 +158,9 @@ def apply(machine: Machine, at: At) -> None:
             assert_never(op)
 
 
-def _init(machine: Machine, at: At, count: int) -> None:
+def _init(at: At, count: int) -> None:
     bar = at.bars[0]
-    at_first = machine.bars[bar.id]
-    at_first.life, at_first.born, at_first.init_fence = Life.LIVE, at.mark, -1
+    bar.life, bar.born, bar.init_fence = Life.LIVE, at.mark, -1
     bar.base = bar.phase
     bar.count = bar.pending = count
     bar.expected = bar.issued = 0
@@ -181,6 +169,11 @@ def _init(machine: Machine, at: At, count: int) -> None:
     bar.last_arrived, bar.last_announced, bar.last_copies = [], [], []
     bar.passed, bar.published, bar.remote = {}, None, {}
     bar.used = {at.agent.id: at.mark}
+
+
+def _inval(at: At) -> None:
+    bar = at.bars[0]
+    bar.life, bar.born, bar.used = Life.DEAD, at.mark, {}
 
 
 def _name_token(machine: Machine, at: At, token: int) -> None:
@@ -296,16 +289,27 @@ def _load(machine: Machine, at: At) -> None:
     _bytes(machine, at, nbytes * at.agent.size)
 
 
+def _touch(at: At, way: Way) -> Access:
+    """A read of the tile, by plain loads or by a store."""
+    stage, lo, hi = at.tiles[0]
+    access = Access(way, at.mark, lo, hi)
+    if not at.flagged:
+        _again(stage.accesses, access)
+    return access
+
+
 def _write(at: At) -> None:
     stage, lo, hi = at.tiles[0]
     write = Access(Way.WRITE, at.mark, lo, hi)
     if at.item.joint:
         write.loops, write.turns = at.item.loops, at.turns
-        # Each class writes its share only: what the others must still be ordered after stays.
+    if at.item.joint or at.item.guarded:
+        # Each class writes its share only, or perhaps nothing: what must be ordered before the whole of it stays.
         _again(stage.accesses, write)
     else:
         _replace(stage.accesses, write)
-    stage.cover(lo, hi)
+    if not at.item.guarded:
+        stage.cover(lo, hi)
 
 
 def _replace(accesses: list[Access], new: Access) -> None:
@@ -318,6 +322,27 @@ def _again(accesses: list[Access], new: Access) -> None:
     """The same agent's earlier access of the same kind and bytes is over before this one is."""
     accesses[:] = [a for a in accesses if (a.way, a.mark.agent, a.lo, a.hi) != (new.way, new.mark.agent, new.lo, new.hi)]
     accesses.append(new)
+
+
+# ---- groups and fences
+def _commit(agent: Agent) -> None:
+    agent.groups.append(Group(agent.open))
+    agent.open, agent.committed = [], True
+
+
+def _fence(machine: Machine, at: At) -> None:
+    agent = at.agent
+    if at.item.guarded:
+        return  # it may not have run
+    agent.fence = at.mark.time
+    if agent.size == 1:
+        agent.known[len(machine.agents) + agent.id] = agent.fence
+
+
+def _fence_init(machine: Machine, at: At) -> None:
+    for bar in machine.bars:
+        if bar.born is not None and bar.born.agent == at.agent.id and bar.life is Life.LIVE:
+            bar.init_fence = at.mark.time
 
 
 def _wait_groups(at: At, pending: int) -> None:

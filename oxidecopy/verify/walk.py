@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from oxidecopy.isa import expr, ops
 from oxidecopy.isa.expr import Answer, Cond
+from oxidecopy.verify.affine import decide
 from oxidecopy.verify.check import check, unguarded
 from oxidecopy.verify.code import Control, Item, has_answer
 from oxidecopy.verify.deadlock import unblock
 from oxidecopy.verify.periods import Periods
 from oxidecopy.verify.requirements import Need
 from oxidecopy.verify.resolve import ranges, resolve, truth, value
-from oxidecopy.verify.affine import decide
 from oxidecopy.verify.state import Agent, At, Machine, Mark
 from oxidecopy.verify.transfer import apply, passed, ready
 
-STEPS_MAX = 200_000  # ops run one by one for one box of block indices; periods skipped do not count
+STEPS_MAX = 100_000  # ops run one by one for one box of block indices; periods skipped do not count
 
 
 class OutOfStepsError(Exception):
@@ -127,30 +127,30 @@ class _Walk:
             agent.pc = agent.pc + 1 if truth(self.machine, agent, cond) else item.target
             return True
         answers, rest = _parts(cond)
-        for c in rest:
-            if has_answer(c):
-                if decide(c, ranges(agent)) is False:
-                    agent.pc = item.target
-                    return True
-            elif not truth(self.machine, agent, c):
-                agent.pc = item.target
-                return True
-        seen = [self._answer(agent, a.register) for a in answers]
-        if None in seen:
-            if not agent.denied:
-                return False
-            agent.denied = False
+        if not all(self._possible(agent, c) for c in rest):
             agent.pc = item.target
             return True
+        seen = [self._answer(agent, a.register) for a in answers]
+        over = [s for s in seen if s is not None]
+        if len(over) < len(seen):
+            if agent.denied:
+                agent.denied = False
+                agent.pc = item.target
+                return True
+            return False
+        agent.denied = False
         agent.saved.append(agent.known.copy())
-        for entry in seen:
-            if entry is not None:
-                bar = self.machine.bars[entry[0]]
-                before = bar.passed.copy()
-                passed(self.machine, agent, bar, [entry[1]], Mark(agent.id, agent.time, item.step))
-                bar.passed = before  # an answer obliges nobody: asked too late it is no
+        for bar_id, phase in over:
+            bar = self.machine.bars[bar_id]
+            before = bar.passed.copy()
+            passed(self.machine, agent, bar, [phase], Mark(agent.id, agent.time, item.step))
+            bar.passed = before  # an answer obliges nobody: asked too late it is no
         agent.pc += 1
         return True
+
+    def _possible(self, agent: Agent, c: Cond) -> bool:
+        """False when `c` fails whatever the answers are."""
+        return decide(c, ranges(agent)) is not False if has_answer(c) else truth(self.machine, agent, c)
 
     def _answer(self, agent: Agent, register: int) -> tuple[int, int] | None:
         """The barrier and phase behind a predicate, once that phase is over."""
@@ -159,7 +159,8 @@ class _Walk:
             entry = self.machine.tokens.get(entry)
         if entry is None:
             return None
-        return entry if self.machine.bars[entry[0]].phase > entry[1] else None
+        # Two phases later the answer is no again.
+        return entry if self.machine.bars[entry[0]].phase == entry[1] + 1 else None
 
     def _unguard(self, agent: Agent) -> None:
         """Behind the body nothing is known of the phase: the answer may have been no."""
@@ -177,5 +178,3 @@ def _parts(cond: Cond) -> tuple[list[Answer], list[Cond]]:
         a, b = _parts(cond.a), _parts(cond.b)
         return a[0] + b[0], a[1] + b[1]
     return [], [cond]
-
-

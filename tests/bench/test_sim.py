@@ -11,7 +11,7 @@ import pytest
 
 from oxidecopy.bench import sim
 from oxidecopy.errors import ExecutionError, UsageError
-from tests.helpers.command import command, json_of
+from tests.helpers.command import TWIN, command, json_of
 
 
 @pytest.fixture(autouse=True)
@@ -30,10 +30,11 @@ def test_all_rows_and_the_file(tmp_path: Path) -> None:
     path = tmp_path / "bench.json"
     result = command("bench", "sim", "--runs", "3", "--output", path)
     assert result.exit_code == 0
-    assert result.stdout.count("OK") == 6
+    assert result.stdout.count("OK") == 7
     data = json.loads(path.read_text())
     assert [row["what"] for row in data["rows"]] == [
-        "import oxidecopy", "record and verify prefetch", "one-shot, without hazard clocks", "prefetch, without hazard clocks",
+        "import oxidecopy", "record and verify prefetch", "record and verify producer_consumers",
+        "one-shot, without hazard clocks", "prefetch, without hazard clocks",
         "one-shot, with hazard clocks", "prefetch, with hazard clocks",
     ]  # fmt: skip
     assert data["command"] == "oxidecopy bench sim --runs 3"
@@ -61,6 +62,19 @@ def test_a_copy_that_differs_is_not_measured(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(ExecutionError) as caught:
         sim.throughput("one-shot", "sim-fast", 0.0, 3)
     assert caught.value.rule == "OX6007"
+
+
+def test_without_the_lesson(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        sim.proof_times(3, (tmp_path,))
+    assert caught.value.rule == "OX6012"
+
+
+def test_only_launches_that_must_run_are_proved(tmp_path: Path) -> None:
+    (tmp_path / "06_prefetch.py").write_text(TWIN)
+    (row,) = sim.proof_times(3, (tmp_path,))
+    assert row.what == "record and verify tiles"
+    assert all(ms > 0 for ms in row.samples)
 
 
 def test_an_import_that_loads_numpy_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

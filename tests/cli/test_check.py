@@ -119,7 +119,7 @@ def test_without_mypy_it_says_so(file: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(mypy_run, "installed", lambda: False)
     result = command("check", file)
     assert result.exit_code == 0
-    assert "mypy is not installed: pip install 'oxidecopy[mypy]'" in result.stdout
+    assert "mypy: not installed: pip install 'oxidecopy[mypy]'" in result.stdout
 
 
 def test_a_broken_mypy_is_an_error(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

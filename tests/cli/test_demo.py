@@ -28,6 +28,7 @@ def test_the_tour(folder: Path) -> None:
     assert "A copy, tile by tile" in result.stdout
     assert "float32 256" in result.stdout
     assert "refused" in result.stdout
+    assert "02_twin.py:" in result.stdout
     assert "[OX3021]" in result.stdout
     assert "3 of 3 launches as they should be on sim, 1 of them refused on purpose" in result.stdout
     assert str(folder) in result.stdout
@@ -43,6 +44,12 @@ def test_json(folder: Path) -> None:
         ("02_twin", "twin", True, True),
     ]
     assert data["lessons"][0]["shows"] == "A copy, tile by tile"
+
+
+def test_recipes_of_one_pipeline_are_told_apart(folder: Path) -> None:
+    (folder / "02_twin.py").write_text(TILES + TILES.partition("@tiles.recipe")[2].replace("def whole", "@tiles.recipe\ndef again"))
+    data = json_of(command("demo", "--json"))
+    assert [row["launch"] for row in data["lessons"]] == ["tiles", "tiles:whole", "tiles:again"]
 
 
 @pytest.mark.parametrize(

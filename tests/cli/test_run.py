@@ -246,7 +246,28 @@ def test_a_grid_of_zero(file: Path) -> None:
     assert f"mine.py:{line_of(source, 'tiles[0]')}: " in refused("OX1034", file)
 
 
+@pytest.mark.parametrize(
+    ("part", "instead", "words"),
+    [
+        ("launch=launch", "launch=lambda: None", "has no launch"),
+        ('outputs={"out": out}', 'outputs={"out": flat}', "got: out: ndarray"),
+        ("    src, out =", "    raise SystemExit(0)\n    src, out =", "SystemExit: 0"),
+    ],
+)
+def test_a_recipe_that_makes_no_sense(file: Path, part: str, instead: str, words: str) -> None:
+    file.write_text(TILES.replace(part, instead))
+    assert words in refused("OX6006", file)
+
+
 # ---- odd but right
+def test_what_the_file_prints_stays_out_of_the_document(file: Path) -> None:
+    file.write_text("print('loading')\n" + TILES)
+    assert "loading" in command("run", file).stdout
+    result = command("run", file, "--json")
+    assert json_of(result)["ok"] is True
+    assert result.stderr == "loading\n"
+
+
 def test_bf16_from_a_file_is_compared_by_its_bytes(file: Path) -> None:
     file.write_text(TILES.replace("ox.f32", "ox.bf16").replace("dev.array(flat)", "dev.array(flat, ox.bf16)"))
     np.save("x.npy", np.ones(64, ml_dtypes.bfloat16))

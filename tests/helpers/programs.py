@@ -103,7 +103,8 @@ class Builder:
     ) -> str:
         size = DTYPES[dtype].nbytes
         if strides is None:
-            strides, step = (), -(-dims[-1] * size // 16) * 16
+            strides = ()
+            step = -(-dims[-1] * size // 16) * 16
             for n in reversed(dims[:-1]):
                 strides, step = (step, *strides), step * n
         ones = (1,) * len(box)
@@ -115,7 +116,8 @@ class Builder:
 
     def array(self, name: str = "out", shape: tuple[int, ...] = (256, 256), dtype: str = "f32") -> str:
         self.params.append(ArrayParam(name=name, dtype=dtype, rank=len(shape)))
-        step, strides = DTYPES[dtype].nbytes, ()
+        step = DTYPES[dtype].nbytes
+        strides: tuple[int, ...] = ()
         for n in reversed(shape):
             strides, step = (step, *strides), step * n
         self.arrays[name] = ArrayInfo(dtype=dtype, shape=shape, strides_bytes=strides)
@@ -163,9 +165,7 @@ class Builder:
     def bar(self, name: str = "full", stages: int = 1, offset: int | None = None) -> int:
         if offset is None:
             offset = -(-self.end // 8) * 8
-        self.bars.append(
-            BarrierDecl(name=name, kind="TmaBarrier", stages=stages, offset=offset, site=Site("t.py", 2000 + len(self.bars)))
-        )
+        self.bars.append(BarrierDecl(name=name, kind="TmaBarrier", stages=stages, offset=offset, site=Site("t.py", 2000 + len(self.bars))))
         self.end = max(self.end, offset + 8 * stages)
         return len(self.bars) - 1
 
@@ -290,9 +290,7 @@ class Builder:
         part: E | None = None, of: int = 1, tag: str = "",
     ) -> None:  # fmt: skip
         self.op(
-            ops.TensorG2S(
-                map=MapRef(name), tile=self.ref(tile, stage, part, of), coords=tuple(map(e, coords)), bar=BarrierRef(bar, e(i))
-            ),
+            ops.TensorG2S(map=MapRef(name), tile=self.ref(tile, stage, part, of), coords=tuple(map(e, coords)), bar=BarrierRef(bar, e(i))),
             tag,
         )
 

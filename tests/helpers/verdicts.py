@@ -29,7 +29,9 @@ def refused(b: Builder, rule: str, tag: str = "") -> Diagnostic:
     if tag:
         assert b.tags[tag] in {d.site.line for d in found if d.site}, [str(d) for d in found]
     for d in found:
-        assert d.what and d.fix and (d.required or d.got)
+        assert d.what
+        assert d.fix
+        assert d.required or d.got
     return found[0]
 
 

@@ -5,6 +5,7 @@ The scripts run from a real file, so that call sites exist, in a folder of their
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -68,3 +69,12 @@ def test_ids_are_in_their_gates() -> None:
         assert rule.id.startswith("OX")
         assert rule.id[2] in "123456"
         assert rule.id[3:].isdigit()
+
+
+def test_every_id_that_an_error_can_carry_has_a_page_and_every_page_an_error() -> None:
+    package = Path(ox.__file__).parent
+    sources = [path for path in package.rglob("*.py") if path.parent != package / "rules"]
+    used = {word for path in sources for word in re.findall(r"\bOX\d{4}\b", path.read_text())}
+    gates = {rule.id[2] for rule in RULES}
+    assert sorted(word for word in used if word[2] in gates and word not in all_rules()) == []
+    assert sorted(rule.id for rule in RULES if rule.id not in used) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from itertools import product
 
 import pytest
@@ -16,8 +17,10 @@ X, Y = Sym("x", SymKind.LOOP), Sym("y", SymKind.BLOCK)
 
 def random_expr(rng: random.Random, depth: int) -> Expr:
     if depth == 0 or rng.random() < 0.2:
-        return rng.choice([X, Y, Const(rng.randint(-5, 9))])
-    kind = rng.choice([Add, Add, Mul, FloorDiv, Mod, Min, Max])
+        leaves: list[Expr] = [X, Y, Const(rng.randint(-5, 9))]
+        return rng.choice(leaves)
+    kinds: list[Callable[[Expr, Expr], Expr]] = [Add, Add, Mul, FloorDiv, Mod, Min, Max]
+    kind = rng.choice(kinds)
     a = random_expr(rng, depth - 1)
     if kind is Mul:
         return Mul(a, Const(rng.randint(-4, 6)))
@@ -38,7 +41,8 @@ def random_cond(rng: random.Random, depth: int) -> Cond:
     if depth == 0:
         return Cmp(rng.choice(list(CmpOp)), random_expr(rng, 2), random_expr(rng, 1))
     a, b = random_cond(rng, depth - 1), random_cond(rng, depth - 1)
-    return rng.choice([And(a, b), Or(a, b), Not(a), Bool(value=rng.random() < 0.5)])
+    made: list[Cond] = [And(a, b), Or(a, b), Not(a), Bool(value=rng.random() < 0.5)]
+    return rng.choice(made)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -59,7 +59,10 @@ def double_init(b: Builder, broken: bool) -> None:
 
 
 def init_in_loop(b: Builder, broken: bool) -> None:
-    b.map(), b.array(), b.tile(), b.bar()
+    b.map()
+    b.array()
+    b.tile()
+    b.bar()
     with b.loop(1 if not broken else 2):
         b.init(tag="again")
         load_and_store(b)
@@ -184,8 +187,10 @@ def ambiguous_copy(b: Builder, broken: bool) -> None:
 
 def leaking(b: Builder, broken: bool) -> None:
     """One arrival too many per round: each phase still ends, some of them early."""
-    b.bar("full"), b.bar("empty")
-    b.init(0), b.init(1, count=32)
+    b.bar("full")
+    b.bar("empty")
+    b.init(0)
+    b.init(1, count=32)
     with b.elect(0), b.loop(64) as i:
         b.wait_phase(expr.sub(i, Const(1)), bar=1)
         b.arrive(0)
@@ -219,8 +224,10 @@ def drop_to_zero(b: Builder, broken: bool) -> None:
 
 def wait_ahead(b: Builder, broken: bool) -> None:
     """Phase 1 is asked for by someone who has not seen phase 0 end: parity cannot tell it from phase -1."""
-    b.bar("full"), b.bar("empty")
-    b.init(0), b.init(1)
+    b.bar("full")
+    b.bar("empty")
+    b.init(0)
+    b.init(1)
     with b.elect(0):
         b.wait(b.arrive())
         b.wait_phase(0, bar=1)

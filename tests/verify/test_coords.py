@@ -19,7 +19,9 @@ def load(b: Builder, coords: tuple[expr.Expr | int, ...], *, tag: str = "load") 
 
 
 def start(b: Builder) -> None:
-    b.map(), b.tile(), b.bar()
+    b.map()
+    b.tile()
+    b.bar()
     b.init()
 
 
@@ -121,7 +123,9 @@ def test_unscaled_block_index_is_a_warning() -> None:
 
 def test_a_box_of_one_may_move_by_the_block_index() -> None:
     b = Builder()
-    b.map(box=(1, 64)), b.tile(shape=(1, 64)), b.bar()
+    b.map(box=(1, 64))
+    b.tile(shape=(1, 64))
+    b.bar()
     b.init()
     with b.elect():
         token = b.arm(256)
@@ -133,6 +137,7 @@ def test_a_box_of_one_may_move_by_the_block_index() -> None:
 def test_a_store_edge_in_a_wider_array_is_a_warning() -> None:
     for strides, expected in (((1024,), ["OX3103"]), ((512,), [])):
         b = Builder()
-        b.map(dims=(256, 126), strides=strides), b.tile()
+        b.map(dims=(256, 126), strides=strides)
+        b.tile()
         store(b, (0, 0))
         accepted(b, *expected)

@@ -21,8 +21,10 @@ def too_few(b: Builder, broken: bool) -> None:
 
 def crossed(b: Builder, broken: bool) -> None:
     """Two threads, each waiting for the other first."""
-    b.bar("left"), b.bar("right")
-    b.init(0), b.init(1)
+    b.bar("left")
+    b.bar("right")
+    b.init(0)
+    b.init(1)
     with b.elect(0):
         if not broken:
             b.arrive(0)
@@ -36,8 +38,10 @@ def crossed(b: Builder, broken: bool) -> None:
 
 def full_ring(b: Builder, broken: bool) -> None:
     """A producer that waits for empty slots that nobody has freed yet."""
-    b.bar("full"), b.bar("empty")
-    b.init(0), b.init(1)
+    b.bar("full")
+    b.bar("empty")
+    b.init(0)
+    b.init(1)
     with b.elect(0), b.loop(8) as i:
         b.wait_phase(i if broken else expr.sub(i, Const(1)), bar=1, tag="wait empty")
         b.arrive(0)
@@ -47,7 +51,9 @@ def full_ring(b: Builder, broken: bool) -> None:
 
 
 def bytes_never_come(b: Builder, broken: bool) -> None:
-    b.map(), b.tile(), b.bar()
+    b.map()
+    b.tile()
+    b.bar()
     b.init()
     with b.elect():
         token = b.arm(BYTES + (16 if broken else 0), tag="arm")
@@ -88,7 +94,10 @@ def named_sync(b: Builder, broken: bool) -> None:
 def multicast_one_expects(b: Builder, broken: bool) -> None:
     """Bytes land in both CTAs, but only rank 0 was told."""
     b.cluster, b.grid = (2, 1, 1), (4, 1, 1)
-    b.map(), b.array(), b.tile(), b.bar()
+    b.map()
+    b.array()
+    b.tile()
+    b.bar()
     b.init()
     b.cluster_sync()
     with b.elect():
@@ -137,7 +146,8 @@ def test_the_chain_names_everybody() -> None:
 
 def test_a_starved_wait_does_not_hide_what_comes_after() -> None:
     b = made(too_few, True)
-    b.map(), b.tile()
+    b.map()
+    b.tile()
     with b.elect():
         b.fill()
         b.s2g(tag="s2g")
@@ -150,4 +160,5 @@ def test_numbers_are_reported() -> None:
     found = refused(made(bytes_never_come, True), "OX3020")
     assert found.got == f"{BYTES + 16} bytes expected, {BYTES} issued"
     found = refused(made(too_few, True), "OX3012")
-    assert "1 of 129 arrivals" in found.what and found.got == "128 arrivals"
+    assert "1 of 129 arrivals" in found.what
+    assert found.got == "128 arrivals"

@@ -13,7 +13,8 @@ BYTES = 64 * 64 * 4
 
 
 def not_committed(b: Builder, broken: bool) -> None:
-    b.map(), b.tile()
+    b.map()
+    b.tile()
     with b.elect():
         b.fill()
         b.fence()
@@ -24,7 +25,8 @@ def not_committed(b: Builder, broken: bool) -> None:
 
 
 def one_pending(b: Builder, broken: bool) -> None:
-    b.map(), b.tile()
+    b.map()
+    b.tile()
     with b.elect():
         b.fill()
         b.fence()
@@ -34,7 +36,8 @@ def one_pending(b: Builder, broken: bool) -> None:
 
 
 def waited_by_another(b: Builder, broken: bool) -> None:
-    b.map(), b.tile()
+    b.map()
+    b.tile()
     with b.elect(0):
         b.fill()
         b.fence()
@@ -45,7 +48,9 @@ def waited_by_another(b: Builder, broken: bool) -> None:
 
 
 def load_unwaited(b: Builder, broken: bool) -> None:
-    b.map(), b.tile(), b.bar()
+    b.map()
+    b.tile()
+    b.bar()
     b.init()
     with b.elect():
         token = b.arm(BYTES)
@@ -80,7 +85,9 @@ def remote_waited(b: Builder, broken: bool) -> None:
 
 def multicast_unwaited(b: Builder, broken: bool) -> None:
     b.cluster, b.grid = (2, 1, 1), (2, 1, 1)
-    b.map(), b.tile(), b.bar()
+    b.map()
+    b.tile()
+    b.bar()
     b.init()
     b.cluster_sync()
     with b.elect():

@@ -92,19 +92,22 @@ def total_of_the_arch(b: Builder, broken: bool) -> None:
 
 
 def tile_align(b: Builder, broken: bool) -> None:
-    b.map(), b.tile(offset=64 if broken else 128, align=64)
+    b.map()
+    b.tile(offset=64 if broken else 128, align=64)
     load(b)
 
 
 def stage_align(b: Builder, broken: bool) -> None:
     """Only the second stage is off."""
-    b.map(box=(4, 12)), b.tile(shape=(4, 12), stages=2, stage_bytes=192 if broken else 256, align=64)
+    b.map(box=(4, 12))
+    b.tile(shape=(4, 12), stages=2, stage_bytes=192 if broken else 256, align=64)
     load(b, nbytes=192, stages=2)
 
 
 def part_align(b: Builder, broken: bool) -> None:
     rows = 2 if broken else 8
-    b.map(box=(rows // 2, 16)), b.tile(shape=(rows, 16))
+    b.map(box=(rows // 2, 16))
+    b.tile(shape=(rows, 16))
     load(b, nbytes=rows // 2 * 64, part=1)
 
 
@@ -123,7 +126,8 @@ def test_swizzle_repeat_of_every_stage(swizzle: str, inner: int, repeat: int) ->
             accepted(b)
         else:
             found = refused(b, "OX3061", "load")
-            assert found.required == f"a multiple of {repeat}" and "stage 1" in found.what
+            assert found.required == f"a multiple of {repeat}"
+            assert "stage 1" in found.what
 
 
 def barrier_align(b: Builder, broken: bool) -> None:
@@ -131,23 +135,27 @@ def barrier_align(b: Builder, broken: bool) -> None:
 
 
 def small_tile(b: Builder, broken: bool) -> None:
-    b.map(), b.tile(shape=(32 if broken else 64, 64))
+    b.map()
+    b.tile(shape=(32 if broken else 64, 64))
     load(b)
 
 
 def short_swizzled_rows(b: Builder, broken: bool) -> None:
     """16-byte rows under a 128-byte swizzle lie 128 bytes apart: a tile of the dense bytes is too small."""
-    b.map(box=(8, 4), swizzle="128B"), b.tile(shape=(4 if broken else 8, 4), swizzle="128B")
+    b.map(box=(8, 4), swizzle="128B")
+    b.tile(shape=(4 if broken else 8, 4), swizzle="128B")
     load(b, nbytes=8 * 16)
 
 
 def part_too_small(b: Builder, broken: bool) -> None:
-    b.map(box=(64, 64) if broken else (32, 64)), b.tile()
+    b.map(box=(64, 64) if broken else (32, 64))
+    b.tile()
     load(b, nbytes=BYTES if broken else BYTES // 2, part=0)
 
 
 def overlap(b: Builder, broken: bool) -> None:
-    b.tile("a"), b.tile("b", offset=BYTES - (128 if broken else 0))
+    b.tile("a")
+    b.tile("b", offset=BYTES - (128 if broken else 0))
 
 
 def stages_overlap(b: Builder, broken: bool) -> None:
@@ -160,18 +168,21 @@ def past_the_end(b: Builder, broken: bool) -> None:
 
 
 def other_swizzle(b: Builder, broken: bool) -> None:
-    b.map(box=(64, 32), swizzle="128B"), b.tile(shape=(64, 32), swizzle="none" if broken else "128B", align=1024)
+    b.map(box=(64, 32), swizzle="128B")
+    b.tile(shape=(64, 32), swizzle="none" if broken else "128B", align=1024)
     load(b, nbytes=BYTES // 2)
 
 
 def other_dtype(b: Builder, broken: bool) -> None:
-    b.map(dtype="f32"), b.tile(dtype="i32" if broken else "f32")
+    b.map(dtype="f32")
+    b.tile(dtype="i32" if broken else "f32")
     load(b)
 
 
 # ---- ops
 def reduce_type(b: Builder, broken: bool) -> None:
-    b.map(dtype="f32"), b.tile(dtype="f32")
+    b.map(dtype="f32")
+    b.tile(dtype="f32")
     with b.elect():
         b.fill()
         b.fence()
@@ -181,7 +192,9 @@ def reduce_type(b: Builder, broken: bool) -> None:
 
 
 def coord_rank(b: Builder, broken: bool) -> None:
-    b.map(), b.tile(), b.bar()
+    b.map()
+    b.tile()
+    b.bar()
     b.init()
     with b.elect():
         token = b.arm(BYTES)
@@ -191,7 +204,9 @@ def coord_rank(b: Builder, broken: bool) -> None:
 
 def mask(b: Builder, broken: bool) -> None:
     b.cluster, b.grid = (2, 1, 1), (2, 1, 1)
-    b.map(), b.tile(), b.bar()
+    b.map()
+    b.tile()
+    b.bar()
     b.init()
     b.cluster_sync()
     with b.elect():

@@ -150,10 +150,9 @@ def test_reload_after_plain_reads(sync: bool, arrive: bool) -> None:
     b.store()
     if sync:
         b.sync()
-    if arrive:
-        freed = b.arrive(1)
+    freed = b.arrive(1) if arrive else None
     with b.elect():
-        if arrive:
+        if freed is not None:
             b.wait(freed, bar=1)
         second = b.arm(BYTES)
         b.g2s(tag="reload")
@@ -214,7 +213,9 @@ def part_unwritten(b: Builder, broken: bool) -> None:
 def small_copy(b: Builder, broken: bool) -> None:
     """A box smaller than the tile leaves the rest unwritten."""
     b.map(box=(32, 64) if broken else (64, 64))
-    b.array(), b.tile(), b.bar()
+    b.array()
+    b.tile()
+    b.bar()
     b.init()
     with b.elect():
         token = b.arm(32 * 64 * 4 if broken else BYTES)
@@ -286,8 +287,10 @@ def refill_still_read(b: Builder, broken: bool) -> None:
     b.map(dims=(256, 64 * 16))
     b.array(shape=(256, 64 * 16))
     b.tile(stages=2)
-    b.bar("full", 2), b.bar("empty", 2)
-    b.init(0), b.init(1, count=32)
+    b.bar("full", 2)
+    b.bar("empty", 2)
+    b.init(0)
+    b.init(1, count=32)
     with b.elect(0), b.loop(16) as i:
         s = mod(i, 2)
         b.wait_phase(add(div(i, 2), -1), bar=1, i=s)

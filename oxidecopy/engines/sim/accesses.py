@@ -27,7 +27,7 @@ class Access:
     who knows of it may treat the copy as over; a load has no target until it has landed.
     """
 
-    __slots__ = ("agent", "counter", "env", "epoch", "high", "kind", "low", "op", "site", "target")
+    __slots__ = ("agent", "alone", "counter", "env", "epoch", "high", "kind", "low", "op", "site", "target")
 
     def __init__(self, kind: Kind, low: int, high: int, agent: int, epoch: int, site: Site | None) -> None:
         self.kind = kind
@@ -38,6 +38,7 @@ class Access:
         self.site = site
         self.op: Fill | Iota | StoreGlobal | None = None
         self.env: tuple[int, ...] = ()  # of the agent, for a plain access
+        self.alone = True  # no other class does a part of this access
         self.counter = 0
         self.target = 0
 
@@ -49,6 +50,7 @@ class Access:
         """True when whoever is ordered after this access is ordered after `old` too, or would be reported for this one."""
         if not (self.low <= old.low and old.high <= self.high):
             return False
-        if self.kind in (Kind.WRITE, Kind.LOAD):
-            return not self.same_step(old)
+        if self.kind is Kind.LOAD or (self.kind is Kind.WRITE and self.alone):
+            return True
+        # A class's part of a cooperative write stands for that class only: the others are not ordered after what it was ordered after.
         return self.kind is old.kind and self.agent == old.agent

@@ -90,10 +90,11 @@ class Agent:
 class ThreadBarrier:
     """A CTA barrier of bar.sync, or the cluster barrier: counts threads, and a generation that passes when enough are there."""
 
-    __slots__ = ("arrived", "done", "generation", "open", "waiters")
+    __slots__ = ("arrived", "done", "generation", "open", "waiters", "wanted")
 
     def __init__(self) -> None:
         self.arrived = 0
+        self.wanted = 0  # threads of the last arrival's operand; 0 for the cluster barrier, which counts all that live
         self.generation = 0
         self.waiters: list[Agent] = []
         self.open: Clock | None = None  # for the clocks: releases of this generation, and those of the last ones

@@ -152,13 +152,13 @@ class Clocks:
         clock.open[:] = 0
 
     def inval(self, agent: Agent, bar: Mbarrier, site: Site | None) -> None:
-        self.use(agent, agent.cta, bar, site)
         clock, known = self._bar(agent.cta, bar), self._clock(agent).known
         for index, (epoch, used) in clock.uses.items():
-            if known[index] < epoch and not (index == agent.index and used == site):
+            if known[index] < epoch:
                 self.findings.add(reports.inval_in_use(self._program, agent, bar, site, used))
         if bar.tx:
             self.findings.add(reports.bytes_left(self._program, agent.cta, bar, site))
+        self.use(agent, agent.cta, bar, site)
         clock.made = None
         clock.uses.clear()
 
@@ -217,8 +217,10 @@ class Clocks:
         clock.open = np.zeros(self._size, np.int64)
 
     # ---- tiles
-    def write(self, agent: Agent, image: TileImage, op: Fill | Iota, site: Site | None) -> None:
-        self._check(agent, agent.cta, self._plain(Kind.WRITE, agent, image, op, site))
+    def write(self, agent: Agent, image: TileImage, op: Fill | Iota, site: Site | None, *, alone: bool) -> None:
+        access = self._plain(Kind.WRITE, agent, image, op, site)
+        access.alone = alone
+        self._check(agent, agent.cta, access)
         image.mark(self._written[agent.cta.rank])
 
     def read(self, agent: Agent, image: TileImage, op: StoreGlobal, site: Site | None) -> None:

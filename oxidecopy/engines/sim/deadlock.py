@@ -63,12 +63,14 @@ def _threads(agent: Agent, kind: str, number: int, agents: tuple[Agent, ...]) ->
         name, counted = "the cluster sync", agents
     else:
         name, counted = f"thread barrier {number}", agent.cta.agents
+    bar = agent.cta.thread_bars.get(number)
+    there = f"{bar.arrived} of {bar.wanted} threads are there" if kind == "bar" and bar else "not every thread of the cluster is there"
     absent = [a for a in counted if a.ended or not (a.wait and a.wait.kind == kind and a.wait.detail == number)]
     causes = tuple(Cause(f"{a} {'ended' if a.ended else 'is here'}", a.site) for a in absent[:MAX_CAUSES])
     return Diagnostic(
         rule=DEADLOCK,
         what=f"{agent} waits for other threads at {name}",
-        got="; ".join(str(a.kind) for a in absent[:MAX_CAUSES]) + " not there",
+        got=there,
         required="every thread it counts reaches it",
         fix="call sync where all its threads come by",
         site=agent.site,

@@ -39,7 +39,7 @@ def unit_index(layout: TileLayout, phase: int, unit: int) -> Index:
 class TileImage:
     """One tile at one shared address (bytes from the start of the CTA's window)."""
 
-    __slots__ = ("_elements", "_index", "_item", "_memory", "_source", "_unit_view", "address", "end", "layout", "row_units", "unit")
+    __slots__ = ("_elements", "_flags", "_index", "_item", "_memory", "_source", "_unit_view", "address", "end", "layout", "row_units", "unit")
 
     def __init__(self, memory: SharedMemory, layout: TileLayout, address: int) -> None:
         self.layout = layout
@@ -55,6 +55,7 @@ class TileImage:
         self._unit_view: Array | None = None
         self._elements: Array | None = None
         self._index: Index | None = None
+        self._flags: slice | Index | None = None
         if layout.swizzle == "none":
             shape = (*layout.shape[:-1], self.row_units)
             dtype = UNIT if self.unit == GRANULE else BYTE
@@ -89,17 +90,20 @@ class TileImage:
 
     def mark(self, mask: npt.NDArray[np.bool_]) -> None:
         """Notes in `mask` (one flag per 16 bytes of the window) that the tile's bytes are written."""
-        mask[self._flags()] = True
+        mask[self._covered()] = True
 
     def is_marked(self, mask: npt.NDArray[np.bool_]) -> bool:
         """True when all bytes of the tile have been written."""
-        return bool(mask[self._flags()].all())
+        return bool(mask[self._covered()].all())
 
-    def _flags(self) -> slice | Index:
-        layout = self.layout
-        if layout.row_bytes == layout.pitch_bytes and layout.footprint_bytes == layout.nbytes:
-            return slice(self.address // GRANULE, -(-self.end // GRANULE))
-        return self.index if self.unit == GRANULE else self.index // GRANULE
+    def _covered(self) -> slice | Index:
+        """The 16-byte pieces of the window that the tile has bytes in: one run unless rows have gaps or lines are not full."""
+        if self._flags is None:
+            if self.end - self.address == self.layout.nbytes:
+                self._flags = slice(self.address // GRANULE, -(-self.end // GRANULE))
+            else:
+                self._flags = self.index if self.unit == GRANULE else self.index // GRANULE
+        return self._flags
 
     def elements(self) -> Array:
         """The tile's elements, unswizzled, as unsigned integers of the element's size."""

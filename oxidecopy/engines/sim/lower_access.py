@@ -64,13 +64,15 @@ def write_tile(low: Lowering, op: ops.Fill | ops.Iota) -> Make:
     tile_at, clocks, site = low.tile_address(op.tile), low.clocks, low.site
     values = np.ascontiguousarray(_tile_values(low, op, layout.shape, row))
     images = Images(layout)
-    start, stop = low.share.rows(layout.rows)
+    share = low.share
+    start, stop = share.rows(layout.rows)
+    alone = share.high - share.low == share.total
 
     def make(nxt: int) -> Op:
         def run(agent: Agent) -> int:
             image = images.at(agent.cta, tile_at(agent.env))
             if clocks is not None:
-                clocks.write(agent, image, op, site)
+                clocks.write(agent, image, op, site, alone=alone)
             if start < stop:
                 image.put_elements(values, start, stop)
             return nxt
@@ -167,6 +169,7 @@ def bar_sync(low: Lowering, op: ops.BarSync) -> list[Make]:
             if clocks is not None:
                 clocks.sync_arrive(agent, bar)
             agent.synced = bar.generation
+            bar.wanted = wanted
             bar.arrived += agent.threads
             if bar.arrived >= wanted:
                 bar.arrived -= wanted

@@ -74,7 +74,7 @@ class Cursor:
 
     def name(self, what: str = "a name") -> str:
         """A bare or quoted name."""
-        if self.peek.kind is TokenKind.WORD and self.peek.text[0].isdigit():
+        if self.peek.kind is TokenKind.WORD and self.peek.text[0].isdecimal():
             self.unexpected(what)
         return self.word(what)
 

@@ -88,7 +88,7 @@ class _Reader:
                 self._program(word, cursor, site)
             elif level == 1 and word in KEYWORDS:
                 self._declare(word, cursor, site)
-            elif self._names is None and self._errors:
+            elif self._names is None and self._errors and word in ops.BY_MNEMONIC:
                 return False  # ops cannot be read without all declarations
             else:
                 self._step(word, cursor, site)

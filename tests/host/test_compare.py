@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from oxidecopy.cli.compare import difference
+from oxidecopy.host.compare import difference
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 

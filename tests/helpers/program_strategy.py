@@ -1,0 +1,303 @@
+"""Random programs for property tests, made from the op table: every op and every kind of operand, valid but senseless.
+
+`programs()` gives programs that pass `check_operands`; what they do is of no interest (most would deadlock). A new op needs no change
+here, a new kind of operand one method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from hypothesis import strategies as st
+
+from oxidecopy.errors import Site
+from oxidecopy.isa import limits, ops
+from oxidecopy.isa.dtypes import DTYPES
+from oxidecopy.isa.expr import (
+    Add,
+    And,
+    Answer,
+    Bool,
+    Cmp,
+    CmpOp,
+    Cond,
+    Const,
+    Expr,
+    FloorDiv,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Not,
+    Or,
+    Sym,
+    SymKind,
+)
+from oxidecopy.isa.ops import ArrayRef, BarrierRef, Choice, Imm, Instr, Kind, MapRef, OperandKind, Part, ScalarRef, ThreadSet, TileRef
+from oxidecopy.isa.swizzle import SWIZZLES
+from oxidecopy.program.declared import BARRIER_KINDS, OOB_FILLS, known_symbols
+from oxidecopy.program.program import (
+    ArrayParam,
+    BarrierDecl,
+    IdxParam,
+    MapParam,
+    Param,
+    Program,
+    ScalarParam,
+    Step,
+    TileDecl,
+)
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import DrawFn, SearchStrategy
+
+Pair: TypeAlias = Callable[[Any, Any], Any]
+
+plain_names = st.sampled_from(
+    ["src", "dst", "out", "n", "i0", "full", "t0", "min", "max", "true", "nan", "inf", "program", "part", "dim", "map"]
+)
+odd_names = st.text(min_size=1, max_size=6)
+names = plain_names | odd_names
+sites = st.none() | st.builds(
+    Site, st.sampled_from(["load.py", "C:\\a b\\x.py"]) | st.text(max_size=8), st.integers(0, 10**6), st.text(max_size=8)
+)
+dtypes = st.sampled_from([name for name, info in DTYPES.items() if info.bits % 8 == 0])
+swizzles = st.sampled_from(list(SWIZZLES))
+
+
+def expressions(symbols: list[Sym], max_leaves: int = 8) -> SearchStrategy[Expr]:
+    """Unfolded expressions over `symbols`; no divisor is the constant 0."""
+    constants = st.builds(Const, st.integers(-8, 8) | st.integers(-(1 << 63), (1 << 63) - 1))
+    leaves: SearchStrategy[Expr] = constants | st.sampled_from(symbols) if symbols else constants
+
+    def pairs(inner: SearchStrategy[Expr]) -> SearchStrategy[Expr]:
+        makers: SearchStrategy[Pair] = st.sampled_from([Add, Mul, FloorDiv, Mod, Min, Max])
+        made: SearchStrategy[Expr] = st.builds(lambda make, a, b: make(a, b), makers, inner, inner)
+        return made.filter(lambda e: not (isinstance(e, FloorDiv | Mod) and e.b == Const(0)))
+
+    return st.recursive(leaves, pairs, max_leaves=max_leaves)
+
+
+def conditions(symbols: list[Sym], registers: list[int]) -> SearchStrategy[Cond]:
+    integers = expressions(symbols, 3)
+    leaves: SearchStrategy[Cond] = st.builds(Bool, st.booleans()) | st.builds(Cmp, st.sampled_from(CmpOp), integers, integers)
+    if registers:
+        leaves |= st.builds(Answer, st.sampled_from(registers))
+
+    def larger(inner: SearchStrategy[Cond]) -> SearchStrategy[Cond]:
+        makers: SearchStrategy[Pair] = st.sampled_from([And, Or])
+        return st.builds(Not, inner) | st.builds(lambda make, a, b: make(a, b), makers, inner, inner)
+
+    return st.recursive(leaves, larger, max_leaves=5)
+
+
+@st.composite
+def params(draw: DrawFn) -> tuple[Param, ...]:
+    """Parameters with names of their own."""
+    made: list[Param] = []
+    for name in draw(st.lists(names, unique=True, max_size=6)):
+        boxes = st.lists(st.integers(1, limits.BOX_DIM_MAX), min_size=1, max_size=limits.MAX_RANK)
+        match draw(st.integers(0, 3)):
+            case 0:
+                box = tuple(draw(boxes))
+                strides = draw(st.just((1,) * len(box)) | st.tuples(*(st.integers(1, limits.ELEMENT_STRIDE_MAX) for _ in box)))
+                fill = draw(st.sampled_from(OOB_FILLS))
+                made.append(
+                    MapParam(name=name, dtype=draw(dtypes), box_dim=box, element_strides=strides, swizzle=draw(swizzles), oob_fill=fill)
+                )
+            case 1:
+                made.append(ArrayParam(name=name, dtype=draw(dtypes), rank=draw(st.integers(1, limits.MAX_RANK))))
+            case 2:
+                made.append(ScalarParam(name=name, dtype=draw(dtypes)))
+            case _:
+                if name not in known_symbols(made):
+                    made.append(IdxParam(name=name))
+    return tuple(made)
+
+
+tiles = st.builds(
+    TileDecl,
+    name=names,
+    dtype=dtypes,
+    shape=st.lists(st.integers(1, 64), min_size=1, max_size=limits.MAX_RANK).map(tuple),
+    align=st.sampled_from([16, 128, 1024]),
+    swizzle=swizzles,
+    stages=st.integers(1, 4),
+    offset=st.integers(0, 1 << 18),
+    stage_bytes=st.integers(0, 1 << 18),
+    site=sites,
+)
+barriers = st.builds(
+    BarrierDecl, name=names, kind=st.sampled_from(BARRIER_KINDS), stages=st.integers(1, 4), offset=st.integers(0, 1 << 18), site=sites
+)
+
+
+class StepMaker:
+    """Draws steps for a program whose declarations are fixed."""
+
+    def __init__(
+        self, draw: DrawFn, params: tuple[Param, ...], tiles: tuple[TileDecl, ...], barriers: tuple[BarrierDecl, ...], threads: int
+    ) -> None:
+        self.draw = draw
+        self.params = params
+        self.tiles = tiles
+        self.barriers = barriers
+        self.symbols = [Sym(name, kind) for name, kind in known_symbols(params).items()]
+        self.taken = {s.name for s in self.symbols} | {p.name for p in params}
+        self.scope = ThreadSet(((0, threads),))
+        self.made: dict[str, list[int]] = {ops.TOKEN.sigil: [], ops.NEW_PRED.sigil: []}
+        self.rank = 1  # of the map or array drawn last: its coordinates follow it
+
+    def steps(self, count: int, depth: int) -> tuple[Step, ...]:
+        return tuple(self.step(self.draw(st.sampled_from(self.usable(depth))), depth) for _ in range(self.draw(st.integers(0, count))))
+
+    def usable(self, depth: int) -> list[type[Instr]]:
+        return [op for op in ops.OPS if all(self.can(kind) for _, kind in ops.operands(op)) and (depth or op not in ops.BLOCKS)]
+
+    def step(self, op: type[Instr], depth: int) -> Step:
+        make: Callable[..., Instr] = op
+        made = make(**{name: self.operand(kind) for name, kind in ops.operands(op)})
+        if not isinstance(made, ops.BLOCKS):
+            return Step(made, self.draw(sites))
+        outside, symbols = self.scope, list(self.symbols)
+        if isinstance(made, ops.Scope):
+            self.scope = made.threads
+        if isinstance(made, ops.Loop):
+            self.symbols.append(Sym(made.counter, SymKind.LOOP))
+        body = self.steps(3, depth - 1)
+        self.scope, self.symbols = outside, symbols
+        return Step(made, self.draw(sites), body)
+
+    def can(self, kind: OperandKind) -> bool:
+        """Whether there is anything that an operand of this kind could be."""
+        if isinstance(kind, Imm) and kind.sigil and not kind.makes:
+            return bool(self.made[kind.sigil])
+        wanted = {
+            ops.BARRIER: self.barriers,
+            ops.TILE: self.tiles,
+            ops.MAP: self.of(MapParam),
+            ops.ARRAY: self.of(ArrayParam),
+            ops.TOKENS: self.made[ops.TOKEN.sigil],
+        }
+        return not isinstance(kind, Kind) or bool(wanted.get(kind, True))
+
+    def of(self, sort: type[Param]) -> list[Param]:
+        return [p for p in self.params if isinstance(p, sort)]
+
+    # ---- operands
+    def operand(self, kind: OperandKind) -> object:
+        match kind:
+            case Imm():
+                return self.immediate(kind)
+            case Choice(words):
+                return self.draw(st.sampled_from(words))
+            case Kind():
+                return KINDS[kind](self)
+
+    def immediate(self, kind: Imm) -> int:
+        if kind.makes:
+            numbers = self.made[kind.sigil]
+            numbers.append(len(numbers))
+            return numbers[-1]
+        if kind.sigil:
+            return self.draw(st.sampled_from(self.made[kind.sigil]))
+        return self.draw(st.integers(kind.low, kind.high).filter(lambda n: n != 0 or not kind.nonzero))
+
+    def expr(self) -> Expr:
+        return self.draw(expressions(self.symbols))
+
+    def index(self, stages: int) -> Expr:
+        return self.draw(st.integers(0, stages - 1).map(Const) | expressions(self.symbols).filter(lambda e: not isinstance(e, Const)))
+
+    def barrier(self) -> BarrierRef:
+        position = self.draw(st.integers(0, len(self.barriers) - 1))
+        return BarrierRef(position, self.index(self.barriers[position].stages))
+
+    def tile(self) -> TileRef:
+        position = self.draw(st.integers(0, len(self.tiles) - 1))
+        tile = self.tiles[position]
+        part = None
+        if self.draw(st.booleans()):
+            of = self.draw(st.sampled_from([n for n in range(1, tile.shape[0] + 1) if tile.shape[0] % n == 0]))
+            part = Part(self.index(of), of)
+        return TileRef(position, self.index(tile.stages), part)
+
+    def map(self) -> MapRef:
+        param = self.draw(st.sampled_from([p for p in self.params if isinstance(p, MapParam)]))
+        self.rank = param.rank
+        return MapRef(param.name)
+
+    def array(self) -> ArrayRef:
+        param = self.draw(st.sampled_from([p for p in self.params if isinstance(p, ArrayParam)]))
+        self.rank = param.rank
+        return ArrayRef(param.name)
+
+    def coords(self) -> tuple[Expr, ...]:
+        return tuple(self.expr() for _ in range(self.rank))
+
+    def threads(self) -> ThreadSet:
+        low, high = self.draw(st.sampled_from(self.scope.ranges))
+        cuts = sorted(self.draw(st.sets(st.integers(low, high), min_size=2, max_size=4) if high > low + 1 else st.just({low, high})))
+        return ThreadSet(tuple(zip(cuts[::2], cuts[1::2], strict=False)))
+
+    def value(self) -> float | ScalarRef:
+        numbers: SearchStrategy[float | ScalarRef] = st.floats(allow_nan=False) | st.integers(-(1 << 63), (1 << 64) - 1)
+        scalars = self.of(ScalarParam)
+        return self.draw(numbers | st.sampled_from(scalars).map(lambda p: ScalarRef(p.name)) if scalars else numbers)
+
+    def name(self) -> str:
+        name = self.draw(names.filter(lambda n: n not in self.taken))
+        self.taken.add(name)
+        return name
+
+    def tokens(self) -> tuple[int, ...]:
+        return tuple(self.draw(st.lists(st.sampled_from(self.made[ops.TOKEN.sigil]), min_size=1, max_size=3)))
+
+    def cond(self) -> Cond:
+        return self.draw(conditions(self.symbols, self.made[ops.NEW_PRED.sigil]))
+
+
+KINDS: dict[Kind, Callable[[StepMaker], object]] = {
+    ops.BARRIER: StepMaker.barrier,
+    ops.TILE: StepMaker.tile,
+    ops.MAP: StepMaker.map,
+    ops.ARRAY: StepMaker.array,
+    ops.EXPR: StepMaker.expr,
+    ops.COND: StepMaker.cond,
+    ops.COORDS: StepMaker.coords,
+    ops.THREADS: StepMaker.threads,
+    ops.VALUE: StepMaker.value,
+    ops.NAME: StepMaker.name,
+    ops.TOKENS: StepMaker.tokens,
+}
+
+
+RICH_PARAMS = (MapParam(name="tmap", dtype="f32", box_dim=(8, 32), element_strides=(1, 1)), ArrayParam(name="grid", dtype="f32", rank=2))
+RICH_TILE = TileDecl(name="stage", dtype="f32", shape=(8, 32), align=128, swizzle="none", stages=2, offset=0, stage_bytes=1024)
+RICH_BARRIER = BarrierDecl(name="ready", kind="TmaBarrier", stages=2, offset=2048)
+
+
+@st.composite
+def programs(draw: DrawFn, *, max_steps: int = 6, max_depth: int = 3, holding: type[Instr] | None = None) -> Program:
+    """Programs of at most `max_steps` steps on the top level and blocks `max_depth` deep, plus one of `holding` when given."""
+    rich = holding is not None or draw(st.booleans())
+    declared = (*(p for p in draw(params()) if p.name not in ("tmap", "grid")), *(RICH_PARAMS if rich else ()))
+    tile_decls = (*draw(st.lists(tiles, max_size=2)), *((RICH_TILE,) if rich else ()))
+    barrier_decls = (*draw(st.lists(barriers, max_size=2)), *((RICH_BARRIER,) if rich else ()))
+    threads = draw(st.integers(1, limits.THREADS_MAX))
+    maker = StepMaker(draw, declared, tile_decls, barrier_decls, threads)
+    first: tuple[Step, ...] = ()
+    if holding is not None:
+        first = (maker.step(ops.MbarrierArrive, 0), maker.step(ops.MbarrierTestToken, 0), maker.step(holding, max_depth))
+    return Program(
+        name=draw(names),
+        threads=threads,
+        cluster=draw(st.sampled_from([(1, 1, 1), (2, 1, 1), (1, 1, 2), (4, 2, 2)])),
+        params=declared,
+        tiles=tile_decls,
+        barriers=barrier_decls,
+        shared_bytes=draw(st.integers(0, 1 << 18)),
+        steps=(*first, *maker.steps(max_steps, max_depth)),
+        site=draw(sites),
+    )

@@ -1,0 +1,218 @@
+"""Every lesson, on its own data and on a user's: equal to numpy, each broken twin refused by the rule it names, types clean."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import oxidecopy as ox
+from oxidecopy.errors import OxidecopyError
+from oxidecopy.host.recipe import RecipeFunction
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLES = sorted((ROOT / "examples").glob("[0-9][0-9]_*.py"))
+Array = npt.NDArray[Any]
+
+
+def load(path: Path) -> ModuleType:
+    name = f"examples_{path.stem}"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
+    return sys.modules[name]
+
+
+def main(path: Path, *argv: str) -> int:
+    run: Callable[[Sequence[str]], int] = load(path).main
+    return run(argv)
+
+
+def recipes(path: Path) -> list[tuple[str, RecipeFunction]]:
+    pipelines = [value for value in vars(load(path)).values() if isinstance(value, ox.Pipeline)]
+    return [(pipeline.__name__, recipe) for pipeline in pipelines for recipe in pipeline.recipes]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One pipeline of a lesson on an array of the user, and what numpy says that it must give."""
+
+    lesson: str
+    pipeline: str
+    dtype: type[np.generic]
+    shapes: tuple[tuple[int, ...], ...]
+    result: Callable[[Array], Array]
+
+
+PLANES = ((77, 101), (1, 1), (64, 64), (65, 257), (300, 3))
+
+
+def same(x: Array) -> Array:
+    return x
+
+
+def ruler(x: Array) -> Array:
+    x = x.copy()
+    x[:8] = np.arange(x.shape[1]) % 64
+    return x
+
+
+def total(x: Array) -> Array:
+    out: Array = x.sum(axis=0, dtype=np.int32, keepdims=True)
+    return out
+
+
+def shifted(x: Array) -> Array:
+    out: Array = np.pad(x, ((1, 0), (4, 0)))[:-1, :-4]
+    return out
+
+
+def twice(x: Array) -> Array:
+    return np.stack([x, x])
+
+
+def every_second(x: Array) -> Array:
+    return x[::2]
+
+
+def framed(x: Array) -> Array:
+    return np.pad(x, ((2, 2), (4, 4)), constant_values=np.nan)
+
+
+CASES = (
+    Case(lesson="01_load", pipeline="tma_load", dtype=np.float32, shapes=PLANES, result=same),
+    Case(lesson="01_load", pipeline="everyone_arrives", dtype=np.float32, shapes=PLANES, result=same),
+    Case(lesson="02_store", pipeline="ruler", dtype=np.int32, shapes=(*PLANES, (7, 131)), result=ruler),
+    Case(lesson="03_reduce", pipeline="combine", dtype=np.int32, shapes=((3, 33, 70), (1, 1, 1), (9, 8, 129)), result=total),
+    Case(lesson="04_multicast", pipeline="one_for_all", dtype=np.float32, shapes=PLANES, result=same),
+    Case(lesson="04_multicast", pipeline="slices", dtype=np.float32, shapes=PLANES, result=same),
+    Case(lesson="05_remainders", pipeline="copy", dtype=np.float32, shapes=PLANES, result=same),
+    Case(lesson="05_remainders", pipeline="shift", dtype=np.float32, shapes=PLANES, result=shifted),
+    Case(lesson="06_prefetch", pipeline="prefetch", dtype=np.float32, shapes=PLANES, result=same),
+    Case(lesson="06_prefetch", pipeline="producer_consumers", dtype=np.float32, shapes=PLANES, result=same),
+    Case(lesson="07_cluster", pipeline="twice", dtype=np.float32, shapes=PLANES, result=twice),
+    Case(lesson="08_boxes", pipeline="volume", dtype=np.float32, shapes=((9, 8, 33), (1, 1, 1), (2, 3, 128)), result=same),
+    Case(lesson="08_boxes", pipeline="batch", dtype=np.float16, shapes=((3, 1, 33, 64), (1, 2, 1, 5)), result=same),
+    Case(lesson="08_boxes", pipeline="batch_of_volumes", dtype=np.uint8, shapes=((1, 3, 4, 5, 33), (2, 1, 1, 1, 16)), result=same),
+    Case(lesson="09_strides_and_fill", pipeline="every_second", dtype=np.float32, shapes=PLANES, result=every_second),
+    Case(lesson="09_strides_and_fill", pipeline="framed", dtype=np.float32, shapes=PLANES, result=framed),
+)
+ON_USERS_DATA = [pytest.param(case, shape, id=f"{case.lesson}-{case.pipeline}-{shape}") for case in CASES for shape in case.shapes]
+LESSONS = pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+TWINS = [pytest.param(path, recipe, id=f"{path.stem}-{recipe.name}") for path in EXAMPLES for _, recipe in recipes(path) if recipe.refused]
+
+
+def example(name: str) -> Path:
+    return ROOT / "examples" / f"{name}.py"
+
+
+# ---- on their own data
+@LESSONS
+def test_runs_and_agrees_with_numpy(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(path, "--device", "sim") == 0
+    printed, complaints = capsys.readouterr()
+    assert not complaints
+    good = [name for name, recipe in recipes(path) if not recipe.refused]
+    for name in good:
+        assert f"{name}: " in printed
+    assert printed.count("equal to numpy's") >= len(good)
+    assert printed.count("refused, as it should be") == sum(bool(recipe.refused) for _, recipe in recipes(path)) > 0
+    assert "not checked" not in printed
+
+
+def test_as_a_script() -> None:
+    done = subprocess.run([sys.executable, str(example("01_load"))], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "tma_load: out float32 (128, 256) equal to numpy's" in done.stdout
+
+
+# ---- on a user's array
+@pytest.mark.parametrize(("case", "shape"), ON_USERS_DATA)
+def test_on_a_users_array(case: Case, shape: tuple[int, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(sum(shape))
+    x: Array = (rng.standard_normal(shape) * 99).astype(case.dtype)
+    given, made = tmp_path / "x.npy", tmp_path / "y.npy"
+    np.save(given, x)
+    assert main(example(case.lesson), "--input", str(given), "--output", str(made), "--pipeline", case.pipeline) == 0, capsys.readouterr()
+    result = np.load(made)
+    assert result.dtype == x.dtype
+    assert np.array_equal(result, case.result(x), equal_nan=True)
+
+
+def test_every_pipeline_is_tried_on_a_users_array() -> None:
+    tried = {(case.lesson, case.pipeline) for case in CASES}
+    assert tried == {(path.stem, name) for path in EXAMPLES for name, recipe in recipes(path) if not recipe.refused}
+
+
+WRONG: list[tuple[str, Array]] = [
+    ("complex", np.zeros((64, 64), np.complex64)),
+    ("float64", np.zeros((64, 64), np.float64)),
+    ("rank 1", np.zeros(64, np.float32)),
+    ("rank 6", np.zeros((1, 1, 1, 1, 1, 4), np.float32)),
+    ("rank 0", np.zeros((), np.float32)),
+    ("empty", np.zeros((0, 64), np.float32)),
+]
+
+
+@LESSONS
+@pytest.mark.parametrize("x", [pytest.param(x, id=name) for name, x in WRONG])
+def test_a_wrong_array_is_refused_by_rule(path: Path, x: Array, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given, made = tmp_path / "x.npy", tmp_path / "y.npy"
+    np.save(given, x)
+    assert main(path, "--input", str(given), "--output", str(made)) in (1, 2)
+    printed, complaints = capsys.readouterr()
+    assert "[OX" in complaints
+    assert len(complaints.splitlines()) <= 24, "more than a screen"
+    assert not printed
+    assert not made.exists()
+
+
+# ---- broken twins
+@pytest.mark.parametrize(("path", "recipe"), TWINS)
+def test_the_twin_is_refused_by_its_rule(path: Path, recipe: RecipeFunction) -> None:
+    with pytest.raises(OxidecopyError) as caught:
+        recipe(ox.Device.open("sim")).launch()
+    assert recipe.refused in caught.value.rules
+    for diagnostic in caught.value.diagnostics:
+        assert diagnostic.site is not None
+        assert Path(diagnostic.site.file) == path
+
+
+@LESSONS
+def test_each_lesson_has_a_twin_with_its_edit_marked(path: Path) -> None:
+    twins = sum(bool(recipe.refused) for _, recipe in recipes(path))
+    assert twins >= 1
+    assert path.read_text().count("# the edit: ") == twins
+
+
+# ---- how they are written
+def test_the_lessons_are_numbered() -> None:
+    assert [int(path.stem[:2]) for path in EXAMPLES] == list(range(1, len(EXAMPLES) + 1))
+
+
+@LESSONS
+def test_a_lesson_says_what_it_shows_in_one_line(path: Path) -> None:
+    first, blank, *_ = (load(path).__doc__ or "").split("\n")
+    assert first.endswith(".")
+    assert len(first) <= 110
+    assert not blank
+
+
+def test_types_are_clean() -> None:
+    command = [sys.executable, "-m", "mypy", "--strict", *map(str, EXAMPLES)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
