@@ -1,22 +1,25 @@
 """Element expressions: what `MapTiles` computes for each element of its tiles, and exactly how.
 
-Every node has an element type, and every operation rounds its result to that type before the next one sees it: nothing is fused (`v * a + b`
-rounds twice), nothing is reordered. The rules, which every engine follows bit for bit:
+Every node has an element type, and every operation rounds its result to that type before the next one sees it: nothing is fused
+(`v * a + b` rounds twice) and nothing reordered. The rules, which every engine follows bit for bit:
 
-- **f32, f64** add, subtract, multiply, divide: IEEE 754, to nearest even, subnormals kept, overflow to infinity.
-- **f16, bf16**: computed in f32, then rounded to nearest even; f32 has more than twice their digits plus two, so that is the exact result rounded once.
-- **integers** add, subtract, multiply, negate: modulo 2 ** bits. They have no division.
-- **negate** of a float flips the sign, of zeros too.
-- **NaN**: a float operation or cast whose result is NaN gives the type's one NaN, all ones without the sign (f32 0x7FFFFFFF, e4m3 0x7F; tf32 in its
-  upper 19 bits). An input as it stands keeps its bits.
-- **cast** to the type that a value has changes no bit. All others round the exact value once:
-  integer to integer modulo 2 ** bits; float to integer toward zero, held to the type's range, NaN to 0; integer or float to float to nearest even,
-  overflow to infinity; to e4m3 and e5m2 likewise, but what is larger than their largest (448, 57344), infinity included, becomes the largest, with its sign
-  (PTX cvt.rn.satfinite; e4m3 is the type without infinities, float8_e4m3fn); to tf32 as f32 with 10 digits after the point kept.
-  The `_ftz` types read and become a zero of the same sign where they are subnormal.
-- **constants** of a float type are f64 values cast to it, scalar parameters too; those of an integer type are in its range.
+- **f32, f64**: IEEE 754, to nearest even, subnormals kept, overflow to infinity. Negation flips the sign, of zeros too.
+- **f16, bf16**: computed in f32, then rounded to nearest even. As f32 has more than twice their digits and two, that is the exact result
+  rounded once.
+- **integers**: modulo 2 ** bits. They have no division.
+- **NaN**: a float operation or cast whose result is NaN gives the type's one NaN, all ones without the sign (f32 0x7FFFFFFF, e4m3 0x7F;
+  tf32 in its upper 19 bits, 0x7FFFE000). An input that is only copied keeps its bits.
+- **casts** to the type that a value has change no bit. All others round the exact value once:
+  - integer to integer: modulo 2 ** bits, of the value (so that negative ones are extended by their sign);
+  - float to integer: toward zero, held to the type's range; NaN is 0;
+  - integer or float to float: to nearest even, overflow to infinity;
+  - to e4m3 and e5m2: to nearest even, but what is beyond the largest number (448, 57344), infinity included, becomes the largest, with its
+    sign (PTX cvt.rn.satfinite; e4m3 is the type without infinities, float8_e4m3fn);
+  - to tf32: to nearest even with 10 digits after the point, stored as f32. From tf32: the f32 that is there.
+  - The `_ftz` types: a subnormal, read or made, is a zero of its sign.
+- **constants** of a float type, and scalar parameters of one, are f64 values cast to it; those of an integer type are in its range.
 
-fp8, tf32 and the `_ftz` types only cast: their arithmetic is f32's.
+fp8, tf32 and the `_ftz` types are only copied and cast: cast to f32 to calculate.
 """
 
 from __future__ import annotations

@@ -183,28 +183,29 @@ class _Steps:
 
     def elem(self, operand: _Operand, fn: Elem) -> Iterator[Diagnostic]:
         """An element expression over the tiles beside it."""
-        refs = [getattr(operand.op, name) for name, kind in ops.operands(type(operand.op)) if kind == ops.TILES]
-        inputs = [self.dtype(ref) for ref in refs[0]] if refs else []
-        seen: set[Elem] = set()
-        for node in elem.elements(fn):
-            if node in seen:
-                continue
-            seen.add(node)
-            wrong = elem.problem(node)
-            match node:
-                case Input(index, dtype) if not 0 <= index < len(inputs) or inputs[index] not in (dtype, ""):
-                    wrong = f"x{index} is not an input of {dtype}"
-                case Parameter(name, dtype):
-                    param = self._params.get(name)
-                    if not isinstance(param, ScalarParam) or param.dtype != dtype:
-                        wrong = f"{name!r} is no scalar parameter of {dtype}"
-                case _:
-                    pass
+        inputs: list[TileRef] = []
+        for name, kind in ops.operands(type(operand.op)):
+            value = getattr(operand.op, name)
+            if kind == ops.TILES:
+                inputs += value
+            elif kind == ops.TILE and self.dtype(value) not in (fn.dtype, ""):
+                yield operand.broken("OX1920", f"does not give what {name!r} holds", got=fn.dtype, required=self.dtype(value))
+        for node in dict.fromkeys(elem.elements(fn)):
+            wrong = elem.problem(node) or self.leaf_problem(node, inputs)
             if wrong:
                 yield operand.broken("OX1920", "does not fit its tiles and parameters", got=wrong)
-        for name, kind in ops.operands(type(operand.op)):
-            if kind == ops.TILE and self.dtype(getattr(operand.op, name)) not in (fn.dtype, ""):
-                yield operand.broken("OX1920", f"does not give what {name!r} holds", got=fn.dtype, fix="cast the result")
+
+    def leaf_problem(self, node: Elem, inputs: Sequence[TileRef]) -> str:
+        """Why a leaf refers to nothing of its type; "" when it does, and for other nodes."""
+        match node:
+            case Input(index, dtype) if not 0 <= index < len(inputs) or self.dtype(inputs[index]) not in (dtype, ""):
+                return f"x{index} is no input of {dtype}"
+            case Parameter(name, dtype):
+                param = self._params.get(name)
+                found = isinstance(param, ScalarParam) and param.dtype == dtype
+                return "" if found else f"{name!r} is no scalar parameter of {dtype}"
+            case _:
+                return ""
 
     def dtype(self, ref: TileRef) -> str:
         """Of a tile; empty where there is none."""

@@ -15,7 +15,7 @@ empty barrier.
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, final
 
@@ -24,13 +24,13 @@ from typing_extensions import TypeVar, override
 from oxidecopy.errors import Cause, Diagnostic, RecordError, ScopeError, ShapeError
 from oxidecopy.isa import expr, ops
 from oxidecopy.isa.expr import ZERO, Const, Expr
-from oxidecopy.isa.ops import BarrierRef, MapRef, Part, TileRef
+from oxidecopy.isa.ops import BarrierRef, MapRef, Part, ThreadSet, TileRef
 from oxidecopy.tiles.cursor import Cursor
 from oxidecopy.typed.descriptor import TmaDescriptor, coordinates
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.geometry import A1024, AnyBox
 from oxidecopy.typed.leader import Group as AnyGroup
-from oxidecopy.typed.leader import Leader, require_leader
+from oxidecopy.typed.leader import Leader, intersect, require_leader
 from oxidecopy.typed.sites import caller_site
 from oxidecopy.typed.smem import SharedArray
 from oxidecopy.typed.symbolic import Idx
@@ -83,6 +83,11 @@ class Landed(BlockTile[DT, Bx]):
     _number: Expr
     _ring: Stages
 
+    @override
+    def _target(self) -> TileRef:
+        self._ring.writers.add(self._recorder.scope)
+        return super()._target()
+
     def back(self, n: int, /) -> Landed[DT, Bx]:
         """The same tile of the stage `n` before this one, for `consume(group, keep=n)`. It exists from stage `n` on: guard the first ones."""
         keep = self._ring.kept
@@ -121,6 +126,7 @@ class Stages:
     params: tuple[MapParam, ...]
     multicast: bool
     kept: int = 0
+    writers: set[ThreadSet] = field(default_factory=set)  # threads that write into landed tiles by plain stores
 
     @property
     def nbytes(self) -> int:
@@ -371,6 +377,8 @@ class _Consume(AbstractContextManager[Any, None]):
     def _release(self, number: Expr) -> None:
         """All threads of the group are done with the stage; one of them says so, to every CTA that may refill it."""
         recorder, ring = self._recorder, self._ring
+        if any(intersect(self._group._frame.threads, threads) for threads in ring.writers):
+            recorder.emit(ops.FenceProxyAsync())  # the next load comes through the async proxy
         self._group.sync()
         with self._group.elect():
             bar = ring.bar(ring.empty, number)

@@ -152,7 +152,7 @@ class Cta:
             # A tile made for one descriptor has that descriptor's layout from the start.
             request.adopt(param.swizzle)
         else:
-            request = TileRequest(self._tile_name("tile"), _dtype_name(like), _box(box), _align(align), 1, caller_site())
+            request = TileRequest(self._tile_name("tile"), dtype_name(like), _box(box), _align(align), 1, caller_site())
         self._recorder.tiles.append(request)
         number = len(self._recorder.tiles) - 1
         if stages is not None:
@@ -230,15 +230,11 @@ class Cta:
     # ---- plain accesses, by all threads in scope together
     def fill(self, tile: SharedArray[DT, Any, Any], value: Scalar[DT]) -> None:
         """Sets every element of `tile` to `value`, rounded to its type."""
-        ref = tile._ref()
-        self._recorder.emit(ops.Fill(tile=ref, value=ScalarRef(value.name) if isinstance(value, ScalarValue) else fill_value(value, tile._request.dtype)))
+        fill_tile(self._recorder, tile, value)
 
     def iota(self, tile: SharedArray[Any, Any, Any], axis: int) -> None:
         """Sets every element of `tile` to its index along `axis` (0 is the outermost)."""
-        ref = tile._ref()
-        if type(axis) is not int or not 0 <= axis < len(tile.shape):
-            refuse("OX1013", "`iota` along an axis that the tile does not have", got=repr(axis), required=f"0 to {len(tile.shape) - 1}", error=ShapeError)
-        self._recorder.emit(ops.Iota(tile=ref, axis=axis))
+        iota_tile(self._recorder, tile, axis)
 
     def store(self, out: GlobalArray[DT, _CS], tile: SharedArray[DT, Any, Any], at: _CS, /) -> None:
         """Plain stores of `tile` to `out` at element coordinates `at`, clipped at its edge, the tile's swizzle undone."""
@@ -289,6 +285,22 @@ class ClusterCta(Cta):
         self._recorder.emit(ops.ClusterSync())
 
 
+def fill_tile(recorder: Recorder, tile: SharedArray[Any, Any, Any], value: object) -> None:
+    """Records a fill by the threads in scope."""
+    ref, dtype = tile._target(), tile._request.dtype
+    if isinstance(value, ScalarValue) and value.dtype_name != dtype:
+        refuse("OX1011", f"`fill` of {tile._request.name!r}: element types differ", got=value.dtype_name, required=dtype, error=DTypeError)
+    recorder.emit(ops.Fill(tile=ref, value=ScalarRef(value.name) if isinstance(value, ScalarValue) else fill_value(value, dtype)))
+
+
+def iota_tile(recorder: Recorder, tile: SharedArray[Any, Any, Any], axis: int) -> None:
+    """Records an iota by the threads in scope."""
+    ref, rank = tile._target(), len(tile.shape)
+    if type(axis) is not int or not 0 <= axis < rank:
+        refuse("OX1013", "`iota` along an axis that the tile does not have", got=repr(axis), required=f"0 to {rank - 1}", error=ShapeError)
+    recorder.emit(ops.Iota(tile=ref, axis=axis))
+
+
 def _one(thread: int) -> ThreadSet:
     return ThreadSet(((thread, thread + 1),))
 
@@ -301,7 +313,8 @@ def _stages(n: object, what: str) -> int:
     return n
 
 
-def _dtype_name(dtype: object) -> str:
+def dtype_name(dtype: object) -> str:
+    """The name of an element type that tiles can have; anything else is refused."""
     if not (isinstance(dtype, type) and issubclass(dtype, DType) and "info" in dtype.__dict__):
         refuse("OX1011", "no element type of oxidecopy", got=repr(dtype), required="ox.f32, ox.bf16, ...", error=DTypeError)
     if dtype.info.bits % 8:

@@ -76,7 +76,7 @@ def _misuse(problem: Exception) -> Site | None:
     """The user's line, when Python refused a call of ours there (wrong number of arguments, no such method); None for the user's own bugs."""
     frames = traceback.extract_tb(problem.__traceback__)
     words = str(problem)
-    names = ("ManagedBarrier", "TmaDescriptor", "SharedArray", "Cta", "Leader", "Group", "SymIdx", "Pred", "ScalarValue")
+    names = ("ManagedBarrier", "TmaDescriptor", "SharedArray", "Cta", "Leader", "Group", "SymIdx", "Pred", "ScalarValue", "Elem")
     if not frames or in_package(frames[-1].filename) or not any(n in words for n in names):
         return None
     return Site(frames[-1].filename, frames[-1].lineno or 0, frames[-1].name)

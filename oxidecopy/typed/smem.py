@@ -69,6 +69,10 @@ class SharedArray(Generic[DT, Bx, AL_co]):
         self._recorder.check_open(f"tile {self._request.name!r}")
         return TileRef(self._tile, self._index, self._part)
 
+    def _target(self) -> TileRef:
+        """The same, for an op that writes the tile by plain stores."""
+        return self._ref()
+
 
 @final
 class SharedArrays(Generic[DT, Bx, AL_co]):

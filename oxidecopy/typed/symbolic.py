@@ -216,6 +216,12 @@ def owner_of(*values: Idx | Pred) -> object:
     return next((v.owner for v in values if isinstance(v, SymIdx | Pred) and v.owner is not None), None)
 
 
+class TakesScalars:
+    """Base of what has operators for scalars of its own: `alpha * v` is left to `v`."""
+
+    __slots__ = ()
+
+
 @final
 class ScalarValue(Generic[DT]):
     """A scalar parameter while a pipeline is recorded: a value of an element type, for tile operations."""
@@ -237,7 +243,9 @@ class ScalarValue(Generic[DT]):
 
         __int__ = __float__ = __index__
 
-        def _no_arithmetic(self, *_: Any) -> NoReturn:
+        def _no_arithmetic(self, other: Any, *_: Any) -> Any:
+            if isinstance(other, TakesScalars):
+                return NotImplemented
             refuse(
                 "OX1024",
                 f"scalar {self.name!r} is used in index arithmetic",
@@ -246,7 +254,7 @@ class ScalarValue(Generic[DT]):
                 fix="declare the parameter as `ox.Idx`",
             )
 
-        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __floordiv__ = __mod__ = _no_arithmetic
+        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __floordiv__ = __mod__ = _no_arithmetic
 
 
 Scalar: TypeAlias = ScalarValue[DT] | float

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
     from oxidecopy.errors import Site
-    from oxidecopy.isa.ops import Fill, Iota, StoreGlobal
+    from oxidecopy.isa.ops import Fill, Iota, MapTiles, StoreGlobal
 
 
 class Kind(enum.Enum):
@@ -36,7 +36,7 @@ class Access:
         self.agent = agent
         self.epoch = epoch
         self.site = site
-        self.op: Fill | Iota | StoreGlobal | None = None
+        self.op: Fill | Iota | MapTiles | StoreGlobal | None = None
         self.env: tuple[int, ...] = ()  # of the agent, for a plain access
         self.alone = True  # no other class does a part of this access
         self.counter = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
-from oxidecopy.engines.sim import lower_access, lower_barriers, lower_copies
+from oxidecopy.engines.sim import lower_access, lower_barriers, lower_copies, lower_map
 from oxidecopy.engines.sim.agents import Op
 from oxidecopy.isa import ops
 
@@ -42,6 +42,7 @@ Plain: TypeAlias = (
     | ops.StoreGlobal
     | ops.Fill
     | ops.Iota
+    | ops.MapTiles
 )
 
 
@@ -86,5 +87,7 @@ def lower_op(low: Lowering, op: Plain) -> list[Make]:  # noqa: C901 - one line p
             return [lower_access.store_global(low, op)]
         case ops.Fill() | ops.Iota():
             return [lower_access.write_tile(low, op)]
+        case ops.MapTiles():
+            return [lower_map.map_tiles(low, op)]
         case _:
             assert_never(op)
