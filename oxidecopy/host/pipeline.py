@@ -58,7 +58,7 @@ class BoundLaunch:
 
     @property
     def bindings(self) -> Bindings:
-        """The arguments as an engine takes them."""
+        """The arguments as engines take them; `oxidecopy.engines.sim.explore` runs the program on them without a proof."""
         return self._arguments.bindings
 
     def verify(self) -> VerifiedProgram:

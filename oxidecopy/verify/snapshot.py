@@ -172,7 +172,7 @@ class _Taker:
 
 def _distance(agent: Agent, key: TokenKey) -> tuple[object, ...] | None:
     """How far ahead of the agent a token's iteration is; None when the agent will not ask for it again."""
-    uses = [i for i, item in enumerate(agent.code) if _names(item.op, key[1])]
+    uses = [i for i, item in enumerate(agent.code) if _names(item.op, key[1]) and len(item.loops) == len(key[2])]
     if not uses:
         return None
     now = [agent.turns.get(name) for name in agent.code[uses[-1]].loops]

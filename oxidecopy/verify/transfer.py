@@ -10,7 +10,7 @@ from typing import assert_never
 
 from oxidecopy.isa import expr, ops
 from oxidecopy.verify import rule_ids as ids
-from oxidecopy.verify.check import copy_bytes, expect_late, under_expected, wait_behind
+from oxidecopy.verify.check import copy_bytes, expect_late, own_token, under_expected, wait_behind
 from oxidecopy.verify.resolve import value
 from oxidecopy.verify.state import Access, Agent, At, Bar, Group, Known, Life, Machine, Mark, TokenKey, Use, Way, join
 
@@ -56,7 +56,9 @@ def _tokens_ready(machine: Machine, at: At, tokens: tuple[int, ...]) -> bool:
     known = [f for f in found if f is not None]
     if len(known) < len(found):
         return False
-    at.phases = [phase for _, phase in known]
+    for bar, _ in known:
+        own_token(machine, at, bar)
+    at.phases = [phase for bar, phase in known if bar == at.bars[0].id]
     return _phases_over(at)
 
 
@@ -131,7 +133,7 @@ def apply(machine: Machine, at: At) -> None:  # noqa: C901  one case per op
         case ops.MbarrierWait() | ops.MbarrierWaitPhase() | ops.MbarrierWaitParity():
             passed(machine, at.agent, at.bars[0], at.phases, at.mark)
         case ops.MbarrierTestToken():
-            agent.answers[op.pred] = (agent.rank, op.token, at.turns)
+            _ask(machine, at, op)
         case ops.MbarrierTestParity():
             agent.answers[op.pred] = (at.bars[0].id, parity_phase(machine, agent, at.bars[0], op.parity))
         case ops.TensorG2S() | ops.TensorG2SMulticast():
@@ -169,6 +171,13 @@ def _init(at: At, count: int) -> None:
     bar.last_arrived, bar.last_announced, bar.last_copies = [], [], []
     bar.passed, bar.published, bar.remote = {}, None, {}
     bar.used = {at.agent.id: at.mark}
+
+
+def _ask(machine: Machine, at: At, op: ops.MbarrierTestToken) -> None:
+    key = (at.agent.rank, op.token, at.turns)
+    at.agent.answers[op.pred] = key
+    if key in machine.tokens:
+        own_token(machine, at, machine.tokens[key][0])
 
 
 def _inval(at: At) -> None:

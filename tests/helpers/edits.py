@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from oxidecopy.isa.ops import Instr
 from oxidecopy.program.program import Program, Step
@@ -31,6 +32,16 @@ def edited(program: Program, wanted: Callable[[Instr], bool], edit: Edit, *, nth
     steps = walk(program.steps)
     assert seen > (nth or 0), "nothing to edit"
     return replace(program, steps=steps)
+
+
+def changed(**fields: Callable[[Any], Any]) -> Edit:
+    """An edit that sets each named operand to what its function makes of the old one."""
+
+    def edit(step: Step) -> Step:
+        op: Any = step.op  # operands by name, whatever the op
+        return replace(step, op=replace(op, **{name: fn(getattr(op, name)) for name, fn in fields.items()}))
+
+    return edit
 
 
 def dropped(program: Program, wanted: Callable[[Instr], bool], *, nth: int | None = None) -> Program:

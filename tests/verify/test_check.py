@@ -278,6 +278,28 @@ def guarded(b: Builder, broken: bool) -> None:
         b.wait(token)
 
 
+def other_token(b: Builder, broken: bool) -> None:
+    b.bar("left")
+    b.bar("right")
+    b.init(0)
+    b.init(1)
+    with b.elect():
+        left = b.arrive(0)
+        right = b.arrive(1)
+        b.wait(left, bar=0)
+        b.wait(left if broken else right, bar=1, tag="wait")
+
+
+def inval_owing_bytes(b: Builder, broken: bool) -> None:
+    b.bar()
+    b.init(count=2)
+    with b.elect():
+        b.arm(64, tag="arm")
+        if not broken:
+            b.complete(64)
+    b.inval()
+
+
 # ---- bytes
 def under_expected(b: Builder, broken: bool) -> None:
     start(b)
@@ -358,6 +380,8 @@ CASES: list[tuple[Make, str, str]] = [
     (wait_behind, "OX3014", "wait0"),
     (fresh_parity, "OX3030", "wait"),
     (guarded, "OX3016", "arrive"),
+    (other_token, "OX3017", "wait"),
+    (inval_owing_bytes, "OX3020", "arm"),
     (under_expected, "OX3021", "load"),
     (second_copy, "OX3021", "load"),
     (over_expected, "OX3020", "arm"),

@@ -10,7 +10,7 @@ from oxidecopy.engines.base import Bindings
 from oxidecopy.engines.sim.classes import thread_classes
 from oxidecopy.engines.sim.clocks import Clocks
 from oxidecopy.engines.sim.deadlock import bound_report, deadlock_report
-from oxidecopy.engines.sim.faults import INVALID_CLUSTER_SIZE, NAMES, Fault, Refused
+from oxidecopy.engines.sim.faults import INVALID_CLUSTER_SIZE, INVALID_VALUE, NAMES, Fault, Refused
 from oxidecopy.engines.sim.lowering import Bound, Lowering
 from oxidecopy.engines.sim.machine import Machine, OutOfSteps, Stuck
 from oxidecopy.engines.sim.memory import GlobalMemory
@@ -50,6 +50,11 @@ def execute(program: Program, bindings: Bindings, memory: GlobalMemory, *, seed:
             machine.run_cluster(blocks)
     except Refused as stop:
         return Result(outcome="refused", code=stop.code, diagnostics=(_fault(stop, REFUSED_RULE, machine),), findings=found())
+    except ZeroDivisionError:
+        zero = Refused(
+            INVALID_VALUE, "an index expression divides by zero", required="a divisor that is not 0", fix="check the Idx arguments"
+        )
+        return Result(outcome="refused", code=zero.code, diagnostics=(_fault(zero, REFUSED_RULE, machine),), findings=found())
     except Fault as stop:
         return Result(outcome="fault", code=stop.code, diagnostics=(_fault(stop, FAULT_RULES[stop.code], machine),), findings=found())
     except Stuck:
