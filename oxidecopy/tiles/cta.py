@@ -136,19 +136,18 @@ class Cta(level1.Cta):
         """
         return self._ring(stages, tiles, consumers, multicast=False)
 
+    @property
+    def _groups(self) -> int:
+        """Consumer groups that are declared."""
+        return sum(r.name == "consumers" for r in self._roles.all) if self._roles is not None else 0
+
     def _ring(
         self, stages: int, tiles: tuple[TmaDescriptor[Any, Any, Any, Any], ...], consumers: int | None, *, multicast: bool
     ) -> Ring[Any, Any]:
         recorder = self._recorder
         recorder.check_open("the cta")
         recorder.require_toplevel("making a ring")
-        groups = (
-            consumers
-            if consumers is not None
-            else len([r for r in self._roles.all if r.name == "consumers"])
-            if self._roles is not None
-            else 1
-        )
+        groups = consumers if consumers is not None else max(1, self._groups)
         if (
             type(stages) is not int
             or not 1 <= stages <= 64

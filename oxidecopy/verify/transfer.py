@@ -154,7 +154,7 @@ def apply(machine: Machine, at: At) -> None:  # noqa: C901  one case per op
             _write(at)
         case ops.BarSync() | ops.ClusterSync():
             agent.released = False
-        case ops.Scope() | ops.When() | ops.Loop():
+        case ops.Scope() | ops.When() | ops.Loop() | ops.ProduceStage() | ops.ConsumeStage() | ops.LoadStoreStage():
             pass
         case _:
             assert_never(op)

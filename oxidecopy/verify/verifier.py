@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from oxidecopy.errors import VerificationError
+from oxidecopy.program.expansion import expanded
 from oxidecopy.program.program import Launch, Program
 from oxidecopy.program.verified import Assumptions, VerifiedProgram, seal
 from oxidecopy.verify import rule_ids as ids
@@ -39,6 +40,7 @@ def verify(program: Program, launch: Launch) -> VerifiedProgram:
 
 def inspect(program: Program, launch: Launch) -> Report:
     """All violations and warnings of `program` under `launch`; never raises for a wrong program."""
+    program = expanded(program)
     out = Collector()
     if check_static(program, launch, out):
         ran: set[int] = set()

@@ -17,6 +17,7 @@ from oxidecopy.host.pipeline import BoundLaunch
 from oxidecopy.isa import ops
 from oxidecopy.isa.expr import Const, add, mod
 from oxidecopy.isa.ops import BarrierRef
+from oxidecopy.program.expansion import expanded
 from oxidecopy.program.program import Program
 from oxidecopy.verify import inspect
 from tests.helpers.edits import changed, dropped, edited
@@ -112,6 +113,34 @@ def held(cta: ox.Cta, src: F32, out: Out) -> None:
                 cta.store(out, tile.back(1), (i * 32, 0))
 
 
+@ox.pipeline(warps=ox.roles(producer=1, consumers=(), store=1))
+def forwarded(cta: ox.Cta, src: F32, dst: F32) -> None:
+    """Two copies chained by a ring: no thread touches the data."""
+    ring = cta.ring(stages=3, tiles=(src,))
+    with cta.producer() as leader:
+        for at in cta.tiles(src):
+            with ring.produce(leader) as (slot,):
+                slot.load(src, at)
+    with cta.storer() as leader:
+        for at in cta.tiles(src):
+            ring.forward(leader, dst, at)
+
+
+@ox.pipeline(warps=ox.roles(producer=1, consumers=1))
+def chained(cta: ox.Cta, src: F32, dst: F32) -> None:
+    """One ring's drained tile feeds another: landed tiles are copied into a store ring."""
+    ring = cta.ring(stages=2, tiles=(src,))
+    outs = cta.store_ring(dst, stages=2)
+    with cta.producer() as leader:
+        for at in cta.tiles(src):
+            with ring.produce(leader) as (slot,):
+                slot.load(src, at)
+    with cta.consumers() as group:
+        for at in cta.tiles(src):
+            with ring.consume(group), outs.put(group, at) as out:
+                cta.fill(out, 3)
+
+
 def to_array(pipe: Any, grid: int, box: tuple[int, int] = (32, 32)) -> Shape:
     def make(dev: ox.Device, x: Array) -> tuple[BoundLaunch, ox.GlobalArray[Any, Any]]:
         out = dev.zeros(x.shape, ox.f32)
@@ -147,6 +176,8 @@ SHAPES: dict[str, tuple[Shape, Callable[[Array], Array]]] = {
     "through stores": (to_map(through_stores, 35), lambda x: x),
     "rows": (rows_shape, lambda x: np.broadcast_to(np.arange(x.shape[1]) % 32, x.shape).astype(np.float32)),
     "held": (to_array(held, 1), shifted),
+    "forwarded": (to_map(forwarded, 3), lambda x: x),
+    "chained": (to_map(chained, 2), lambda x: np.full_like(x, 3)),
 }
 
 
@@ -201,37 +232,41 @@ def next_slot(ref: BarrierRef) -> BarrierRef:
 
 Twin: TypeAlias = Callable[[BoundLaunch], Program]
 TWINS: dict[str, tuple[str, Twin]] = {
-    "one arrival missing": ("plain", lambda b: edited(b.program, on(b, ops.MbarrierInit, "_empty"), changed(count=lambda _: 2))),
-    "released by nobody": ("plain", lambda b: dropped(b.program, on(b, ops.MbarrierArrive, "_empty"))),
-    "released before the group has met": ("plain", lambda b: dropped(b.program, is_a(ops.BarSync, number=1))),
-    "not waited for": ("plain", lambda b: dropped(b.program, on(b, ops.MbarrierWaitPhase, "_full"))),
-    "refilled without asking": ("plain", lambda b: dropped(b.program, on(b, ops.MbarrierWaitPhase, "_empty"))),
+    "one arrival missing": ("plain", lambda b: edited(expanded(b.program), on(b, ops.MbarrierInit, "_empty"), changed(count=lambda _: 2))),
+    "released by nobody": ("plain", lambda b: dropped(expanded(b.program), on(b, ops.MbarrierArrive, "_empty"))),
+    "released before the group has met": ("plain", lambda b: dropped(expanded(b.program), is_a(ops.BarSync, number=1))),
+    "not waited for": ("plain", lambda b: dropped(expanded(b.program), on(b, ops.MbarrierWaitPhase, "_full"))),
+    "refilled without asking": ("plain", lambda b: dropped(expanded(b.program), on(b, ops.MbarrierWaitPhase, "_empty"))),
     "phase one too high": (
         "plain",
-        lambda b: edited(b.program, on(b, ops.MbarrierWaitPhase, "_full"), changed(phase=lambda e: add(e, Const(1)))),
+        lambda b: edited(expanded(b.program), on(b, ops.MbarrierWaitPhase, "_full"), changed(phase=lambda e: add(e, Const(1)))),
     ),
     "phase one too low": (
         "plain",
-        lambda b: edited(b.program, on(b, ops.MbarrierWaitPhase, "_full"), changed(phase=lambda e: add(e, Const(-1)))),
+        lambda b: edited(expanded(b.program), on(b, ops.MbarrierWaitPhase, "_full"), changed(phase=lambda e: add(e, Const(-1)))),
     ),
-    "too few bytes": ("plain", lambda b: edited(b.program, is_a(ops.MbarrierArriveExpectTx), changed(nbytes=lambda n: n // 2))),
-    "too many bytes": ("plain", lambda b: edited(b.program, is_a(ops.MbarrierArriveExpectTx), changed(nbytes=lambda n: n + 16))),
-    "one group does not release": ("two groups", lambda b: dropped(b.program, on(b, ops.MbarrierArrive, "_empty"), nth=0)),
+    "too few bytes": ("plain", lambda b: edited(expanded(b.program), is_a(ops.MbarrierArriveExpectTx), changed(nbytes=lambda n: n // 2))),
+    "too many bytes": ("plain", lambda b: edited(expanded(b.program), is_a(ops.MbarrierArriveExpectTx), changed(nbytes=lambda n: n + 16))),
+    "one group does not release": ("two groups", lambda b: dropped(expanded(b.program), on(b, ops.MbarrierArrive, "_empty"), nth=0)),
     "only its own consumers release": (
         "multicast",
         lambda b: dropped(
-            edited(b.program, on(b, ops.MbarrierInit, "_empty"), changed(count=lambda _: 1)), is_a(ops.MbarrierArriveRemote), nth=1
+            edited(expanded(b.program), on(b, ops.MbarrierInit, "_empty"), changed(count=lambda _: 1)), is_a(ops.MbarrierArriveRemote), nth=1
         ),
     ),
-    "no cluster sync before the first use": ("multicast", lambda b: dropped(b.program, is_a(ops.ClusterSync), nth=0)),
-    "no cluster sync at the end": ("multicast", lambda b: dropped(b.program, is_a(ops.ClusterSync), nth=1)),
-    "no fence before the store": ("rows", lambda b: dropped(b.program, is_a(ops.FenceProxyAsync))),
+    "no cluster sync before the first use": ("multicast", lambda b: dropped(expanded(b.program), is_a(ops.ClusterSync), nth=0)),
+    "no cluster sync at the end": ("multicast", lambda b: dropped(expanded(b.program), is_a(ops.ClusterSync), nth=1)),
+    "no fence before the store": ("rows", lambda b: dropped(expanded(b.program), is_a(ops.FenceProxyAsync))),
     "one store too many pending": (
         "rows",
-        lambda b: edited(b.program, is_a(ops.WaitGroupRead, pending=1), changed(pending=lambda _: 2)),
+        lambda b: edited(expanded(b.program), is_a(ops.WaitGroupRead, pending=1), changed(pending=lambda _: 2)),
     ),
-    "not drained": ("rows", lambda b: dropped(b.program, is_a(ops.WaitGroupRead, pending=0))),
-    "released a stage too early": ("held", lambda b: edited(b.program, on(b, ops.MbarrierArrive, "_empty"), changed(bar=next_slot))),
+    "not drained": ("rows", lambda b: dropped(expanded(b.program), is_a(ops.WaitGroupRead, pending=0))),
+    "forwarded stage released before its store is read": (
+        "forwarded",
+        lambda b: edited(expanded(b.program), is_a(ops.WaitGroupRead, pending=1), changed(pending=lambda _: 2)),
+    ),
+    "released a stage too early": ("held", lambda b: edited(expanded(b.program), on(b, ops.MbarrierArrive, "_empty"), changed(bar=next_slot))),
 }
 
 

@@ -18,6 +18,7 @@ from oxidecopy.engines.sim.schedule import Schedule
 from oxidecopy.engines.sim.tma import TensorPlan
 from oxidecopy.errors import Cause, Diagnostic
 from oxidecopy.isa.limits import CLUSTER_MAX
+from oxidecopy.program.expansion import expanded
 from oxidecopy.program.program import Launch, Program, extent_name
 
 FAULT_RULES: Final = {700: "OX4010", 715: "OX4011", 716: "OX4012", 719: "OX4013"}
@@ -38,6 +39,7 @@ class Result:
 
 def execute(program: Program, bindings: Bindings, memory: GlobalMemory, *, seed: int, hazards: bool, max_steps: int = MAX_STEPS) -> Result:
     """Runs every cluster of the grid, one after the other."""
+    program = expanded(program)
     classes = thread_classes(program)
     clocks = Clocks(program, len(classes) * program.cluster_size) if hazards else None
     machine = Machine(program, clocks=clocks, schedule=Schedule(seed) if hazards else None, max_steps=max_steps)
