@@ -88,7 +88,7 @@ def build(program: Program, launch: Launch, compiled: Compiled, box: tuple[Range
             for i in range(tile.stages):
                 stages.append(Stage(rank=rank, tile=t, index=i, name=f"{_element(tile.name, i, tile.stages)}{where}"))
     agents: list[Agent] = []
-    width = 2 * size * len(compiled.classes) + 2 * len(bars)
+    width = 3 * size * len(compiled.classes) + 2 * len(bars)
     for rank in range(size):
         ranges = {**block_ranges(program, box, rank), RANK_SYMBOL: point(rank)}
         env = {name: r.lo for name, r in ranges.items() if r.single}

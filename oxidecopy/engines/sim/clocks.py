@@ -217,9 +217,9 @@ class Clocks:
         clock.open = np.zeros(self._size, np.int64)
 
     # ---- tiles
-    def write(self, agent: Agent, image: TileImage, op: Fill | Iota, site: Site | None, *, alone: bool) -> None:
+    def write(self, agent: Agent, image: TileImage, op: Fill | Iota, turn: tuple[int, ...], site: Site | None, *, alone: bool) -> None:
         access = self._plain(Kind.WRITE, agent, image, op, site)
-        access.alone = alone
+        access.turn, access.alone = turn, alone
         self._check(agent, agent.cta, access)
         image.mark(self._written[agent.cta.rank])
 
@@ -229,7 +229,7 @@ class Clocks:
 
     def _plain(self, kind: Kind, agent: Agent, image: TileImage, op: Fill | Iota | StoreGlobal, site: Site | None) -> Access:
         access = Access(kind, image.address, image.end, agent.index, self._clock(agent).now, site)
-        access.op, access.env = op, tuple(agent.env)
+        access.op = op
         return access
 
     def issue_load(self, agent: Agent, cta: Cta, image: TileImage, bar: Mbarrier, site: Site | None) -> Access:
