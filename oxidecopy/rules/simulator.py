@@ -260,9 +260,9 @@ _BARRIERS: Final = (
             """
             bar = cta.barrier().init(1)
             with cta.thread(0):
-                bar.arrive()
-                bar.arrive()
-                bar.arrive()
+                for k in range(3):
+                    bar.arrive()
+                    bar.wait_phase(k)
                 bar.wait_phase(<gap>)
             """,
             "0",
@@ -272,8 +272,9 @@ _BARRIERS: Final = (
     _rule(
         "OX4109",
         "HazardError",
-        "The arrivals of one arrive count in one phase",
-        "A barrier initialised for fewer arrivals than there are threads ends a phase in the middle of them.",
+        "An arrival counts in one phase, whatever the schedule",
+        "A barrier initialised for fewer arrivals than there are threads ends a phase in the middle of them; an arrival that does not wait "
+        "for the phase before may come while that one is still open.",
         "PTX mbarrier.arrive",
         explored("bar = cta.barrier().init(<gap>)\nbar.arrive()", "64", "128"),
     ),

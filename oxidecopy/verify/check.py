@@ -117,7 +117,7 @@ def _remote_live(machine: Machine, at: At) -> None:
             required="init, fence.mbarrier_init, cluster sync, then remote use",
             fix="call `cta.cluster_sync()` after `init` and before the first remote arrival or multicast",
             causes=_born(bar, "initialised here"),
-            key=(bar.decl, at.step.site, id(at.step)),
+            key=(bar.decl, at.step.site or id(at.step)),
         )
 
 

@@ -65,5 +65,5 @@ def _remote(machine: Machine, bar: Bar) -> None:
             step=mark.step,
             required="a cluster sync, or a wait for that phase, before the end",
             fix="call `cta.cluster_sync()` at the end",
-            key=(bar.decl, mark.step.site, id(mark.step)),
+            key=(bar.decl, mark.step.site or id(mark.step)),
         )

@@ -64,7 +64,8 @@ class _Taker:
         """Each timeline's values as their ranks. Knowledge comes in whole vectors; turned over, an entry is a column of one timeline."""
         n, bars = self.n, self.machine.bars
         columns = list(zip(*self.vectors, strict=True))
-        orders = [_ranks((*columns[i], *columns[n + i], *self.lines[i])) for i in range(n)]
+        ran = 2 * n + 2 * len(bars)
+        orders = [_ranks((*columns[i], *columns[n + i], *columns[ran + i], *self.lines[i])) for i in range(n)]
         for bar in bars:
             seen = (*columns[2 * n + bar.id], *columns[2 * n + len(bars) + bar.id])
             near = bar.phase - _FAR

@@ -261,8 +261,8 @@ def finish(machine: Machine, bar: Bar, mark: Mark) -> None:
             if known[m.agent] < m.time:
                 expect_late(machine, bar, m, bar.phase, bar.arrived)
         for m in bar.passed.values():
-            # A copy that the waiter issued afterwards is an arrival as good: the phase needs its bytes.
-            if known[m.agent] < m.time and not any(c.agent == m.agent and c.time > m.time for c in bar.copies):
+            # A copy is an arrival as good, for whatever its issuer had to wait for: the phase needs its bytes.
+            if not machine.ran_before(known, m):
                 wait_behind(machine, bar, m, bar.phase - 1, bar.arrived)
     machine.woken = True
     bar.published = known  # a legal wait looks one phase back only
@@ -344,13 +344,13 @@ def _fence(machine: Machine, at: At) -> None:
     if at.item.guarded:
         return  # it may not have run
     agent.fence = at.mark.time
-    if agent.size == 1:
-        agent.known[len(machine.agents) + agent.id] = agent.fence
+    machine.keep_own(agent)
 
 
 def _fence_init(machine: Machine, at: At) -> None:
     for bar in machine.bars:
-        if bar.born is not None and bar.born.agent == at.agent.id and bar.life is Life.LIVE:
+        # The first fence after the init: what follows from it must not be forgotten for a later one.
+        if bar.born is not None and bar.born.agent == at.agent.id and bar.life is Life.LIVE and bar.init_fence < 0:
             bar.init_fence = at.mark.time
 
 

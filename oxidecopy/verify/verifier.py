@@ -14,7 +14,7 @@ from oxidecopy.program.program import Launch, Program
 from oxidecopy.program.verified import Assumptions, VerifiedProgram, seal
 from oxidecopy.verify import rule_ids as ids
 from oxidecopy.verify.affine import Range, moduli
-from oxidecopy.verify.build import Compiled, build, cluster_box, compile_program
+from oxidecopy.verify.build import Compiled, build, cluster_box, compile_program, unshared
 from oxidecopy.verify.ending import check_ending
 from oxidecopy.verify.report import Collector, Report
 from oxidecopy.verify.resolve import UndecidedError
@@ -42,6 +42,7 @@ def inspect(program: Program, launch: Launch) -> Report:
     """All violations and warnings of `program` under `launch`; never raises for a wrong program."""
     program = expanded(program)
     out = Collector()
+    program = unshared(program)
     if check_static(program, launch, out):
         ran: set[int] = set()
         try:

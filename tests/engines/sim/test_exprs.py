@@ -36,13 +36,8 @@ LEAVES = st.one_of(
     st.integers(-9, 9).map(Const),
     st.sampled_from([Sym("block_idx.x", SymKind.BLOCK), Sym("i", SymKind.LOOP), Sym("n", SymKind.PARAM)]),
 )
-EXPRS: st.SearchStrategy[Expr] = st.recursive(
-    LEAVES,
-    lambda e: st.one_of(
-        st.builds(Add, e, e), st.builds(Mul, e, e), st.builds(FloorDiv, e, e), st.builds(Mod, e, e), st.builds(Min, e, e), st.builds(Max, e, e)
-    ),
-    max_leaves=8,
-)  # fmt: skip
+BINARY = (Add, Mul, FloorDiv, Mod, Min, Max)
+EXPRS: st.SearchStrategy[Expr] = st.recursive(LEAVES, lambda e: st.one_of([st.builds(kind, e, e) for kind in BINARY]), max_leaves=8)
 CONDS: st.SearchStrategy[Cond] = st.recursive(
     st.one_of(
         st.builds(Cmp, st.sampled_from(list(CmpOp)), EXPRS, EXPRS), st.builds(Answer, st.integers(0, 1)), st.builds(Bool, st.booleans())

@@ -360,3 +360,68 @@ def test_the_mode_of_the_copies_must_be_that_of_the_map() -> None:
     assert Rig(b).explore().outcome == "ok"
     b.params = [replace(p, mode="im2col") if isinstance(p, MapParam) else p for p in b.params]
     assert Rig(b).explore().code == 715
+
+
+# ---- the rarer barrier ops
+@BOTH
+def test_parity_waits_and_software_bytes(hazards: bool) -> None:
+    b = Builder(grid=(1, 1, 1), threads=64)
+    b.bar()
+    b.init(count=1)
+    with b.elect(0):
+        b.arm(32)
+    with b.elect(32):
+        b.complete(32)
+    b.wait_parity(0)
+    b.inval()
+    ran(Rig(b), hazards=hazards)
+
+
+@BOTH
+def test_remote_announcement(hazards: bool) -> None:
+    """CTA 1 announces and arrives for CTA 0, CTA 0 loads."""
+    b = Builder(grid=(2, 1, 1), cluster=(2, 1, 1), threads=32)
+    b.map(box=(1, 4), dims=(1, 4))
+    b.array(shape=(1, 4))
+    b.tile(shape=(1, 4))
+    b.bar()
+    b.init()
+    b.cluster_sync()
+    with b.elect():
+        with b.when(eq(RANK, 1)):
+            b.arm_remote(0, 16)
+        with b.when(eq(RANK, 0)):
+            b.g2s()
+    with b.when(eq(RANK, 0)):
+        b.wait_phase(0)
+        b.store()
+    b.cluster_sync()
+    rig = Rig(b)
+    rig.put("src", np.full((1, 4), 3, np.float32))
+    ran(rig, hazards=hazards)
+    assert (rig.get("out", "f32", (1, 4)) == 3).all()
+
+
+def test_a_remote_op_outside_the_cluster_faults() -> None:
+    b = Builder(grid=(1, 1, 1), threads=1)
+    b.bar()
+    b.init(sync=False)
+    b.arrive_remote(1)
+    assert Rig(b).explore().code == 719
+
+
+@BOTH
+def test_arrive_drop(hazards: bool) -> None:
+    b = Builder(grid=(1, 1, 1), threads=64)
+    b.bar()
+    b.init(count=64)
+    with b.scope((32, 64)):
+        dropped = b.arrive_drop()
+    with b.scope((0, 32)):
+        token = b.arrive()
+    b.wait(token, dropped)
+    b.sync()
+    with b.scope((0, 32)):
+        b.wait(b.arrive())
+    b.inval()
+    ran(Rig(b), hazards=hazards)

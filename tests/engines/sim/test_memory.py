@@ -52,6 +52,15 @@ def test_dropped_and_freed_buffers_are_unmapped() -> None:
     assert memory.find(kept.address) is kept
 
 
+def test_addresses_of_dropped_buffers_are_forgotten() -> None:
+    memory = GlobalMemory()
+    kept = memory.allocate(16)
+    for _ in range(1000):
+        memory.allocate(16)
+    assert len(memory._bases) < 100
+    assert memory.find(kept.address) is kept
+
+
 def test_views_stop_at_the_end() -> None:
     memory = GlobalMemory()
     buffer = memory.allocate(512)
