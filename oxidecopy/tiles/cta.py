@@ -158,10 +158,13 @@ class Cta(level1.Cta):
         ):
             raise ArgumentError(
                 Diagnostic(
-                    rule="OX1113", what="no such ring", got=f"stages={stages!r}, {len(tiles) if isinstance(tiles, tuple) else tiles!r} tiles, consumers={groups!r}",
-                    required="1 to 64 stages, a tuple of 1 to 3 descriptors, 1 consumer group or more", site=caller_site(),
+                    rule="OX1113",
+                    what="no such ring",
+                    got=f"stages={stages!r}, tiles={tiles!r}, consumers={groups!r}",
+                    required="1 to 64 stages, a tuple of 1 to 3 descriptors, 1 consumer group or more",
+                    site=caller_site(),
                 )
-            )  # fmt: skip
+            )
         size = recorder.cluster[0] * recorder.cluster[1] * recorder.cluster[2] if multicast else 1
         name = f"ring{sum(1 for b in recorder.barriers if b.name.endswith('_full'))}"
         params = tuple(t._recorded("cta.ring") for t in tiles)
@@ -229,6 +232,7 @@ class Cta(level1.Cta):
         """This CTA's share of the boxes that cover `desc`'s array, as element coordinates of their corners (remainder boxes included).
 
         Args:
+            desc: the descriptor whose array is covered.
             order: `ox.order.linear` (persistent, the default), `once`, `grouped(rows)` or `custom(fn, trips)`.
             per: "cluster" gives all CTAs of a cluster the same boxes.
             box: extents of what one visit covers, when it is not the descriptor's box (the full tile of a multicast ring).

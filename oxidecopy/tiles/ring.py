@@ -7,9 +7,9 @@ Stage number k (0, 1, 2, ... over the whole pipeline) uses slot k % stages for t
     consumers   full[slot].wait_phase(k // stages)           the loads have landed
                 sync of the group, then one arrival on empty[slot]
 
-Each is recorded as one stage op of the op table; verifier and simulator see the primitive ops above, its expansion. In a multicast ring every CTA of the cluster loads
-one slice of each tile into all CTAs, so a slot is free only when the consumers of all CTAs have released it: they arrive on every CTA's
-empty barrier.
+Each is recorded as one stage op of the op table; verifier and simulator see the primitive ops above, its expansion. In a multicast ring
+every CTA of the cluster loads one slice of each tile into all CTAs, so a slot is free only when the consumers of all CTAs have released
+it: they arrive on every CTA's empty barrier.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Landed(BlockTile[DT, Bx]):
     _ring: Stages
 
     def back(self, n: int, /) -> Landed[DT, Bx]:
-        """The same tile of the stage `n` before this one, for `consume(group, keep=n)`. It exists from stage `n` on: guard the first ones."""
+        """The same tile of the stage `n` before, for `consume(group, keep=n)`. It exists from stage `n` on: guard the first ones."""
         keep = self._ring.kept
         if type(n) is not int or not 1 <= n <= keep:
             raise ScopeError(
@@ -257,15 +257,19 @@ class Ring(Generic[Slots_co, Tiles_co]):
         return _Consume(self._recorder, self._stages, cursor, group, keep)
 
     def forward(self, leader: Leader, dst: TmaDescriptor[DT, C, Any, Bx], at: C, /, *, pending: int = 1) -> None:
-        """The next stage, landed, is stored to `dst` at `at` by one thread: no plain access, so no fence and no sync (a chain of two copies).
+        """The next stage, landed, is stored to `dst` at `at` by one thread: no plain access, so no fence and no sync.
 
-        For a ring of one tile, in the store role (declare it, and pass `consumers=1` when it is the only one). The stage is released once
-        its store has been read; `pending` newer stores may still be under way then (0 to stages - 1). Drained when the role's block ends.
+        For a ring of one tile, in the store role. The stage is released once its store has been read; `pending` newer stores (0 to
+        stages - 1) may still be under way then. Drained when the role's block ends.
         """
         recorder, ring = self._recorder, self._stages
         require_leader(leader, recorder, f"forwarding from {ring.name}")
         param, (tile, request) = dst._recorded("a store"), ring.tiles[0]
-        if len(ring.tiles) != 1 or ring.multicast or (param.dtype, param.layout.shape, param.swizzle) != (request.dtype, request.shape, request.swizzle):
+        if (
+            len(ring.tiles) != 1
+            or ring.multicast
+            or (param.dtype, param.layout.shape, param.swizzle) != (request.dtype, request.shape, request.swizzle)
+        ):
             raise ShapeError(
                 Diagnostic(
                     rule="OX1103",
@@ -278,7 +282,14 @@ class Ring(Generic[Slots_co, Tiles_co]):
             )
         if type(pending) is not int or not 0 <= pending < ring.stages:
             raise ScopeError(
-                Diagnostic(rule="OX1108", what=f"{ring.name} cannot leave that many stores pending", got=repr(pending), required=f"0 to {ring.stages - 1}", fix="raise `stages`", site=caller_site())
+                Diagnostic(
+                    rule="OX1108",
+                    what=f"{ring.name} cannot leave that many stores pending",
+                    got=repr(pending),
+                    required=f"0 to {ring.stages - 1}",
+                    fix="raise `stages`",
+                    site=caller_site(),
+                )
             )
         cursor = self._counted(leader._frame.threads, pending)
         number = cursor.take()

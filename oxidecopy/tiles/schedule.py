@@ -22,7 +22,8 @@ Affine: TypeAlias = Callable[[SymIdx, tuple[SymIdx, ...]], tuple[Idx, ...]]
 class Order(Protocol):
     """An order of tiles: yields tile indices (not yet coordinates), once for each loop it records."""
 
-    def visit(self, cta: Cta, counts: tuple[Expr, ...], worker: Expr, workers: Expr) -> Iterator[tuple[Expr, ...]]: ...
+    def visit(self, cta: Cta, counts: tuple[Expr, ...], worker: Expr, workers: Expr) -> Iterator[tuple[Expr, ...]]:
+        """Tile indices in `counts` tiles per dimension, for worker number `worker` of `workers`."""
 
 
 @final

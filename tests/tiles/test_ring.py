@@ -251,7 +251,9 @@ TWINS: dict[str, tuple[str, Twin]] = {
     "only its own consumers release": (
         "multicast",
         lambda b: dropped(
-            edited(expanded(b.program), on(b, ops.MbarrierInit, "_empty"), changed(count=lambda _: 1)), is_a(ops.MbarrierArriveRemote), nth=1
+            edited(expanded(b.program), on(b, ops.MbarrierInit, "_empty"), changed(count=lambda _: 1)),
+            is_a(ops.MbarrierArriveRemote),
+            nth=1,
         ),
     ),
     "no cluster sync before the first use": ("multicast", lambda b: dropped(expanded(b.program), is_a(ops.ClusterSync), nth=0)),
@@ -266,7 +268,10 @@ TWINS: dict[str, tuple[str, Twin]] = {
         "forwarded",
         lambda b: edited(expanded(b.program), is_a(ops.WaitGroupRead, pending=1), changed(pending=lambda _: 2)),
     ),
-    "released a stage too early": ("held", lambda b: edited(expanded(b.program), on(b, ops.MbarrierArrive, "_empty"), changed(bar=next_slot))),
+    "released a stage too early": (
+        "held",
+        lambda b: edited(expanded(b.program), on(b, ops.MbarrierArrive, "_empty"), changed(bar=next_slot)),
+    ),
 }
 
 
