@@ -148,14 +148,9 @@ class Cta(level1.Cta):
         recorder.check_open("the cta")
         recorder.require_toplevel("making a ring")
         groups = consumers if consumers is not None else max(1, self._groups)
-        if (
-            type(stages) is not int
-            or not 1 <= stages <= 64
-            or not isinstance(tiles, tuple)
-            or not 1 <= len(tiles) <= 3
-            or type(groups) is not int
-            or groups < 1
-        ):
+        given: object = tiles
+        fits = isinstance(given, tuple) and 1 <= len(given) <= 3
+        if type(stages) is not int or not 1 <= stages <= 64 or not fits or type(groups) is not int or groups < 1:
             raise ArgumentError(
                 Diagnostic(
                     rule="OX1113",
