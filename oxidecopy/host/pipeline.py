@@ -21,6 +21,7 @@ from oxidecopy.typed.signature import Formal, formals
 from oxidecopy.typed.sites import caller_site
 
 if TYPE_CHECKING:
+    from oxidecopy.engines.base import Bindings
     from oxidecopy.program.program import Launch, Program
     from oxidecopy.program.verified import VerifiedProgram
     from oxidecopy.typed.recorder import Recorder
@@ -54,6 +55,11 @@ class BoundLaunch:
     def launch(self) -> Launch:
         """Grid, extents, strides and index values: what the proof is made for."""
         return launch_of(self._arguments.bindings, self._arguments.engine.sm)
+
+    @property
+    def bindings(self) -> Bindings:
+        """The arguments as engines take them; `oxidecopy.engines.sim.explore` runs the program on them without a proof."""
+        return self._arguments.bindings
 
     def verify(self) -> VerifiedProgram:
         """The proof for this launch; raises VerificationError with every violation."""

@@ -7,6 +7,7 @@ recipe that is declared refused must be refused: its error is shown, as the less
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -83,6 +84,10 @@ def run_recipes(doc: str | None, *pipelines: Pipeline[...], argv: Sequence[str] 
     except KeyboardInterrupt:
         sys.stderr.write("stopped\n")
         return INTERRUPTED
+    except BrokenPipeError:
+        # The reader (`| head`) has seen enough. Python would complain once more when it flushes at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return WRONG
     return WRONG if wrong else OK
 
 
@@ -145,7 +150,8 @@ def _refused(choice: _Choice, device: Device) -> bool:
     except OxidecopyError as error:
         fits = rule in error.rules
         words = f"refused, as it should be, by {rule}" if fits else f"WRONG: refused, but not by {rule}"
-        sys.stdout.write(f"{choice.label}: {words}\n{indent(str(error), '    ')}\n")
-        return fits
-    sys.stdout.write(f"{choice.label}: WRONG: it runs, and {rule} should refuse it\n")
-    return False
+        words += f"\n{indent(str(error), '    ')}"
+    else:
+        fits, words = False, f"WRONG: it runs, and {rule} should refuse it"
+    sys.stdout.write(f"{choice.label}: {words}\n")
+    return fits

@@ -190,6 +190,67 @@ class Loop:
     step: int = _op(Imm(-(1 << 31), (1 << 31) - 1, nonzero=True))
 
 
+# ---- stages of rings: what one iteration of a ring's loop does. Each stands for primitive ops, which `program.expansion` writes out;
+# verifier and simulator see nothing but those, a GPU engine may run a loop over one stage as a single op.
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProduceStage:
+    """Waits for phase `free` of `empty`, announces `nbytes` on `full`, then runs the body: the loads."""
+
+    opcode: ClassVar[int] = 0x04
+    mnemonic: ClassVar[str] = "stage.produce"
+    min_sm: ClassVar[int] = 90
+    empty: BarrierRef = _op(BARRIER)
+    free: Expr = _op(EXPR)
+    full: BarrierRef = _op(BARRIER)
+    nbytes: int = _op(TX_BYTES)
+    token: int = _op(NEW_TOKEN)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumeStage:
+    """Waits for phase `landed` of `full`, runs the body, syncs the group, then thread `lane` releases `empty` where `release` holds.
+
+    The release is one arrival, or one on every CTA of a cluster of `peers`.
+    """
+
+    opcode: ClassVar[int] = 0x05
+    mnemonic: ClassVar[str] = "stage.consume"
+    min_sm: ClassVar[int] = 90
+    full: BarrierRef = _op(BARRIER)
+    landed: Expr = _op(EXPR)
+    empty: BarrierRef = _op(BARRIER)
+    release: Cond = _op(COND)
+    peers: int = _op(Imm(0, limits.CLUSTER_MAX))
+    number: int = _op(Imm(0, limits.NAMED_BARRIERS - 1))
+    threads: int = _op(Imm(1, limits.THREADS_MAX))
+    lane: int = _op(Imm(0, limits.THREADS_MAX - 1))
+    token: int = _op(NEW_TOKEN)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadStoreStage:
+    """One thread stores what landed: waits for phase `landed` of `full`, stores `tile`, leaves `pending` stores unread, releases `empty`.
+
+    `empty` is that of the stage `pending` back, the newest whose store is known to be read; hence `release`.
+    """
+
+    opcode: ClassVar[int] = 0x06
+    mnemonic: ClassVar[str] = "stage.load_store"
+    min_sm: ClassVar[int] = 90
+    full: BarrierRef = _op(BARRIER)
+    landed: Expr = _op(EXPR)
+    map: MapRef = _op(MAP)
+    tile: TileRef = _op(TILE)
+    coords: tuple[Expr, ...] = _op(COORDS)
+    pending: int = _op(Imm(0, limits.WAIT_GROUP_MAX))
+    empty: BarrierRef = _op(BARRIER)
+    release: Cond = _op(COND)
+    token: int = _op(NEW_TOKEN)
+
+
 # ---- mbarriers (PTX 9.7.13.15)
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -550,11 +611,15 @@ class MapTiles:
     fn: Elem = _op(ELEM)
 
 
-Block: TypeAlias = Scope | When | Loop
+Stage: TypeAlias = ProduceStage | ConsumeStage | LoadStoreStage
+Block: TypeAlias = Scope | When | Loop | ProduceStage | ConsumeStage
 Instr: TypeAlias = (
     Scope
     | When
     | Loop
+    | ProduceStage
+    | ConsumeStage
+    | LoadStoreStage
     | MbarrierInit
     | MbarrierInval
     | MbarrierArrive
@@ -586,7 +651,8 @@ Instr: TypeAlias = (
     | MapTiles
 )
 OPS: Final[tuple[type[Instr], ...]] = get_args(Instr)
-BLOCKS: Final[tuple[type[Block], ...]] = (Scope, When, Loop)
+BLOCKS: Final[tuple[type[Block], ...]] = get_args(Block)
+STAGES: Final[tuple[type[Stage], ...]] = get_args(Stage)
 BY_OPCODE: Final[dict[int, type[Instr]]] = {op.opcode: op for op in OPS}
 BY_MNEMONIC: Final[dict[str, type[Instr]]] = {op.mnemonic: op for op in OPS}
 

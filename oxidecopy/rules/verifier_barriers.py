@@ -240,6 +240,12 @@ BARRIER_RULES: Final[tuple[Rule, ...]] = (
         ),
     ),
     _rule(
+        "OX3017",
+        "A wait is given tokens of its own barrier",
+        "A token names a phase of the barrier it came from; asked of another one it means nothing. " + _NO_TYPED,
+        "PTX mbarrier.try_wait: the state operand comes from the same object",
+    ),
+    _rule(
         "OX3020",
         "A phase expects no more bytes than its copies bring",
         "The phase never ends and all who wait for it hang.",

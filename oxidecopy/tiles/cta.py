@@ -142,33 +142,30 @@ class Cta(level1.Cta, Maps):
         """
         return self._ring(stages, tiles, consumers, multicast=False)
 
+    @property
+    def _groups(self) -> int:
+        """Consumer groups that are declared."""
+        return sum(r.name == "consumers" for r in self._roles.all) if self._roles is not None else 0
+
     def _ring(
         self, stages: int, tiles: tuple[TmaDescriptor[Any, Any, Any, Any], ...], consumers: int | None, *, multicast: bool
     ) -> Ring[Any, Any]:
         recorder = self._recorder
         recorder.check_open("the cta")
         recorder.require_toplevel("making a ring")
-        groups = (
-            consumers
-            if consumers is not None
-            else len([r for r in self._roles.all if r.name == "consumers"])
-            if self._roles is not None
-            else 1
-        )
-        if (
-            type(stages) is not int
-            or not 1 <= stages <= 64
-            or not isinstance(tiles, tuple)
-            or not 1 <= len(tiles) <= 3
-            or type(groups) is not int
-            or groups < 1
-        ):
+        groups = consumers if consumers is not None else max(1, self._groups)
+        given: object = tiles
+        fits = isinstance(given, tuple) and 1 <= len(given) <= 3
+        if type(stages) is not int or not 1 <= stages <= 64 or not fits or type(groups) is not int or groups < 1:
             raise ArgumentError(
                 Diagnostic(
-                    rule="OX1113", what="no such ring", got=f"stages={stages!r}, {len(tiles) if isinstance(tiles, tuple) else tiles!r} tiles, consumers={groups!r}",
-                    required="1 to 64 stages, a tuple of 1 to 3 descriptors, 1 consumer group or more", site=caller_site(),
+                    rule="OX1113",
+                    what="no such ring",
+                    got=f"stages={stages!r}, tiles={tiles!r}, consumers={groups!r}",
+                    required="1 to 64 stages, a tuple of 1 to 3 descriptors, 1 consumer group or more",
+                    site=caller_site(),
                 )
-            )  # fmt: skip
+            )
         size = recorder.cluster[0] * recorder.cluster[1] * recorder.cluster[2] if multicast else 1
         name = f"ring{sum(1 for b in recorder.barriers if b.name.endswith('_full'))}"
         params = tuple(t._recorded("cta.ring") for t in tiles)
@@ -236,6 +233,7 @@ class Cta(level1.Cta, Maps):
         """This CTA's share of the boxes that cover `desc`'s array, as element coordinates of their corners (remainder boxes included).
 
         Args:
+            desc: the descriptor whose array is covered.
             order: `ox.order.linear` (persistent, the default), `once`, `grouped(rows)` or `custom(fn, trips)`.
             per: "cluster" gives all CTAs of a cluster the same boxes.
             box: extents of what one visit covers, when it is not the descriptor's box (the full tile of a multicast ring).

@@ -41,9 +41,7 @@ class Maps:
         raise NotImplementedError
 
     @overload
-    def map(
-        self, fn: Callable[[Elem[_D1]], Elem[_DO]], a: SharedArray[_D1, _B1, Any], /, *, out: SharedArray[_DO, _B1, Any]
-    ) -> None: ...
+    def map(self, fn: Callable[[Elem[_D1]], Elem[_DO]], a: SharedArray[_D1, _B1, Any], /, *, out: SharedArray[_DO, _B1, Any]) -> None: ...
     @overload
     def map(
         self,

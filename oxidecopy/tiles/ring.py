@@ -7,15 +7,15 @@ Stage number k (0, 1, 2, ... over the whole pipeline) uses slot k % stages for t
     consumers   full[slot].wait_phase(k // stages)           the loads have landed
                 sync of the group, then one arrival on empty[slot]
 
-Everything is recorded as those primitive ops; verifier and engines see nothing else. In a multicast ring every CTA of the cluster loads
-one slice of each tile into all CTAs, so a slot is free only when the consumers of all CTAs have released it: they arrive on every CTA's
-empty barrier.
+Each is recorded as one stage op of the op table; verifier and simulator see the primitive ops above, its expansion. In a multicast ring
+every CTA of the cluster loads one slice of each tile into all CTAs, so a slot is free only when the consumers of all CTAs have released
+it: they arrive on every CTA's empty barrier.
 """
 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, final
 
@@ -24,13 +24,14 @@ from typing_extensions import TypeVar, override
 from oxidecopy.errors import Cause, Diagnostic, RecordError, ScopeError, ShapeError
 from oxidecopy.isa import expr, ops
 from oxidecopy.isa.expr import ZERO, Const, Expr
-from oxidecopy.isa.ops import BarrierRef, MapRef, Part, ThreadSet, TileRef
+from oxidecopy.isa.ops import BarrierRef, MapRef, Part, TileRef
+from oxidecopy.program.expansion import ALWAYS
 from oxidecopy.tiles.cursor import Cursor
 from oxidecopy.typed.descriptor import TmaDescriptor, coordinates
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.geometry import A1024, AnyBox
 from oxidecopy.typed.leader import Group as AnyGroup
-from oxidecopy.typed.leader import Leader, intersect, require_leader
+from oxidecopy.typed.leader import Leader, require_leader
 from oxidecopy.typed.sites import caller_site
 from oxidecopy.typed.smem import SharedArray
 from oxidecopy.typed.symbolic import Idx
@@ -38,7 +39,7 @@ from oxidecopy.typed.symbolic import Idx
 if TYPE_CHECKING:
     from oxidecopy.program.program import MapParam
     from oxidecopy.typed.layout import TileRequest
-    from oxidecopy.typed.recorder import Recorder
+    from oxidecopy.typed.recorder import Frame, Recorder
 
 DT = TypeVar("DT", bound=DType)
 C = TypeVar("C", bound=tuple[Idx, ...])
@@ -50,9 +51,10 @@ Tiles_co = TypeVar("Tiles_co", bound=tuple[Any, ...], covariant=True)
 @final
 @dataclass(slots=True)
 class Block:
-    """Whether a stage's with-block is open, and the tiles given out by it."""
+    """Whether a stage's with-block is open, and whether plain stores write into its tiles."""
 
     open: bool = True
+    written: bool = False
 
 
 class BlockTile(SharedArray[DT, Bx, A1024]):
@@ -85,11 +87,11 @@ class Landed(BlockTile[DT, Bx]):
 
     @override
     def _target(self) -> TileRef:
-        self._ring.writers.add(self._recorder.scope)
+        self._block.written = True
         return super()._target()
 
     def back(self, n: int, /) -> Landed[DT, Bx]:
-        """The same tile of the stage `n` before this one, for `consume(group, keep=n)`. It exists from stage `n` on: guard the first ones."""
+        """The same tile of the stage `n` before, for `consume(group, keep=n)`. It exists from stage `n` on: guard the first ones."""
         keep = self._ring.kept
         if type(n) is not int or not 1 <= n <= keep:
             raise ScopeError(
@@ -126,7 +128,6 @@ class Stages:
     params: tuple[MapParam, ...]
     multicast: bool
     kept: int = 0
-    writers: set[ThreadSet] = field(default_factory=set)  # threads that write into landed tiles by plain stores
 
     @property
     def nbytes(self) -> int:
@@ -258,8 +259,66 @@ class Ring(Generic[Slots_co, Tiles_co]):
                     site=caller_site(),
                 )
             )
-        cursor = self._cursor(group, keep)
+        cursor = self._counted(group._frame.threads, keep)
         return _Consume(self._recorder, self._stages, cursor, group, keep)
+
+    def forward(self, leader: Leader, dst: TmaDescriptor[DT, C, Any, Bx], at: C, /, *, pending: int = 1) -> None:
+        """The next stage, landed, is stored to `dst` at `at` by one thread: no plain access, so no fence and no sync.
+
+        For a ring of one tile, in the store role. The stage is released once its store has been read; `pending` newer stores (0 to
+        stages - 1) may still be under way then. Drained when the role's block ends.
+        """
+        recorder, ring = self._recorder, self._stages
+        require_leader(leader, recorder, f"forwarding from {ring.name}")
+        param, (tile, request) = dst._recorded("a store"), ring.tiles[0]
+        if (
+            len(ring.tiles) != 1
+            or ring.multicast
+            or (param.dtype, param.layout.shape, param.swizzle) != (request.dtype, request.shape, request.swizzle)
+        ):
+            raise ShapeError(
+                Diagnostic(
+                    rule="OX1103",
+                    what=f"{param.name!r} cannot take what {ring.name} brings",
+                    got=f"{param.dtype}, {param.layout.shape}, swizzle {param.swizzle}",
+                    required=f"a ring of one tile, of {request.dtype}, {request.shape}, swizzle {request.swizzle}",
+                    fix="give both descriptors the same element type, box and swizzle",
+                    site=caller_site(),
+                )
+            )
+        if type(pending) is not int or not 0 <= pending < ring.stages:
+            raise ScopeError(
+                Diagnostic(
+                    rule="OX1108",
+                    what=f"{ring.name} cannot leave that many stores pending",
+                    got=repr(pending),
+                    required=f"0 to {ring.stages - 1}",
+                    fix="raise `stages`",
+                    site=caller_site(),
+                )
+            )
+        cursor = self._counted(leader._frame.threads, pending)
+        number = cursor.take()
+        released = expr.sub(number, Const(pending))
+        frame = leader._frame
+        if not any(getattr(c, "__self__", None) is self for c in frame.closing):
+            frame.closing.append(self._drain)
+        recorder.emit(
+            ops.LoadStoreStage(
+                full=ring.bar(ring.full, number),
+                landed=ring.turn(number),
+                map=MapRef(param.name),
+                tile=TileRef(tile, expr.mod(number, Const(ring.stages))),
+                coords=coordinates(at, param.rank, f"a store to {param.name!r}"),
+                pending=pending,
+                empty=ring.bar(ring.empty, released),
+                release=expr.Cmp(expr.CmpOp.LE, ZERO, released) if pending else ALWAYS,
+                token=recorder.next_token(),
+            )
+        )
+
+    def _drain(self, frame: Frame) -> None:
+        self._recorder.emit(ops.WaitGroupRead(pending=0), frame.site)
 
     @property
     def produced(self) -> bool:
@@ -271,8 +330,8 @@ class Ring(Generic[Slots_co, Tiles_co]):
         """How many groups consume it."""
         return len(self._cursors)
 
-    def _cursor(self, group: AnyGroup, keep: int) -> Cursor:
-        threads = group._frame.threads
+    def _counted(self, threads: ops.ThreadSet, keep: int) -> Cursor:
+        """The consumer's own count of stages; it is one of those the ring was made for, and always holds as many."""
         known = self._cursors.get(threads)
         if known is None:
             if len(self._cursors) == self._consumers:
@@ -317,14 +376,21 @@ class _Produce(AbstractContextManager[Any, None]):
         recorder, ring = self._recorder, self._ring
         require_leader(self._leader, recorder, f"producing into {ring.name}")
         number = self._cursor.take()
-        recorder.emit(ops.MbarrierWaitPhase(bar=ring.bar(ring.empty, number), phase=expr.sub(ring.turn(number), expr.ONE)))
-        recorder.emit(ops.MbarrierArriveExpectTx(bar=ring.bar(ring.full, number), nbytes=ring.nbytes, token=recorder.next_token()))
+        stage = ops.ProduceStage(
+            empty=ring.bar(ring.empty, number),
+            free=expr.sub(ring.turn(number), expr.ONE),
+            full=ring.bar(ring.full, number),
+            nbytes=ring.nbytes,
+            token=recorder.next_token(),
+        )
+        self._frame = recorder.push(stage, recorder.scope)
         self._slots = tuple(Slot(recorder, ring, i, number, self._leader, self._block) for i in range(len(ring.tiles)))
         return self._slots
 
     @override
     def __exit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None, /) -> None:
         self._block.open = False
+        self._recorder.pop(self._frame)
         missing = [self._ring.params[i].name for i, s in enumerate(self._slots) if not s.loaded]
         if missing and exc_type is None:
             raise RecordError(
@@ -350,44 +416,36 @@ class _Consume(AbstractContextManager[Any, None]):
         self._group = group
         self._keep = keep
         self._block = Block()
-        self._number: Expr = ZERO
 
     @override
     def __enter__(self) -> tuple[Landed[Any, Any], ...]:
         recorder, ring = self._recorder, self._ring
         self._group._check(f"consuming from {ring.name}")
-        number = self._number = self._cursor.take()
+        number = self._cursor.take()
         ring.kept = self._keep
-        recorder.emit(ops.MbarrierWaitPhase(bar=ring.bar(ring.full, number), phase=ring.turn(number)))
+        released = expr.sub(number, Const(self._keep))
+        threads = self._group._frame.threads
+        x, y, z = recorder.cluster
+        stage = ops.ConsumeStage(
+            full=ring.bar(ring.full, number),
+            landed=ring.turn(number),
+            empty=ring.bar(ring.empty, released),
+            release=expr.Cmp(expr.CmpOp.LE, ZERO, released) if self._keep else ALWAYS,
+            peers=x * y * z if ring.multicast else 0,
+            number=recorder.barrier_number(threads),
+            threads=len(threads),
+            lane=threads.first,
+            token=recorder.next_token(),
+        )
+        self._frame = recorder.push(stage, recorder.scope)
         return tuple(landed(ring, recorder, tile, request, number, self._block) for tile, request in ring.tiles)
 
     @override
     def __exit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None, /) -> None:
         self._block.open = False
-        if exc_type is not None:
-            return
-        if not self._keep:
-            self._release(self._number)
-            return
-        released = expr.sub(self._number, Const(self._keep))
-        frame = self._recorder.push(ops.When(cond=expr.Cmp(expr.CmpOp.LE, ZERO, released)), self._recorder.scope)
-        self._release(released)
-        self._recorder.pop(frame)
-
-    def _release(self, number: Expr) -> None:
-        """All threads of the group are done with the stage; one of them says so, to every CTA that may refill it."""
-        recorder, ring = self._recorder, self._ring
-        if any(intersect(self._group._frame.threads, threads) for threads in ring.writers):
-            recorder.emit(ops.FenceProxyAsync())  # the next load comes through the async proxy
-        self._group.sync()
-        with self._group.elect():
-            bar = ring.bar(ring.empty, number)
-            if not ring.multicast:
-                recorder.emit(ops.MbarrierArrive(bar=bar, token=recorder.next_token()))
-                return
-            x, y, z = recorder.cluster
-            for rank in range(x * y * z):
-                recorder.emit(ops.MbarrierArriveRemote(bar=bar, rank=Const(rank)))
+        if self._block.written and exc_type is None:
+            self._recorder.emit(ops.FenceProxyAsync())  # what is loaded over it comes through the async proxy
+        self._recorder.pop(self._frame)
 
 
 def unused(ring: Stages, what: str, site: Any) -> RecordError:

@@ -63,7 +63,7 @@ def roles(
 
     Args:
         producer: warps of the producer; one elected lane of them issues the loads.
-        consumers: warps of the consumer group, or a sequence of them for several groups.
+        consumers: warps of the consumer group, or a sequence of them for several groups (an empty one for none).
         store: warps of a separate store role; none by default.
         registers: registers per thread that each role would like (24 to 256, a multiple of 8), a hint for GPU engines.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import final
 
 from oxidecopy.isa import ops
-from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL, Launch, Program
+from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL, Launch, Program, Step
 from oxidecopy.verify.affine import Range, point
 from oxidecopy.verify.classes import ThreadClass, thread_classes
 from oxidecopy.verify.code import Item, flatten, fold_op
@@ -39,6 +39,18 @@ def compile_program(program: Program, launch: Launch, out: Collector) -> Compile
     for item in (item for items in code for item in items):
         item.joint = runners[id(item.step)] > 1
     return Compiled(env, folded, classes, code, doubtful(program, launch, folded, out))
+
+
+def unshared(program: Program) -> Program:
+    """`program` with no `Step` object at two places: the verifier tells ops apart by the object."""
+    steps = list(program.walk())
+    if len({id(s) for s in steps}) == len(steps):
+        return program
+    return replace(program, steps=tuple(_copy(s) for s in program.steps))
+
+
+def _copy(step: Step) -> Step:
+    return Step(step.op, step.site, tuple(_copy(s) for s in step.body))
 
 
 def cluster_box(program: Program, launch: Launch) -> tuple[Range, Range, Range]:
@@ -76,7 +88,7 @@ def build(program: Program, launch: Launch, compiled: Compiled, box: tuple[Range
             for i in range(tile.stages):
                 stages.append(Stage(rank=rank, tile=t, index=i, name=f"{_element(tile.name, i, tile.stages)}{where}"))
     agents: list[Agent] = []
-    width = 2 * size * len(compiled.classes) + 2 * len(bars)
+    width = 3 * size * len(compiled.classes) + 2 * len(bars)
     for rank in range(size):
         ranges = {**block_ranges(program, box, rank), RANK_SYMBOL: point(rank)}
         env = {name: r.lo for name, r in ranges.items() if r.single}

@@ -117,12 +117,14 @@ def _remote_live(machine: Machine, at: At) -> None:
             required="init, fence.mbarrier_init, cluster sync, then remote use",
             fix="call `cta.cluster_sync()` after `init` and before the first remote arrival or multicast",
             causes=_born(bar, "initialised here"),
-            key=(bar.decl, at.step.site, id(at.step)),
+            key=(bar.decl, at.step.site or id(at.step)),
         )
 
 
 def _idle(machine: Machine, at: At) -> None:
     bar = at.bars[0]
+    if bar.life is Life.LIVE:
+        balanced(machine, bar, [("invalidated here", at.step)])
     open_uses = [m for m in bar.used.values() if not machine.order(at.agent, m)]
     if open_uses:
         _inval_in_use(machine, open_uses[0].agent, bar, at.step, open_uses[0].step)
@@ -266,6 +268,19 @@ def under_expected(machine: Machine, mark: Mark, bar: Bar, *, last: bool) -> Non
     )
 
 
+def own_token(machine: Machine, at: At, token_bar: int) -> None:
+    """A wait asks the barrier that the token's arrival was made on."""
+    if token_bar != at.bars[0].id:
+        machine.lost = True
+        machine.out.add(
+            ids.TOKEN,
+            f"`{at.op.mnemonic}` on {at.bars[0].name} is given a token of {machine.bars[token_bar].name}",
+            step=at.step,
+            required="a token of the same barrier",
+            fix="wait on the barrier that the token came from",
+        )
+
+
 def expect_late(machine: Machine, bar: Bar, mark: Mark, phase: int, arrived: list[Mark]) -> None:
     """No arrival of the phase has to follow the announcement."""
     machine.out.add(
@@ -276,6 +291,30 @@ def expect_late(machine: Machine, bar: Bar, mark: Mark, phase: int, arrived: lis
         fix="use `arrive_expect_tx`, or let the announcing thread arrive after it",
         causes=[("can be the last arrival", m.step) for m in arrived],
     )
+
+
+def over_expected(machine: Machine, bar: Bar, causes: list[tuple[str, Step]]) -> None:
+    """The phase was told of bytes that never come."""
+    machine.out.add(
+        ids.OVER_EXPECTED,
+        f"phase {bar.phase - bar.base} of {bar.name} expects more bytes than its copies bring: it never ends",
+        step=bar.announced[-1].step if bar.announced else None,
+        got=f"{bar.expected} bytes expected, {bar.issued} issued",
+        required="equal numbers",
+        fix="expect exactly the `nbytes` of the tiles that are loaded in this phase",
+        causes=[*(("copied here", m.step) for m in bar.copies), *causes],
+    )
+
+
+def balanced(machine: Machine, bar: Bar, causes: list[tuple[str, Step]]) -> None:
+    """Where a barrier ends, the phase it is in owes no bytes either way."""
+    if bar.broken or bar.issued == bar.expected:
+        return
+    if bar.issued < bar.expected:
+        over_expected(machine, bar, causes)
+    else:
+        under_expected(machine, bar.copies[-1], bar, last=False)
+    bar.broken = True
 
 
 def _turn(machine: Machine, at: At) -> None:

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from oxidecopy.isa import ops
 from oxidecopy.program.program import Step
 from oxidecopy.verify import rule_ids as ids
+from oxidecopy.verify.check import over_expected
 from oxidecopy.verify.code import Control, Item
-from oxidecopy.verify.state import Agent, At, Bar, Life, Machine, Mark
+from oxidecopy.verify.state import Agent, At, Bar, Life, Machine
 from oxidecopy.verify.transfer import finish, release_sync
 
 Arrival = (
@@ -134,20 +135,6 @@ def _starved(machine: Machine, at: At) -> bool:
         return False
     _force(machine, at)
     return True
-
-
-def over_expected(machine: Machine, bar: Bar, causes: list[tuple[str, Step]]) -> None:
-    """The phase was told of bytes that never come."""
-    told: list[Mark] = bar.announced
-    machine.out.add(
-        ids.OVER_EXPECTED,
-        f"phase {bar.phase - bar.base} of {bar.name} expects more bytes than its copies bring: it never ends",
-        step=told[-1].step if told else None,
-        got=f"{bar.expected} bytes expected, {bar.issued} issued",
-        required="equal numbers",
-        fix="expect exactly the `nbytes` of the tiles that are loaded in this phase",
-        causes=[*(("copied here", m.step) for m in bar.copies), *causes],
-    )
 
 
 def _force(machine: Machine, at: At) -> None:

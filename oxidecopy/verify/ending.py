@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from oxidecopy.verify import rule_ids as ids
-from oxidecopy.verify.check import under_expected
-from oxidecopy.verify.deadlock import over_expected
+from oxidecopy.verify.check import balanced
 from oxidecopy.verify.state import Agent, Bar, Life, Machine
 
 
@@ -15,7 +14,7 @@ def check_ending(machine: Machine) -> None:
     for bar in machine.bars:
         if bar.life is not Life.LIVE:
             continue
-        _balanced(machine, bar)
+        balanced(machine, bar, [])
         _waited(machine, bar)
         _remote(machine, bar)
 
@@ -34,16 +33,6 @@ def _drained(machine: Machine, agent: Agent) -> None:
             if committed
             else "call `leader.commit_group()` and `leader.wait_group_read(0)` at the end",
         )
-
-
-def _balanced(machine: Machine, bar: Bar) -> None:
-    if bar.broken or bar.issued == bar.expected:
-        return
-    if bar.issued < bar.expected:
-        over_expected(machine, bar, [])
-    else:
-        under_expected(machine, bar.copies[-1], bar, last=False)
-    bar.broken = True
 
 
 def _waited(machine: Machine, bar: Bar) -> None:
@@ -76,5 +65,5 @@ def _remote(machine: Machine, bar: Bar) -> None:
             step=mark.step,
             required="a cluster sync, or a wait for that phase, before the end",
             fix="call `cta.cluster_sync()` at the end",
-            key=(bar.decl, mark.step.site, id(mark.step)),
+            key=(bar.decl, mark.step.site or id(mark.step)),
         )

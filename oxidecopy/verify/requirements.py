@@ -45,7 +45,7 @@ def needs_of(op: Instr, *, guarded: bool) -> tuple[Need, ...]:
 
 def _needs(op: Instr) -> tuple[Need, ...]:  # noqa: C901  one case per op
     match op:
-        case ops.Scope() | ops.When() | ops.Loop():
+        case ops.Scope() | ops.When() | ops.Loop() | ops.ProduceStage() | ops.ConsumeStage() | ops.LoadStoreStage():
             return ()
         case ops.MbarrierInit():
             return (Need.FRESH,)
@@ -96,7 +96,7 @@ def _harmless(op: Instr) -> bool:  # noqa: C901  one case per op
             return True
         case ops.MbarrierWait() | ops.MbarrierWaitPhase() | ops.MbarrierWaitParity():
             return True
-        case ops.Scope() | ops.When() | ops.Loop():
+        case ops.Scope() | ops.When() | ops.Loop() | ops.ProduceStage() | ops.ConsumeStage() | ops.LoadStoreStage():
             return True
         case ops.MbarrierInit() | ops.MbarrierInval() | ops.MbarrierArrive() | ops.MbarrierArriveExpectTx() | ops.MbarrierExpectTx():
             return False

@@ -21,6 +21,7 @@ WAIT_AHEAD: Final = "OX3013"
 WAIT_BEHIND: Final = "OX3014"
 DROP_TO_ZERO: Final = "OX3015"
 GUARDED: Final = "OX3016"
+TOKEN: Final = "OX3017"
 
 # ---- bytes
 OVER_EXPECTED: Final = "OX3020"

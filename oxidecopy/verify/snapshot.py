@@ -64,7 +64,8 @@ class _Taker:
         """Each timeline's values as their ranks. Knowledge comes in whole vectors; turned over, an entry is a column of one timeline."""
         n, bars = self.n, self.machine.bars
         columns = list(zip(*self.vectors, strict=True))
-        orders = [_ranks((*columns[i], *columns[n + i], *self.lines[i])) for i in range(n)]
+        ran = 2 * n + 2 * len(bars)
+        orders = [_ranks((*columns[i], *columns[n + i], *columns[ran + i], *self.lines[i])) for i in range(n)]
         for bar in bars:
             seen = (*columns[2 * n + bar.id], *columns[2 * n + len(bars) + bar.id])
             near = bar.phase - _FAR
@@ -172,7 +173,7 @@ class _Taker:
 
 def _distance(agent: Agent, key: TokenKey) -> tuple[object, ...] | None:
     """How far ahead of the agent a token's iteration is; None when the agent will not ask for it again."""
-    uses = [i for i, item in enumerate(agent.code) if _names(item.op, key[1])]
+    uses = [i for i, item in enumerate(agent.code) if _names(item.op, key[1]) and len(item.loops) == len(key[2])]
     if not uses:
         return None
     now = [agent.turns.get(name) for name in agent.code[uses[-1]].loops]

@@ -2,9 +2,9 @@
 
 Times are counts of ops per agent. What an agent knows is one vector: for each agent the time up to which its ops are ordered before, for
 each agent the same for its last proxy fence, for each barrier of the cluster the number of phases seen to be over (with all they make
-visible), and for each barrier the number of phases that are over for certain. The two differ because a landed copy proves that its issuer
-had come so far, but makes nothing visible except its own bytes (tma.md G.1). Everything compares times only by order and joins them by
-maximum; `periods` rests on that.
+visible), then the same for barriers and agents by mere physical order: phases that are over and ops that have run, visible or not. The two
+differ because a landed copy proves that its issuer had come so far, but makes nothing visible except its own bytes (tma.md G.1).
+Everything compares times only by order and joins them by maximum; `periods` rests on that.
 """
 
 from __future__ import annotations
@@ -246,6 +246,24 @@ class Machine:
         """How many phases of `bar` are over for certain when the agent goes on, visible to it or not."""
         return agent.known[2 * len(self.agents) + len(self.bars) + bar.id]
 
+    def ran_before(self, known: Known, mark: Mark) -> bool:
+        """True when whoever has this knowledge goes on after the marked op for certain, visible to it or not."""
+        return known[2 * len(self.agents) + 2 * len(self.bars) + mark.agent] >= mark.time
+
+    def step_on(self, agent: Agent) -> None:
+        """The agent runs one more op."""
+        agent.time += 1
+        self.keep_own(agent)
+
+    def keep_own(self, agent: Agent) -> None:
+        """A single thread knows what it did: program order is enough. Several threads must meet first."""
+        if agent.size == 1:
+            self._own(agent, agent.known)
+
+    def _own(self, agent: Agent, known: Known) -> None:
+        known[agent.id] = known[2 * len(self.agents) + 2 * len(self.bars) + agent.id] = agent.time
+        known[len(self.agents) + agent.id] = agent.fence
+
     def learn(self, agent: Agent, bar: Bar, phases: int) -> None:
         for at in (2 * len(self.agents) + bar.id, 2 * len(self.agents) + len(self.bars) + bar.id):
             agent.known[at] = max(agent.known[at], phases)
@@ -260,8 +278,7 @@ class Machine:
     def publish(self, agent: Agent) -> Known:
         """What an arrival of all the agent's threads hands on: all they know and did."""
         known = agent.known.copy()
-        known[agent.id] = agent.time
-        known[len(self.agents) + agent.id] = agent.fence
+        self._own(agent, known)
         return known
 
     def mates(self, rank: int) -> list[Agent]:

@@ -23,6 +23,8 @@ def check_static(program: Program, launch: Launch, out: Collector) -> bool:
             _sync(program, step, step.op, out)
         elif isinstance(step.op, Copy) and good:
             good = _copy(program, step, step.op, out) and good
+        elif isinstance(step.op, ops.StoreGlobal | ops.Iota) and good:
+            good = _plain(program, step, step.op, out) and good
     return good
 
 
@@ -315,6 +317,39 @@ def _copy(program: Program, step: Step, op: Copy, out: Collector) -> bool:
     _image(step, op, tile, param, out)
     _addresses(step, op, tile, param, out)
     return good
+
+
+def _plain(program: Program, step: Step, op: ops.StoreGlobal | ops.Iota, out: Collector) -> bool:
+    """A plain access has the rank of its tile, a store also its element type."""
+    tile = program.tiles[op.tile.tile]
+    rank = len(tile.shape)
+    if isinstance(op, ops.Iota):
+        wanted = op.axis < rank
+        got = f"axis {op.axis} of a tile of rank {rank}"
+    else:
+        array = program.arrays[op.array.name]
+        wanted = len(op.coords) == array.rank == rank
+        got = f"{len(op.coords)} coordinates, an array of rank {array.rank}, a tile of rank {rank}"
+        if array.dtype != tile.dtype:
+            out.add(
+                ids.SWIZZLE_DIFFERS,
+                f"array {op.array.name!r} and tile {tile.name!r} have different element types",
+                step=step,
+                got=array.dtype,
+                required=tile.dtype,
+                fix="store to an array of the tile's element type",
+                causes=[("the tile", Step(op, tile.site))],
+            )
+    if not wanted:
+        out.add(
+            ids.COORD_RANK,
+            f"`{op.mnemonic}` does not fit the rank of tile {tile.name!r}",
+            step=step,
+            got=got,
+            required=f"rank {rank} throughout",
+            fix="give one coordinate per dimension of the tile, outermost first",
+        )
+    return wanted
 
 
 def _image(step: Step, op: Copy, tile: TileDecl, param: MapParam, out: Collector) -> None:

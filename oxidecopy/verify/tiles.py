@@ -80,7 +80,7 @@ def _written(machine: Machine, at: At) -> None:
             required=f"bytes {lo} to {hi - 1}",
             fix="load or fill the whole tile first",
             causes=[("loads a part", s) for s in loads],
-            key=(stage.tile, at.step.site, id(at.step)),
+            key=(stage.tile, at.step.site or id(at.step)),
         )
 
 
@@ -94,7 +94,7 @@ def _early(machine: Machine, at: At, stage: Stage, access: Access | None) -> Non
         required=f"a wait on {bar} by the reading threads, or by one that then syncs with them",
         fix="wait for the load's token (or phase) before this line",
         causes=[("the load", access.mark.step)] if access is not None else (),
-        key=(stage.tile, at.step.site, id(at.step)),
+        key=(stage.tile, at.step.site or id(at.step)),
     )
 
 
@@ -108,7 +108,7 @@ def _race(machine: Machine, at: At, stage: Stage, access: Access, done: str, *, 
         required="a sync between the two",
         fix="call `cta.sync()` (or arrive and wait on a barrier) in between",
         causes=[(f"{done} here", access.mark.step)],
-        key=(stage.tile, at.step.site, id(at.step)),
+        key=(stage.tile, at.step.site or id(at.step)),
     )
 
 
@@ -126,7 +126,7 @@ def _unfenced(machine: Machine, at: At, stage: Stage, access: Access) -> None:
         required="each writing thread: write, `fence_proxy_async`, then the sync, then the copy",
         fix="call `cta.fence_proxy_async()` between the write and the sync, in the threads that wrote",
         causes=[("written here", access.mark.step)],
-        key=(stage.tile, at.step.site, id(at.step)),
+        key=(stage.tile, at.step.site or id(at.step)),
     )
 
 
@@ -148,7 +148,7 @@ def write_async(machine: Machine, at: At) -> None:
 def _overwrite(machine: Machine, at: At, stage: Stage, access: Access) -> None:
     if machine.lost:
         return
-    key = (stage.tile, at.step.site, id(at.step))
+    key = (stage.tile, at.step.site or id(at.step))
     if access.way is Way.LOAD:
         if not _landed(machine, at, access):
             bar = machine.bars[access.bar]

@@ -10,7 +10,7 @@ from typing import assert_never
 
 from oxidecopy.isa import expr, ops
 from oxidecopy.verify import rule_ids as ids
-from oxidecopy.verify.check import copy_bytes, expect_late, under_expected, wait_behind
+from oxidecopy.verify.check import copy_bytes, expect_late, own_token, under_expected, wait_behind
 from oxidecopy.verify.resolve import value
 from oxidecopy.verify.state import Access, Agent, At, Bar, Group, Known, Life, Machine, Mark, Span, TokenKey, Use, Way, join
 
@@ -56,7 +56,9 @@ def _tokens_ready(machine: Machine, at: At, tokens: tuple[int, ...]) -> bool:
     known = [f for f in found if f is not None]
     if len(known) < len(found):
         return False
-    at.phases = [phase for _, phase in known]
+    for bar, _ in known:
+        own_token(machine, at, bar)
+    at.phases = [phase for bar, phase in known if bar == at.bars[0].id]
     return _phases_over(at)
 
 
@@ -131,7 +133,7 @@ def apply(machine: Machine, at: At) -> None:  # noqa: C901, PLR0915  one case pe
         case ops.MbarrierWait() | ops.MbarrierWaitPhase() | ops.MbarrierWaitParity():
             passed(machine, at.agent, at.bars[0], at.phases, at.mark)
         case ops.MbarrierTestToken():
-            agent.answers[op.pred] = (agent.rank, op.token, at.turns)
+            _ask(machine, at, op)
         case ops.MbarrierTestParity():
             agent.answers[op.pred] = (at.bars[0].id, parity_phase(machine, agent, at.bars[0], op.parity))
         case ops.TensorG2S() | ops.TensorG2SMulticast():
@@ -154,7 +156,7 @@ def apply(machine: Machine, at: At) -> None:  # noqa: C901, PLR0915  one case pe
             _map(at)
         case ops.BarSync() | ops.ClusterSync():
             agent.released = False
-        case ops.Scope() | ops.When() | ops.Loop():
+        case ops.Scope() | ops.When() | ops.Loop() | ops.ProduceStage() | ops.ConsumeStage() | ops.LoadStoreStage():
             pass
         case _:
             assert_never(op)
@@ -171,6 +173,13 @@ def _init(at: At, count: int) -> None:
     bar.last_arrived, bar.last_announced, bar.last_copies = [], [], []
     bar.passed, bar.published, bar.remote = {}, None, {}
     bar.used = {at.agent.id: at.mark}
+
+
+def _ask(machine: Machine, at: At, op: ops.MbarrierTestToken) -> None:
+    key = (at.agent.rank, op.token, at.turns)
+    at.agent.answers[op.pred] = key
+    if key in machine.tokens:
+        own_token(machine, at, machine.tokens[key][0])
 
 
 def _inval(at: At) -> None:
@@ -254,8 +263,8 @@ def finish(machine: Machine, bar: Bar, mark: Mark) -> None:
             if known[m.agent] < m.time:
                 expect_late(machine, bar, m, bar.phase, bar.arrived)
         for m in bar.passed.values():
-            # A copy that the waiter issued afterwards is an arrival as good: the phase needs its bytes.
-            if known[m.agent] < m.time and not any(c.agent == m.agent and c.time > m.time for c in bar.copies):
+            # A copy is an arrival as good, for whatever its issuer had to wait for: the phase needs its bytes.
+            if not machine.ran_before(known, m):
                 wait_behind(machine, bar, m, bar.phase - 1, bar.arrived)
     machine.woken = True
     bar.published = known  # a legal wait looks one phase back only
@@ -348,13 +357,13 @@ def _fence(machine: Machine, at: At) -> None:
     if at.item.guarded:
         return  # it may not have run
     agent.fence = at.mark.time
-    if agent.size == 1:
-        agent.known[len(machine.agents) + agent.id] = agent.fence
+    machine.keep_own(agent)
 
 
 def _fence_init(machine: Machine, at: At) -> None:
     for bar in machine.bars:
-        if bar.born is not None and bar.born.agent == at.agent.id and bar.life is Life.LIVE:
+        # The first fence after the init: what follows from it must not be forgotten for a later one.
+        if bar.born is not None and bar.born.agent == at.agent.id and bar.life is Life.LIVE and bar.init_fence < 0:
             bar.init_fence = at.mark.time
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import Final
 
 from oxidecopy.errors import VerificationError
+from oxidecopy.program.expansion import expanded
 from oxidecopy.program.program import Launch, Program
 from oxidecopy.program.verified import Assumptions, VerifiedProgram, seal
 from oxidecopy.verify import rule_ids as ids
 from oxidecopy.verify.affine import Range, moduli
-from oxidecopy.verify.build import Compiled, build, cluster_box, compile_program
+from oxidecopy.verify.build import Compiled, build, cluster_box, compile_program, unshared
 from oxidecopy.verify.ending import check_ending
 from oxidecopy.verify.report import Collector, Report
 from oxidecopy.verify.resolve import UndecidedError
@@ -39,7 +40,9 @@ def verify(program: Program, launch: Launch) -> VerifiedProgram:
 
 def inspect(program: Program, launch: Launch) -> Report:
     """All violations and warnings of `program` under `launch`; never raises for a wrong program."""
+    program = expanded(program)
     out = Collector()
+    program = unshared(program)
     if check_static(program, launch, out):
         ran: set[int] = set()
         try:

@@ -71,9 +71,7 @@ class _Walk:
             return True
         at = self.waiting.pop(agent.id, None)
         if at is None:
-            agent.time += 1
-            if agent.size == 1:
-                agent.known[agent.id] = agent.time
+            machine.step_on(agent)
             at = At(agent, item, item.op, Mark(agent.id, agent.time, item.step), turns=tuple(agent.turns.values()))
             machine.ran.add(id(item.step))
             if not resolve(machine, at):
@@ -164,10 +162,8 @@ class _Walk:
 
     def _unguard(self, agent: Agent) -> None:
         """Behind the body nothing is known of the phase: the answer may have been no."""
-        own, fence = agent.known[agent.id], agent.known[len(self.machine.agents) + agent.id]
         agent.known = agent.saved.pop()
-        if agent.size == 1:
-            agent.known[agent.id], agent.known[len(self.machine.agents) + agent.id] = own, fence
+        self.machine.keep_own(agent)
 
 
 def _parts(cond: Cond) -> tuple[list[Answer], list[Cond]]:

@@ -33,6 +33,12 @@ def test_any_number_fits_on_a_screen_and_none_goes_unsaid(n: int, capsys: pytest
     assert said + sum(int(line.split()[1]) for line in more) == n
 
 
+def test_the_page_named_is_of_a_rule_of_ours(capsys: pytest.CaptureFixture[str]) -> None:
+    types = Diagnostic(rule="arg-type", what="no", site=Site("x.py", 1))
+    assert shown(types, ONE, capsys=capsys)[-1] == "oxidecopy explain OX3001 says why"
+    assert shown(types, capsys=capsys) == ["x.py:1: no [arg-type]"]
+
+
 def test_markup_in_a_users_text_is_text(capsys: pytest.CaptureFixture[str]) -> None:
     odd = Diagnostic(rule="OX1", what="tile[red] and [/bold]")
     assert shown(odd, capsys=capsys)[0] == "tile[red] and [/bold] [OX1]"

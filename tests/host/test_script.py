@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from typing_extensions import override
 
 import oxidecopy as ox
 
@@ -176,6 +180,20 @@ def test_interrupted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
     monkeypatch.setattr(ox.Device, "open", staticmethod(stop))
     assert ox.run_recipes(None, good, argv=[]) == 130
     assert capsys.readouterr().err == "stopped\n"
+
+
+def test_a_reader_that_has_seen_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Closed(io.TextIOWrapper):
+        @override
+        def write(self, text: str, /) -> int:
+            raise BrokenPipeError
+
+    declare(good)
+    with (tmp_path / "stdout").open("wb") as file, Closed(file) as closed:
+        monkeypatch.setattr(sys, "stdout", closed)
+        assert ox.run_recipes(None, good, argv=[]) == 1
+        os.write(closed.fileno(), b"flushed at the end")
+    assert not (tmp_path / "stdout").read_bytes(), "what is still to come goes nowhere"
 
 
 def test_help_shows_the_docstring(capsys: pytest.CaptureFixture[str]) -> None:

@@ -278,6 +278,28 @@ def guarded(b: Builder, broken: bool) -> None:
         b.wait(token)
 
 
+def other_token(b: Builder, broken: bool) -> None:
+    b.bar("left")
+    b.bar("right")
+    b.init(0)
+    b.init(1)
+    with b.elect():
+        left = b.arrive(0)
+        right = b.arrive(1)
+        b.wait(left, bar=0)
+        b.wait(left if broken else right, bar=1, tag="wait")
+
+
+def inval_owing_bytes(b: Builder, broken: bool) -> None:
+    b.bar()
+    b.init(count=2)
+    with b.elect():
+        b.arm(64, tag="arm")
+        if not broken:
+            b.complete(64)
+    b.inval()
+
+
 # ---- bytes
 def under_expected(b: Builder, broken: bool) -> None:
     start(b)
@@ -358,6 +380,8 @@ CASES: list[tuple[Make, str, str]] = [
     (wait_behind, "OX3014", "wait0"),
     (fresh_parity, "OX3030", "wait"),
     (guarded, "OX3016", "arrive"),
+    (other_token, "OX3017", "wait"),
+    (inval_owing_bytes, "OX3020", "arm"),
     (under_expected, "OX3021", "load"),
     (second_copy, "OX3021", "load"),
     (over_expected, "OX3020", "arm"),
@@ -375,3 +399,55 @@ def test_refused_and_its_twin(make: Make, rule: str, tag: str) -> None:
 
 def test_every_need_has_a_check() -> None:
     assert set(CHECKS) == set(Need) - {Need.UNGUARDED}  # the walk's own: such an op does not run
+
+
+# ---- what a cluster knows of its peers
+def test_a_later_init_keeps_what_an_earlier_fence_gave() -> None:
+    """Another barrier is made, and fenced, after the cluster sync that the first one's remote users rely on."""
+    b = Builder(cluster=(2, 1, 1), grid=(2, 1, 1))
+    b.bar("first")
+    b.bar("second")
+    b.init()
+    b.cluster_sync()
+    b.init(1)
+    with b.elect():
+        b.arrive_remote(expr.sub(Const(1), RANK))
+    b.wait_phase(0)
+    b.cluster_sync()
+    accepted(b)
+
+
+def refilled_by_a_peer(b: Builder, broken: bool) -> None:
+    """Rank 0 fills the tiles of both CTAs again once one thread of each has released it; the others look at phases, but never arrive."""
+    b.cluster, b.grid, b.threads = (2, 1, 1), (2, 1, 1), 64
+    b.map()
+    b.array()
+    b.tile()
+    b.bar("full")
+    b.bar("empty")
+    b.init()
+    b.init(1, count=2)
+    b.cluster_sync()
+    with b.elect(), b.loop(3) as i:
+        with b.when(eq(RANK, 0)):
+            b.wait_phase(expr.sub(i, Const(1)), bar=1)
+        with b.when(eq(RANK, 1)):
+            b.wait_phase(expr.sub(i, Const(1)))
+        b.arm(BYTES)
+        with b.when(eq(RANK, 0)):
+            b.multicast(3)
+    with b.scope((32, 64)), b.loop(3) as i:
+        b.wait_phase(i, tag="look")
+        b.store((mul(RANK, 64), 0))
+        b.sync(threads=32, number=1)
+        with b.elect(32):
+            b.arrive_remote(0, bar=1)
+        if broken:
+            b.wait_phase(i, tag="late")
+    b.cluster_sync()
+
+
+def test_a_copy_follows_all_that_its_issuer_waited_for() -> None:
+    """CTA 1's full barrier ends its phase by bytes of rank 0, which had to wait for the readers of CTA 1."""
+    accepted(made(refilled_by_a_peer, False))
+    refused(made(refilled_by_a_peer, True), "OX3014", "late")

@@ -77,7 +77,7 @@ def test_a_million_iterations_cost_little_more_than_a_hundred() -> None:
     ring(short, short.index("n", 100))
     ring(long, long.index("n", MILLION))
     accepted(long)
-    assert seconds(long) < 4 * seconds(short) + 0.02
+    assert seconds(long) < 5 * seconds(short) + 0.1
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 7, 8, 9, 16, 63, 64, 65, 1000])
@@ -171,7 +171,7 @@ def test_nested_loops_skip_inside_and_outside() -> None:
         b.store((mul(tile, 64), mul(k, 64)))
         b.sync()
     accepted(b)
-    assert seconds(b) < 0.2
+    assert seconds(b) < 1  # 500,000 iterations
 
 
 def test_tokens_of_all_threads_in_a_long_loop() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from oxidecopy.isa import expr, limits
+from oxidecopy.isa import expr, limits, ops
 from oxidecopy.isa.expr import Const
 from oxidecopy.verify import inspect
 from tests.helpers.programs import RANK, Builder, eq
@@ -202,6 +202,35 @@ def coord_rank(b: Builder, broken: bool) -> None:
         b.wait(token)
 
 
+def plain_rank(b: Builder, broken: bool) -> None:
+    b.tile(shape=(8, 8))
+    b.array(shape=(256, 256))
+    b.fill()
+    b.sync()
+    b.store((0, 0, 0) if broken else (0, 0), tag="store")
+
+
+def plain_array_rank(b: Builder, broken: bool) -> None:
+    b.tile(shape=(8, 8))
+    b.array(shape=(256,) if broken else (256, 256))
+    b.fill()
+    b.sync()
+    b.store((0, 0), tag="store")
+
+
+def plain_dtype(b: Builder, broken: bool) -> None:
+    b.tile(shape=(8, 8))
+    b.array(dtype="i32" if broken else "f32")
+    b.fill()
+    b.sync()
+    b.store((0, 0), tag="store")
+
+
+def iota_axis(b: Builder, broken: bool) -> None:
+    b.tile(shape=(8, 8))
+    b.op(ops.Iota(tile=b.ref(0), axis=2 if broken else 1), "iota")
+
+
 def mask(b: Builder, broken: bool) -> None:
     b.cluster, b.grid = (2, 1, 1), (2, 1, 1)
     b.map()
@@ -279,6 +308,10 @@ CASES: list[tuple[Make, str, str]] = [
     (other_dtype, "OX3066", "load"),
     (reduce_type, "OX3054", "reduce"),
     (coord_rank, "OX3085", "load"),
+    (plain_rank, "OX3085", "store"),
+    (plain_array_rank, "OX3085", "store"),
+    (plain_dtype, "OX3066", "store"),
+    (iota_axis, "OX3085", "iota"),
     (mask, "OX3083", "load"),
     (remote_rank, "OX3084", "remote"),
     (sync_all, "OX3032", "sync"),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
 
 from oxidecopy.isa import expr
+from oxidecopy.verify import inspect
 from tests.helpers.programs import Builder, add, div, e, lt, mod
 from tests.helpers.verdicts import Make, accepted, made, refused, report
 
@@ -325,6 +327,15 @@ CASES: list[tuple[Make, str, str]] = [
 def test_refused_and_its_twin(make: Make, rule: str, tag: str) -> None:
     refused(made(make, True), rule, tag)
     accepted(made(make, False))
+
+
+def test_one_step_object_at_two_places_is_two_ops() -> None:
+    b = Builder()
+    start(b)
+    b.fill(tag="fill")
+    program = b.program()
+    program = replace(program, steps=(*program.steps, program.steps[-1]))
+    assert [d.rule for d in inspect(program, b.launch()).violations] == ["OX3045"]
 
 
 def test_an_answer_opens_the_tile_only_inside_its_block() -> None:

@@ -27,7 +27,7 @@ class Access:
     who knows of it may treat the copy as over; a load has no target until it has landed.
     """
 
-    __slots__ = ("agent", "alone", "counter", "env", "epoch", "high", "kind", "low", "op", "site", "target")
+    __slots__ = ("agent", "alone", "counter", "epoch", "high", "kind", "low", "op", "site", "target", "turn")
 
     def __init__(self, kind: Kind, low: int, high: int, agent: int, epoch: int, site: Site | None) -> None:
         self.kind = kind
@@ -37,14 +37,14 @@ class Access:
         self.epoch = epoch
         self.site = site
         self.op: Fill | Iota | MapTiles | StoreGlobal | None = None
-        self.env: tuple[int, ...] = ()  # of the agent, for a plain access
+        self.turn: tuple[int, ...] = ()  # counters of the loops around an access that classes share
         self.alone = True  # no other class does a part of this access
         self.counter = 0
         self.target = 0
 
     def same_step(self, other: Access) -> bool:
         """True for two classes doing their parts of one cooperative access: they touch different elements."""
-        return self.op is not None and self.op is other.op and self.env == other.env and self.agent != other.agent
+        return self.op is not None and self.op is other.op and self.turn == other.turn and self.agent != other.agent
 
     def replaces(self, old: Access) -> bool:
         """True when whoever is ordered after this access is ordered after `old` too, or would be reported for this one."""

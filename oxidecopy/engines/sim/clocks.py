@@ -52,13 +52,15 @@ class AgentClock:
 class BarrierClock:
     """What a barrier carries: the releases of the open phase, those of the last completed phases, who made it and who used it."""
 
-    __slots__ = ("completed", "counter", "done", "made", "open", "rank", "remote", "uses")
+    __slots__ = ("base", "causes", "completed", "counter", "done", "made", "open", "remote", "uses", "waits")
 
-    def __init__(self, size: int, counter: int, rank: int) -> None:
+    def __init__(self, size: int, counter: int) -> None:
         self.counter = counter
-        self.rank = rank
         self.completed = 0
+        self.base = 0  # completed phases of earlier lives of the object
         self.open: Clock = np.zeros(size, np.int64)
+        self.causes: Clock = np.zeros(size, np.int64)  # what must have happened before the open phase can end; not published
+        self.waits: dict[int, tuple[int, Site | None]] = {}  # who waited for the phase before the open one, in which epoch
         self.done: dict[int, Clock] = {}
         self.made: tuple[int, int, Site | None] | None = None
         self.uses: dict[int, tuple[int, Site | None]] = {}
@@ -143,14 +145,17 @@ class Clocks:
         if bar.clock is None:
             number = self._bars.get(bar.address, len(self._bars))
             counter = self._first_bar + cta.rank * (len(self._bars) + 1) + number
-            bar.clock = BarrierClock(self._size, counter, cta.rank)
+            bar.clock = BarrierClock(self._size, counter)
         return bar.clock
 
     def init(self, agent: Agent, bar: Mbarrier, site: Site | None) -> None:
         clock = self._bar(agent.cta, bar)
         clock.made = (agent.index, self._clock(agent).now, site)
+        clock.base = clock.completed
         clock.done.clear()
+        clock.waits.clear()
         clock.open[:] = 0
+        clock.causes[:] = 0
 
     def inval(self, agent: Agent, bar: Mbarrier, site: Site | None) -> None:
         clock, known = self._bar(agent.cta, bar), self._clock(agent).known
@@ -187,9 +192,29 @@ class Clocks:
     def arrive(self, agent: Agent, cta: Cta, bar: Mbarrier, site: Site | None) -> None:
         self.use(agent, cta, bar, site)
         clock = self._bar(cta, bar)
+        self._in_phase(agent, clock, bar, site)
         if cta is not agent.cta:
             clock.remote.append((agent.index, self._clock(agent).now, site))
+        self._cause(agent, clock)
         self._release(agent, clock.open)
+
+    def announce(self, agent: Agent, bar: Mbarrier, site: Site | None) -> None:
+        """expect_tx or complete_tx without an arrival."""
+        self.use(agent, agent.cta, bar, site)
+        clock = self._bar(agent.cta, bar)
+        self._in_phase(agent, clock, bar, site)
+        self._cause(agent, clock)
+
+    def _cause(self, agent: Agent, clock: BarrierClock) -> None:
+        """The open phase cannot end before what `agent` does now."""
+        mine = self._clock(agent)
+        np.maximum(clock.causes, mine.known, out=clock.causes)
+        clock.causes[agent.index] = max(int(clock.causes[agent.index]), mine.now)
+
+    def _in_phase(self, agent: Agent, clock: BarrierClock, bar: Mbarrier, site: Site | None) -> None:
+        """Who does not know that the phase before is over could have come while it was still open."""
+        if clock.completed > clock.base and self._clock(agent).known[clock.counter] < clock.completed:
+            self.findings.add(reports.unordered_arrival(self._program, agent, bar, site))
 
     def counted(self, agent: Agent, bar: Mbarrier, before: int, phase: int, token: tuple[Mbarrier, int] | None, site: Site | None) -> None:
         """The arrivals of one class must all count in one phase, and a token must name one phase."""
@@ -207,10 +232,22 @@ class Clocks:
         if done is not None:
             self._join(agent, done)
 
+    def waited(self, agent: Agent, bar: Mbarrier, phase: int, site: Site | None) -> None:
+        """A wait that blocks has returned: its phase is over."""
+        self.acquire(agent, bar, phase)
+        if bar.clock is not None and phase == bar.phase - 1:
+            bar.clock.waits[agent.index] = (self._clock(agent).now, site)
+
     def phase_over(self, bar: Mbarrier) -> None:
+        """A phase has ended. Whoever waited for the one before must have caused it, or it may come two phases late elsewhere."""
         clock = bar.clock
         if clock is None:
             return
+        for index, (epoch, site) in clock.waits.items():
+            if clock.causes[index] < epoch:
+                self.findings.add(reports.late_wait(self._program, bar, site))
+        clock.waits.clear()
+        clock.causes[:] = 0
         clock.completed += 1
         clock.open[clock.counter] = clock.completed
         clock.done[bar.phase - 1] = clock.open
@@ -218,9 +255,9 @@ class Clocks:
         clock.open = np.zeros(self._size, np.int64)
 
     # ---- tiles
-    def write(self, agent: Agent, image: TileImage, op: Fill | Iota, site: Site | None, *, alone: bool) -> None:
+    def write(self, agent: Agent, image: TileImage, op: Fill | Iota, turn: tuple[int, ...], site: Site | None, *, alone: bool) -> None:
         access = self._plain(Kind.WRITE, agent, image, op, site)
-        access.alone = alone
+        access.turn, access.alone = turn, alone
         self._check(agent, agent.cta, access)
         image.mark(self._written[agent.cta.rank])
 
@@ -228,26 +265,39 @@ class Clocks:
         self._check(agent, agent.cta, self._plain(Kind.READ, agent, image, op, site))
         self._check_written(agent, image, site)
 
-    def map(self, agent: Agent, sources: list[TileImage], image: TileImage, op: MapTiles, site: Site | None, *, alone: bool) -> None:
+    def map(
+        self,
+        agent: Agent,
+        sources: list[TileImage],
+        image: TileImage,
+        op: MapTiles,
+        turn: tuple[int, ...],
+        site: Site | None,
+        *,
+        alone: bool,
+    ) -> None:
         """Reads of all sources, then a write: a thread's own read of an element comes before its write of it."""
         reads = [self._plain(Kind.READ, agent, source, op, site) for source in sources]
         for source, access in zip(sources, reads, strict=True):
+            access.turn = turn
             self._check(agent, agent.cta, access)
             self._check_written(agent, source, site)
         write = self._plain(Kind.WRITE, agent, image, op, site)
-        write.alone = alone
+        write.turn, write.alone = turn, alone
         self._check(agent, agent.cta, write, own=reads)
         image.mark(self._written[agent.cta.rank])
 
     def _plain(self, kind: Kind, agent: Agent, image: TileImage, op: Fill | Iota | MapTiles | StoreGlobal, site: Site | None) -> Access:
         access = Access(kind, image.address, image.end, agent.index, self._clock(agent).now, site)
-        access.op, access.env = op, tuple(agent.env)
+        access.op = op
         return access
 
     def issue_load(self, agent: Agent, cta: Cta, image: TileImage, bar: Mbarrier, site: Site | None) -> Access:
         self.use(agent, cta, bar, site)
         access = Access(Kind.LOAD, image.address, image.end, agent.index, 0, site)
-        access.counter = self._bar(cta, bar).counter
+        clock = self._bar(cta, bar)
+        access.counter = clock.counter
+        self._cause(agent, clock)
         self._check(agent, cta, access)
         image.mark(self._written[cta.rank])
         return access

@@ -91,6 +91,8 @@ class SimEngine:
         broken = self._discharge(verified, bindings)
         if broken:
             raise ExecutionError(*broken)
+        for buffer in [bound.buffer for bound in bindings.maps.values()] + [array.buffer for array in bindings.arrays.values()]:
+            self._own(buffer)
         result = execute(verified.program, bindings, self._memory, seed=self.seed, hazards=self.hazards)
         raise_for(result.outcome, result.code, result.diagnostics)
         return Outcome(findings=result.findings)
@@ -109,12 +111,9 @@ class SimEngine:
         pairs += _by_name("array", dict(actual.arrays), dict(launch.arrays))
         broken = [_broken(what, got, wanted) for what, got, wanted in pairs if got != wanted]
         for name, bound in bindings.maps.items():
-            self._own(bound.buffer)
             address = bound.buffer.address + bound.offset_bytes
             if address % GLOBAL_ADDRESS_ALIGN:
                 broken.append(_broken(f"address of `{name}`", f"{address:#x}", f"a multiple of {GLOBAL_ADDRESS_ALIGN}"))
-        for array in bindings.arrays.values():
-            self._own(array.buffer)
         return broken
 
 

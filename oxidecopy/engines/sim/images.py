@@ -39,7 +39,20 @@ def unit_index(layout: TileLayout, phase: int, unit: int) -> Index:
 class TileImage:
     """One tile at one shared address (bytes from the start of the CTA's window)."""
 
-    __slots__ = ("_elements", "_flags", "_index", "_item", "_memory", "_source", "_unit_view", "address", "end", "layout", "row_units", "unit")
+    __slots__ = (
+        "_elements",
+        "_flags",
+        "_index",
+        "_item",
+        "_memory",
+        "_source",
+        "_unit_view",
+        "address",
+        "end",
+        "layout",
+        "row_units",
+        "unit",
+    )
 
     def __init__(self, memory: SharedMemory, layout: TileLayout, address: int) -> None:
         self.layout = layout

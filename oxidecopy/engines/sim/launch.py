@@ -10,7 +10,7 @@ from oxidecopy.engines.base import Bindings
 from oxidecopy.engines.sim.classes import thread_classes
 from oxidecopy.engines.sim.clocks import Clocks
 from oxidecopy.engines.sim.deadlock import bound_report, deadlock_report
-from oxidecopy.engines.sim.faults import INVALID_CLUSTER_SIZE, NAMES, Fault, Refused
+from oxidecopy.engines.sim.faults import INVALID_CLUSTER_SIZE, INVALID_VALUE, NAMES, Fault, Refused
 from oxidecopy.engines.sim.lowering import Bound, Lowering
 from oxidecopy.engines.sim.machine import Machine, OutOfSteps, Stuck
 from oxidecopy.engines.sim.memory import GlobalMemory
@@ -18,6 +18,7 @@ from oxidecopy.engines.sim.schedule import Schedule
 from oxidecopy.engines.sim.tma import TensorPlan
 from oxidecopy.errors import Cause, Diagnostic
 from oxidecopy.isa.limits import CLUSTER_MAX
+from oxidecopy.program.expansion import expanded
 from oxidecopy.program.program import Launch, Program, extent_name
 
 FAULT_RULES: Final = {700: "OX4010", 715: "OX4011", 716: "OX4012", 719: "OX4013"}
@@ -38,6 +39,7 @@ class Result:
 
 def execute(program: Program, bindings: Bindings, memory: GlobalMemory, *, seed: int, hazards: bool, max_steps: int = MAX_STEPS) -> Result:
     """Runs every cluster of the grid, one after the other."""
+    program = expanded(program)
     classes = thread_classes(program)
     clocks = Clocks(program, len(classes) * program.cluster_size) if hazards else None
     machine = Machine(program, clocks=clocks, schedule=Schedule(seed) if hazards else None, max_steps=max_steps)
@@ -50,6 +52,11 @@ def execute(program: Program, bindings: Bindings, memory: GlobalMemory, *, seed:
             machine.run_cluster(blocks)
     except Refused as stop:
         return Result(outcome="refused", code=stop.code, diagnostics=(_fault(stop, REFUSED_RULE, machine),), findings=found())
+    except ZeroDivisionError:
+        zero = Refused(
+            INVALID_VALUE, "an index expression divides by zero", required="a divisor that is not 0", fix="check the Idx arguments"
+        )
+        return Result(outcome="refused", code=zero.code, diagnostics=(_fault(zero, REFUSED_RULE, machine),), findings=found())
     except Fault as stop:
         return Result(outcome="fault", code=stop.code, diagnostics=(_fault(stop, FAULT_RULES[stop.code], machine),), findings=found())
     except Stuck:

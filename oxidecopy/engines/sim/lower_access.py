@@ -50,6 +50,8 @@ def numpy_type(row: DTypeInfo) -> np.dtype[np.generic]:
 
 def _tile_values(low: Lowering, op: ops.Fill | ops.Iota, shape: tuple[int, ...], row: DTypeInfo) -> Array:
     if isinstance(op, ops.Iota):
+        if op.axis >= len(shape):
+            raise Refused(INVALID_VALUE, "iota along an axis that the tile does not have", got=str(op.axis), required=f"below {len(shape)}")
         along = np.arange(shape[op.axis], dtype=np.int64).reshape([-1 if i == op.axis else 1 for i in range(len(shape))])
         return bits_of(np.broadcast_to(along, shape), row)
     value = low.bound.scalars[op.value.name] if isinstance(op.value, ops.ScalarRef) else op.value
@@ -67,12 +69,13 @@ def write_tile(low: Lowering, op: ops.Fill | ops.Iota) -> Make:
     share = low.share
     start, stop = share.rows(layout.rows)
     alone = share.high - share.low == share.total
+    loops = tuple(low.loops)
 
     def make(nxt: int) -> Op:
         def run(agent: Agent) -> int:
             image = images.at(agent.cta, tile_at(agent.env))
             if clocks is not None:
-                clocks.write(agent, image, op, site, alone=alone)
+                clocks.write(agent, image, op, tuple([agent.env[slot] for slot in loops]), site, alone=alone)
             if start < stop:
                 image.put_elements(values, start, stop)
             return nxt

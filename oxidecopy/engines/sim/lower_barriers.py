@@ -106,7 +106,7 @@ def move_tx(low: Lowering, op: ops.MbarrierExpectTx | ops.MbarrierCompleteTx) ->
             bar = agent.cta.barrier(address(agent.env))
             before = bar.phase
             if clocks is not None:
-                clocks.use(agent, agent.cta, bar, site)
+                clocks.announce(agent, bar, site)
             for _ in range(threads):
                 if expect:
                     bar.expect_tx(nbytes)
@@ -183,7 +183,7 @@ def wait(low: Lowering, op: ops.MbarrierWait) -> Make:
                 if not (bar.phase ^ phase) & 1:
                     return block_on(agent, bar, phase)
                 if clocks is not None:
-                    clocks.acquire(agent, bar, phase)
+                    clocks.waited(agent, bar, phase, site)
             return nxt
 
         return run
@@ -206,7 +206,7 @@ def wait_phase(low: Lowering, op: ops.MbarrierWaitPhase) -> Make:
             if not bar.is_over(phase):
                 return block_on(agent, bar, phase)
             if clocks is not None:
-                clocks.acquire(agent, bar, phase)
+                clocks.waited(agent, bar, phase, site)
             return nxt
 
         return run
@@ -227,7 +227,7 @@ def wait_parity(low: Lowering, op: ops.MbarrierWaitParity) -> Make:
             if not bar.is_over(parity):
                 return block_on(agent, bar, bar.phase)
             if clocks is not None:
-                clocks.acquire(agent, bar, bar.phase - 1)
+                clocks.waited(agent, bar, bar.phase - 1, site)
             return nxt
 
         return run

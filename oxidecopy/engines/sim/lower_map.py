@@ -28,14 +28,14 @@ def map_tiles(low: Lowering, op: ops.MapTiles) -> Make:
     clocks, site, fn, scalars = low.clocks, low.site, op.fn, low.bound.scalars
     start, stop = low.share.rows(layout.rows)
     alone = low.share.high - low.share.low == low.share.total
-    rows = (layout.rows, layout.shape[-1])
+    rows, loops = (layout.rows, layout.shape[-1]), tuple(low.loops)
 
     def make(nxt: int) -> Op:
         def run(agent: Agent) -> int:
             inputs = [images.at(agent.cta, address(agent.env)) for images, address in sources]
             image = target.at(agent.cta, target_at(agent.env))
             if clocks is not None:
-                clocks.map(agent, inputs, image, op, site, alone=alone)
+                clocks.map(agent, inputs, image, op, tuple([agent.env[slot] for slot in loops]), site, alone=alone)
             if start < stop:
                 made = evaluate(fn, [i.elements().reshape(rows)[start:stop] for i in inputs], scalars)
                 values = np.empty(rows, made.dtype)

@@ -91,7 +91,7 @@ class Machine:
         try:
             while (to := ops[pc](agent)) >= 0:
                 pc = to
-        except Fault:
+        except (Fault, ZeroDivisionError):
             self.blame(agent, pc)
             raise
         agent.pc = pc
@@ -102,7 +102,7 @@ class Machine:
         """Runs one op of `agent`; True when it can go on."""
         try:
             to = agent.code.ops[agent.pc](agent)
-        except Fault:
+        except (Fault, ZeroDivisionError):
             self.blame(agent, agent.pc)
             raise
         if to >= 0:

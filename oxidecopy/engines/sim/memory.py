@@ -85,7 +85,10 @@ class GlobalMemory:
         buffer = SimBuffer(self._next, nbytes, self)
         self._next += -(-buffer.mapped_bytes // PAGE) * PAGE + PAGE
         self._live[buffer.address] = buffer
-        insort(self._bases, buffer.address)
+        if len(self._bases) > 2 * len(self._live) + 64:  # mostly buffers that nobody holds any more
+            self._bases = sorted(self._live)
+        else:
+            insort(self._bases, buffer.address)
         return buffer
 
     def free(self, buffer: SimBuffer) -> None:

@@ -103,6 +103,17 @@ def ambiguous_phase(program: Program, agent: Agent, bar: Mbarrier, phase: int, s
     )
 
 
+def late_wait(program: Program, bar: Mbarrier, site: Site | None) -> Diagnostic:
+    return Diagnostic(
+        rule=AMBIGUOUS_PHASE,
+        what=f"a wait on `{barrier_name(program, bar.address)}` may come two phases late on another schedule",
+        got="the phase after the one it waits for can end before the wait is made",
+        required="something that the next phase needs and that happens after the wait",
+        fix="put cta.sync(), or an arrive on another barrier, between the wait and the next phase",
+        site=site,
+    )
+
+
 def split_arrival(program: Program, agent: Agent, bar: Mbarrier, site: Site | None) -> Diagnostic:
     return Diagnostic(
         rule=SPLIT_ARRIVAL,
@@ -110,6 +121,17 @@ def split_arrival(program: Program, agent: Agent, bar: Mbarrier, site: Site | No
         got=f"{agent.threads} arrivals by {agent.kind}, {bar.expected} expected per phase",
         required="all threads of one arrive in the same phase",
         fix="initialise the barrier with the number of threads that arrive",
+        site=site,
+    )
+
+
+def unordered_arrival(program: Program, agent: Agent, bar: Mbarrier, site: Site | None) -> Diagnostic:
+    return Diagnostic(
+        rule=SPLIT_ARRIVAL,
+        what=f"an arrival on `{barrier_name(program, bar.address)}` may count in an earlier phase on another schedule",
+        got=f"{agent.kind} arrives in phase {bar.phase} without knowing that the one before is over",
+        required="a wait for each phase before the next arrival",
+        fix="wait for the phase before, or for something that comes after it",
         site=site,
     )
 

@@ -1,17 +1,18 @@
 """The text form of programs: `from_text(to_text(p)) == p`, call sites included.
 
 A program is one header with an indented body: parameters, shared tiles and barriers first, then the ops. Blocks are indented by two
-spaces, as in Python. A comment of the form ``# file.py:12 function`` at the end of a line is the call site of that line; other comments
-mean nothing. Everything about ops comes from the op table: an op added there can be printed and parsed without a change here.
+spaces, as in Python. A comment of the form ``# file.py:12 function`` at the end of a line is the call site of that line, ``# :12`` one in
+the file and function of the program itself; other comments mean nothing. Everything about ops comes from the op table: an op added there
+can be printed and parsed without a change here.
 
-    program tma_load threads=128 cluster=(1, 1, 1) shared=16392:        # load.py:10 tma_load
+    program tma_load threads=128 cluster=(1, 1, 1) shared=16392:             # load.py:10 tma_load
       map src: f32 box=(64, 64)
-      tile t0: f32 (64, 64) align=1024 swizzle=none stages=1 at=0 step=16384
-      barrier full: TmaBarrier stages=1 at=16384
+      tile t0: f32 (64, 64) align=1024 at=0 step=16384                       # :14
+      barrier full: TmaBarrier at=16384
 
       mbarrier.init full, count=1
       scope elect {0}:
-        mbarrier.arrive.expect_tx full, nbytes=16384 -> %0              # load.py:17 tma_load
+        mbarrier.arrive.expect_tx full, nbytes=16384 -> %0                   # :17
         cp.async.bulk.tensor.g2s src, t0, [block_idx.y * 64, block_idx.x * 64], full
       mbarrier.wait full, %0
 

@@ -1,4 +1,4 @@
-"""Tokens of one line of program text, and the two conventions that printer and parser share: names and call sites.
+"""Tokens of one line of program text, and how names are written.
 
 A name is written bare when it is a plain word, else as a JSON string, so that any name a program can hold survives. Lexing takes time
 linear in the line, and no number or line can be long enough to hurt.
@@ -57,9 +57,6 @@ _TOKEN: Final = re.compile(
 )
 _BARE: Final = re.compile(r"[^\W\d]\w*")
 _MNEMONIC: Final = re.compile(r"[^\W\d]\w*(?:(?:\.|::)\w+)*")
-_SITE: Final = re.compile(
-    r'# (?P<file>"(?:[^"\\]|\\.)*"|[^\s"]\S*):(?P<line>-?[0-9]{1,20})(?: (?P<function>"(?:[^"\\]|\\.)*"|[^\s"]\S*))?\s*'
-)
 
 
 def refuse(place: Site, rule: str, what: str, *, got: str = "", required: str = "", fix: str = "") -> NoReturn:
@@ -67,11 +64,11 @@ def refuse(place: Site, rule: str, what: str, *, got: str = "", required: str = 
     raise ProgramTextError(Diagnostic(rule=rule, what=what, got=got, required=required, fix=fix, site=place))
 
 
-def tokenize(line: str, place: Site) -> tuple[tuple[Token, ...], Site | None]:
-    """The tokens of `line`, an END token last, and the call site that its comment names."""
+def tokenize(line: str, place: Site, start: int = 0) -> tuple[tuple[Token, ...], str]:
+    """The tokens of `line` from column `start` on, an END token last, and the comment after them."""
     tokens: list[Token] = []
     end = len(line.rstrip(" "))
-    at, site = 0, None
+    at, comment = start, ""
     while at < end:
         match = _TOKEN.match(line, at)
         if match is None or match.lastgroup is None:
@@ -79,20 +76,20 @@ def tokenize(line: str, place: Site) -> tuple[tuple[Token, ...], Site | None]:
             refuse(place, "OX1901", "a character that starts no word, number, string or mark", got=repr(rest[:20]))
         kind, text = match.lastgroup, match[match.lastgroup]
         if kind == "comment":
-            site = parse_site(text)
+            comment = text
         elif kind == "int" and len(text) > DIGITS_MAX:
             refuse(place, "OX1910", "a number with too many digits", got=f"{len(text)} digits", required=f"at most {DIGITS_MAX}")
         else:
             tokens.append(Token(TokenKind(kind), text, match.start(kind)))
         at = match.end()
     tokens.append(Token(TokenKind.END, "", end))
-    return tuple(tokens), site
+    return tuple(tokens), comment
 
 
-def take_mnemonic(line: str) -> tuple[str, str]:
-    """Splits the first word of an unindented line, dots and all, from its rest."""
-    match = _MNEMONIC.match(line)
-    return (match[0], line[match.end() :]) if match else ("", line)
+def take_mnemonic(line: str, start: int) -> tuple[str, int]:
+    """The word at column `start`, dots and all, and where it ends; empty when there is none."""
+    match = _MNEMONIC.match(line, start)
+    return (match[0], match.end()) if match else ("", start)
 
 
 # ---- names
@@ -116,30 +113,3 @@ def format_word(word: str) -> str:
     """A word of a fixed vocabulary, such as `f32` or `128B`; only a program with a wrong one needs quotes."""
     match = _TOKEN.fullmatch(word)
     return word if match and match.lastgroup == "word" and not word.startswith(" ") else quote(word)
-
-
-# ---- call sites
-def format_site(site: Site) -> str:
-    function = f" {_site_part(site.function)}" if site.function else ""
-    return f"# {_site_part(site.file)}:{site.line}{function}"
-
-
-def _site_part(text: str) -> str:
-    plain = text.isprintable() and not text.startswith('"') and text and " " not in text
-    return text if plain and not any(c.isspace() for c in text) else quote(text)
-
-
-def parse_site(comment: str) -> Site | None:
-    """The site that a comment names, or None for any other comment."""
-    match = _SITE.fullmatch(comment)
-    if match is None:
-        return None
-    file, function = match["file"], match["function"] or ""
-    try:
-        return Site(
-            unquote(file) if file.startswith('"') else file,
-            int(match["line"]),
-            unquote(function) if function.startswith('"') else function,
-        )
-    except ValueError:
-        return None

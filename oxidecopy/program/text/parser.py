@@ -25,6 +25,7 @@ from oxidecopy.program.text.declarations import KEYWORDS, Declared, format_ints,
 from oxidecopy.program.text.lexer import refuse, take_mnemonic, tokenize
 from oxidecopy.program.text.operands import Names, make_names, read_op
 from oxidecopy.program.text.printer import INDENT
+from oxidecopy.program.text.sites import parse_site
 
 TEXT_MAX: Final = 1 << 23  # characters
 ERRORS_MAX: Final = 20  # lines reported at most; the rest of a text that far off says little
@@ -60,12 +61,13 @@ class _Open:
 class _Reader:
     """What has been read so far."""
 
-    __slots__ = ("_barriers", "_errors", "_file", "_header", "_names", "_open", "_params", "_places", "_symbols", "_tiles")
+    __slots__ = ("_barriers", "_errors", "_file", "_header", "_home", "_names", "_open", "_params", "_places", "_symbols", "_tiles")
 
     def __init__(self, file: str) -> None:
         self._file = file
         self._errors: list[Diagnostic] = []
         self._header: Callable[..., Program] | None = None
+        self._home: Site | None = None  # of the program
         self._params: list[Param] = []
         self._tiles: list[TileDecl] = []
         self._barriers: list[BarrierDecl] = []
@@ -81,9 +83,10 @@ class _Reader:
             return True
         try:
             level = self._level(len(line) - len(content), place)
-            word, rest = take_mnemonic(content)
-            tokens, site = tokenize(rest, place)
+            word, end = take_mnemonic(line, len(line) - len(content))
+            tokens, comment = tokenize(line, place, end)
             cursor = Cursor(tokens, place)
+            site = parse_site(comment, self._home)
             if level == 0:
                 self._program(word, cursor, site)
             elif level == 1 and word in KEYWORDS:
@@ -138,6 +141,7 @@ class _Reader:
         if len(cluster) != 3:
             refuse(cursor.place, "OX1919", "a cluster has three extents", got=format_ints(cluster), required="(x, y, z)")
         self._places.program = cursor.place
+        self._home = site
         self._header = partial(Program, name=name, threads=threads, cluster=cluster, shared_bytes=shared, site=site)
 
     def _declare(self, keyword: str, cursor: Cursor, site: Site | None) -> None:

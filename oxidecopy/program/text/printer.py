@@ -9,8 +9,9 @@ from oxidecopy.isa import ops
 from oxidecopy.program.nesting import check_nesting
 from oxidecopy.program.program import Program, Step
 from oxidecopy.program.text.declarations import format_ints, write_declaration
-from oxidecopy.program.text.lexer import format_name, format_site
+from oxidecopy.program.text.lexer import format_name
 from oxidecopy.program.text.operands import Names, make_names, write_op
+from oxidecopy.program.text.sites import format_site
 
 INDENT: Final = "  "
 SITE_COLUMN_MAX: Final = 88  # call sites line up, unless the line before one is longer than this
@@ -41,7 +42,7 @@ def to_text(program: Program) -> str:
     if len(lines) > 1 and program.steps:
         lines.append(("", None))
     lines += _steps(program.steps, names)
-    return _join(lines)
+    return _join(lines, program.site)
 
 
 def _header(program: Program) -> str:
@@ -60,7 +61,9 @@ def _steps(steps: tuple[Step, ...], names: Names) -> list[_Line]:
     return lines
 
 
-def _join(lines: list[_Line]) -> str:
+def _join(lines: list[_Line], home: Site | None) -> str:
     widths = [len(text) for text, site in lines if site is not None and len(text) <= SITE_COLUMN_MAX]
     column = max(widths, default=0)
-    return "".join(f"{text:<{column}}  {format_site(site)}\n" if site is not None else f"{text}\n" for text, site in lines)
+    # The first line is the program's own, whose site the others are relative to.
+    comments = [format_site(site, home if number else None) if site else "" for number, (_, site) in enumerate(lines)]
+    return "".join(f"{text:<{column}}  {comment}\n" if comment else f"{text}\n" for (text, _), comment in zip(lines, comments, strict=True))

@@ -8,7 +8,7 @@ import pytest
 
 from oxidecopy.isa import ops
 from tests.engines.sim.harness import check, rules
-from tests.helpers.programs import RANK, Builder, eq
+from tests.helpers.programs import RANK, Builder, add, eq, mul
 
 TILE = 64 * 64 * 4
 
@@ -324,12 +324,66 @@ def test_arrivals_of_a_class_in_two_phases() -> None:
     check(b, {("OX4109", b.tags["split"])})
 
 
+@pytest.mark.parametrize("wait", [True, False])
+def test_arrivals_wait_for_the_phase_before(wait: bool) -> None:
+    b = Builder(grid=(1, 1, 1), threads=32)
+    b.bar()
+    b.init(count=2)
+    for thread in (0, 1):
+        with b.elect(thread):
+            b.arrive()
+            if wait:
+                b.wait_phase(0)
+            b.arrive(tag=f"second{thread}")
+    check(b, set() if wait else {("OX4109", b.tags["second0"]), ("OX4109", b.tags["second1"])})
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_announcements_wait_for_the_phase_before(wait: bool) -> None:
+    b = Builder(grid=(1, 1, 1), threads=1)
+    b.bar()
+    b.init(sync=False)
+    token = b.arrive()
+    if wait:
+        b.wait(token)
+    b.expect(16, tag="expect")
+    b.complete(16)
+    check(b, set() if wait else {("OX4109", b.tags["expect"])})
+
+
+def test_a_second_life_of_a_barrier_starts_anew() -> None:
+    b = Builder(grid=(1, 1, 1), threads=1)
+    b.bar()
+    for _ in range(2):
+        b.init(sync=False)
+        b.arrive()
+        b.inval(sync=False)
+    check(b, set())
+
+
+@pytest.mark.parametrize("sync", [True, False])
+def test_nobody_may_fall_two_phases_behind(sync: bool) -> None:
+    b = Builder(grid=(1, 1, 1), threads=64)
+    b.bar()
+    b.init()
+    for k in range(3):
+        with b.elect():
+            token = b.arrive()
+            b.wait(token)
+        with b.scope((32, 64)):
+            b.wait(token, tag=f"wait{k}")
+        if sync:
+            b.sync()
+    check(b, set() if sync else {("OX4108", b.tags["wait0"]), ("OX4108", b.tags["wait1"])})
+
+
 def test_a_wait_two_phases_late() -> None:
     b = Builder(grid=(1, 1, 1), threads=1)
     b.bar()
     b.init(count=1)
-    for _ in range(3):
+    for k in range(3):
         b.arrive()
+        b.wait_phase(k)
     b.wait_phase(0, tag="late")
     check(b, {("OX4108", b.tags["late"])})
 
@@ -344,14 +398,14 @@ def test_bytes_left_over() -> None:
 
 # ---- clusters
 def clustered(*, start: bool = True, end: bool = True, fence: bool = True, drain: bool = False) -> Builder:
-    """CTA 1 arrives on a barrier of CTA 0."""
+    """Each CTA arrives on the barrier of the other."""
     b = Builder(grid=(2, 1, 1), cluster=(2, 1, 1), threads=32)
     b.bar()
     b.init(fence=fence)
     if start:
         b.cluster_sync()
     with b.elect():
-        b.arrive_remote(0, tag="remote")
+        b.arrive_remote(add(1, mul(RANK, -1)), tag="remote")
     if drain:
         b.wait_phase(0)
     if end:
@@ -361,7 +415,6 @@ def clustered(*, start: bool = True, end: bool = True, fence: bool = True, drain
 
 def test_cluster_rules() -> None:
     b = clustered()
-    # Both CTAs arrive on CTA 0's barrier of count 1: two phases, one arrival each.
     check(b, set())
 
 

@@ -70,7 +70,7 @@ def test_missing_arrivals_name_the_line_and_the_threads() -> None:
     assert report.got == "1 of 2 arrivals missing"
     assert "`ready[1]`" in report.what
     assert "threads 32-63 (warps)" in report.what
-    assert [c.site.line for c in report.causes if c.site][0] == b.tags["arrive"]
+    assert next(c.site.line for c in report.causes if c.site) == b.tags["arrive"]
     assert "thread 0 (elect) ended" in [c.what for c in report.causes]
 
 

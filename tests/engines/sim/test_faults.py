@@ -55,7 +55,9 @@ def test_shared_addresses(builder: Builder, code: int) -> None:
     assert (result.outcome, result.code) == ("fault" if code else "ok", code)
 
 
-@pytest.mark.parametrize(("cluster", "mask", "code"), [(2, 4, 719), (2, 7, 719), (2, 0x8001, 719), (1, 3, 719), (2, 2, 0), (2, 0, 0), (2, 3, 0)])
+@pytest.mark.parametrize(
+    ("cluster", "mask", "code"), [(2, 4, 719), (2, 7, 719), (2, 0x8001, 719), (1, 3, 719), (2, 2, 0), (2, 0, 0), (2, 3, 0)]
+)
 def test_multicast_bit_beyond_cluster(cluster: int, mask: int, code: int) -> None:
     b = Builder(grid=(cluster, 1, 1), cluster=(cluster, 1, 1), threads=1)
     b.map()
@@ -77,7 +79,9 @@ def test_freed_allocation() -> None:
     assert explore(rig.builder.program(), bindings).code == 700
 
 
-@pytest.mark.parametrize(("grid", "cluster", "code"), [((3, 1, 1), (2, 1, 1), 912), ((17, 1, 1), (17, 1, 1), 912), ((16, 1, 1), (16, 1, 1), 0)])
+@pytest.mark.parametrize(
+    ("grid", "cluster", "code"), [((3, 1, 1), (2, 1, 1), 912), ((17, 1, 1), (17, 1, 1), 912), ((16, 1, 1), (16, 1, 1), 0)]
+)
 def test_cluster_sizes(grid: tuple[int, int, int], cluster: tuple[int, int, int], code: int) -> None:
     b = Builder(grid=grid, cluster=cluster, threads=1)
     b.cluster_sync()

@@ -1,4 +1,4 @@
-"""Names and call sites survive whatever they hold; everything else that starts with `#` is a comment."""
+"""Tokens of one line; names survive whatever they hold."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from oxidecopy.errors import ProgramTextError, Site
 from oxidecopy.program.text.cursor import Cursor
-from oxidecopy.program.text.lexer import TokenKind, format_name, format_site, format_word, parse_site, take_mnemonic, tokenize
+from oxidecopy.program.text.lexer import TokenKind, format_name, format_word, take_mnemonic, tokenize
 
 PLACE = Site("a.txt", 3)
 anything = st.text(st.characters())  # lone surrogates too
@@ -68,32 +68,10 @@ def test_plain_names_need_none() -> None:
     assert [format_name(n) for n in ("tile_2", "größe", "min")] == ["tile_2", "größe", "min"]
 
 
-@pytest.mark.parametrize(
-    ("site", "text"),
-    [
-        (Site("load.py", 12, "tma_load"), "# load.py:12 tma_load"),
-        (Site("load.py", 12), "# load.py:12"),
-        (Site("C:\\k\\x.py", 1, "<module>"), "# C:\\k\\x.py:1 <module>"),
-        (Site("my file.py", 1, "f"), '# "my file.py":1 f'),
-        (Site('a"b.py', 1, "f.<locals>.g"), '# a"b.py:1 f.<locals>.g'),
-        (Site('"', 1, "f g"), '# "\\"":1 "f g"'),
-        (Site("", 0), '# "":0'),
-    ],
-)
-def test_sites(site: Site, text: str) -> None:
-    assert format_site(site) == text
-    assert parse_site(text) == site
-
-
-@given(st.builds(Site, anything, st.integers(-(10**9), 10**9), anything))
-def test_sites_come_back(site: Site) -> None:
-    _, found = tokenize(f"bar.sync {format_site(site)}".replace("bar.sync", ""), PLACE)
-    assert found == site
-
-
-@pytest.mark.parametrize("comment", ["# see load.py:12", "# note", "#", "# a.py:x", '# "bad \\q":1', "# a.py:1 f g", "#a.py:1"])
-def test_other_comments_are_no_sites(comment: str) -> None:
-    assert parse_site(comment) is None
+def test_columns_are_those_of_the_line() -> None:
+    tokens, comment = tokenize("  when n < 1  # why", PLACE, 6)
+    assert [t.column for t in tokens] == [7, 9, 11, 19]
+    assert comment == "# why"
 
 
 @pytest.mark.parametrize(
@@ -107,4 +85,5 @@ def test_other_comments_are_no_sites(comment: str) -> None:
     ],
 )
 def test_mnemonics(line: str, mnemonic: str, rest: str) -> None:
-    assert take_mnemonic(line) == (mnemonic, rest)
+    word, end = take_mnemonic("  " + line, 2)
+    assert (word, ("  " + line)[end:]) == (mnemonic, rest)

@@ -16,13 +16,13 @@ program tma_load threads=128 cluster=(1, 1, 1) shared=16392:                    
   array out: f32 rank=2
   idx n
   scalar alpha: f32
-  tile t0: f32 (64, 64) align=1024 at=0 step=16384                               # load.py:14 tma_load
+  tile t0: f32 (64, 64) align=1024 at=0 step=16384                               # :14
   barrier full: TmaBarrier at=16384
 
   mbarrier.init full, count=1
   scope elect {0}:
-    mbarrier.arrive.expect_tx full, nbytes=16384 -> %0                           # load.py:17 tma_load
-    cp.async.bulk.tensor.g2s src, t0, [block_idx.y * 64, block_idx.x * 64], full  # load.py:18 tma_load
+    mbarrier.arrive.expect_tx full, nbytes=16384 -> %0                           # :17
+    cp.async.bulk.tensor.g2s src, t0, [block_idx.y * 64, block_idx.x * 64], full  # :18
   mbarrier.wait full, %0
   loop i0, start=0, stop=n, step=1:
     when (i0 < n - 1) & ~(i0 == 3):
@@ -149,8 +149,8 @@ def test_a_text_has_a_size() -> None:
 
 def test_errors_name_the_file() -> None:
     with pytest.raises(ProgramTextError) as caught:
-        from_text("nonsense", "a.txt")
-    assert str(caught.value).startswith("a.txt:1: ")
+        from_text(edited("count=1", "count"), "a.txt")
+    assert str(caught.value).startswith("a.txt:9: unexpected text in column 28 [OX1901]")
 
 
 TWO = """\

@@ -1,0 +1,142 @@
+"""Keeps README and docs true: runs their programs and commands, and writes what these print into them. `--check` only compares.
+
+Three kinds of comments mark the fenced block, or the table, that follows them:
+
+    <!-- python: NAME.py -->      a program; it is run, unless a command of the same page takes it as its subject
+    <!-- output: COMMAND -->      what the command prints, run where the programs of the page lie
+    <!-- table: FILE.json -->     the rows of a committed result of `oxidecopy bench`
+
+It knows the package only as command lines, and works on the checkout that holds this file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+PAGES: Final = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+_FENCED: Final = r"^<!-- {kind}: (?P<what>[^\n]+) -->\n```{language}\n(?P<body>.*?)^```$"
+_TABLE: Final = r"^<!-- table: (?P<what>\S+) -->\n(?P<body>(?:\|[^\n]*\n)+)"
+
+Output = Callable[[str, Path], str]
+
+
+class BrokenProgramError(Exception):
+    """A program of a page does not run."""
+
+
+def _pattern(kind: str, language: str) -> re.Pattern[str]:
+    return re.compile(_FENCED.format(kind=kind, language=language), re.MULTILINE | re.DOTALL)
+
+
+def programs(text: str) -> dict[str, str]:
+    """The marked programs by file name."""
+    return {m["what"]: m["body"] for m in _pattern("python", "python").finditer(text)}
+
+
+def commands(text: str) -> list[str]:
+    """The commands whose output is shown."""
+    return [m["what"] for m in _pattern("output", "text").finditer(text)]
+
+
+def refreshed(text: str, output: Output) -> str:
+    """`text` with every marked output and table as it would be now; `output` runs a command in a folder."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for program, body in programs(text).items():
+            (folder / program).write_text(body)
+        subjects = {word for command in commands(text) for word in shlex.split(command)}
+        for program in programs(text):
+            if program not in subjects:
+                output(f"python {program}", folder)
+        text = _pattern("output", "text").sub(lambda m: _with_body(m, output(m["what"], folder)), text)
+    return re.sub(_TABLE, lambda m: _with_body(m, table(json.loads((ROOT / m["what"]).read_text()))), text, flags=re.MULTILINE)
+
+
+def _with_body(match: re.Match[str], body: str) -> str:
+    start, end = match.start("body") - match.start(), match.end("body") - match.start()
+    return match[0][:start] + body + match[0][end:]
+
+
+def table(result: dict[str, Any]) -> str:
+    """A benchmark's rows: what, median and target."""
+    lines = ["| what | median | target |", "|---|---|---|"]
+    for row in result["rows"]:
+        bound = "at most" if row["better"] == "lower" else "at least"
+        lines.append(f"| {row['what']} | {row['median']:.0f} {row['unit']} | {bound} {row['target']:.0f} |")
+    return "\n".join(lines) + "\n"
+
+
+def run(command: str, folder: Path) -> str:
+    """What a command of a page prints.
+
+    Raises:
+        BrokenProgramError: a program that fails, or a command that breaks down instead of refusing something.
+    """
+    first, *rest = shlex.split(command)
+    match first:
+        case "python":
+            start = [sys.executable]
+        case "mypy":
+            start = [sys.executable, "-m", "mypy", "--config-file=", f"--cache-dir={ROOT / '.mypy_cache' / 'readme'}"]
+        case "oxidecopy":
+            start = [sys.executable, "-c", "from oxidecopy.cli import main; main()"]
+        case _:
+            raise ValueError(f"a page shows the output of {first!r}, which this tool does not run")
+    # What the output depends on beside the program: the width of the screen, colours, and where the package is found.
+    environment = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "FORCE_COLOR", "PYTHONPATH")}
+    environment |= {"PYTHONPATH": str(ROOT), "NO_COLOR": "1", "TERM": "dumb"}
+    done = subprocess.run(
+        [*start, *rest], cwd=folder, env=environment, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+    )
+    if (first == "python" and done.returncode) or "Traceback (most recent call last)" in done.stderr:
+        raise BrokenProgramError(f"{command} fails:\n{done.stderr}")
+    return done.stdout + done.stderr
+
+
+def comparable(text: str) -> str:
+    """`text` without what may differ from one version of mypy to the next: the words of its messages. Places and codes stay."""
+    return re.sub(r"(?<=: error: )[^\n]*(?=\[[a-z-]+\]$)", "", text, flags=re.MULTILINE)
+
+
+def main(arguments: Sequence[str] | None = None, pages: Sequence[Path] = PAGES, output: Output = run) -> int:
+    """0 when all pages are up to date (or were written), 1 when a program fails or `--check` finds a page that is not."""
+    parser = argparse.ArgumentParser(
+        prog="python -m oxidecopy._tools.docs", description="Runs what README and docs show, and writes the results into them."
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing, end with 1 when something is out of date")
+    options = parser.parse_args(arguments)
+    good = [_page(page, output, write=not options.check) for page in pages]
+    return 0 if all(good) else 1
+
+
+def _page(page: Path, output: Output, *, write: bool) -> bool:
+    old = page.read_text()
+    try:
+        new = refreshed(old, output)
+    except BrokenProgramError as problem:
+        print(f"{page.name}: {problem}", file=sys.stderr)
+        return False
+    if comparable(old) == comparable(new):
+        return True
+    if write:
+        page.write_text(new)
+        return True
+    lines = difflib.unified_diff(old.splitlines(keepends=True), new.splitlines(keepends=True), page.name, "what it should be")
+    print(f"{page.name} is out of date: python -m oxidecopy._tools.docs\n{''.join(lines)}", file=sys.stderr)
+    return False
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

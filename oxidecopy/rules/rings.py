@@ -1,0 +1,168 @@
+"""Rules of roles, rings and schedules (recorder side)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from oxidecopy.rules.rule import Rule
+
+_DESIGN: Final = "design of the ring: stage k of a ring of S uses slot k % S, phase k // S (PTX mbarrier, phases)"
+_ARRAYS: Final = "a = dev.array(np.ones((128, 64), np.float32))\nsrc = ox.TmaDescriptor.tiled(a, box=(32, 32))\n"
+_HEAD: Final = (
+    "@ox.pipeline(warps=ox.roles(producer=1, consumers=2))\n"
+    "def copy(cta: ox.Cta, src: ox.TmaDescriptor[ox.f32, ox.D2], out: ox.GlobalArray[ox.f32, ox.D2]) -> None:\n"
+    "    ring = cta.ring(stages=2, tiles=(src,))\n"
+)
+_PRODUCER: Final = (
+    "    with cta.producer() as leader:\n"
+    "        for at in cta.tiles(src):\n"
+    "            with ring.produce(leader) as (slot,):\n"
+    "                slot.load(src, at)\n"
+)
+_CONSUMER: Final = (
+    "    with cta.consumers() as group:\n"
+    "        for at in cta.tiles(src):\n"
+    "            with ring.consume(group) as (tile,):\n"
+    "                cta.store(out, tile, at)\n"
+)
+_EACH: Final = "for at in cta.tiles(src):\n"
+_LAUNCH: Final = "\n\n" + _ARRAYS + "copy[2](src, a)\n"
+_GOOD: Final = _HEAD + _PRODUCER + _CONSUMER + _LAUNCH
+
+
+def _program(producer: str = _PRODUCER, consumer: str = _CONSUMER, head: str = _HEAD) -> str:
+    return head + producer + consumer + _LAUNCH
+
+
+RULES: Final[tuple[Rule, ...]] = (
+    Rule(
+        id="OX1101",
+        title="Roles are one or more whole warps each, and share none",
+        error="UsageError",
+        why="A warp in two roles would have to run two loops at once; a role without warps would never run.",
+        source="PTX: warps of 32 threads; setmaxnreg takes 24 to 256 registers in steps of 8",
+        wrong="ox.roles(producer=range(0, 1), consumers=range(0, 4))\n",
+        right="ox.roles(producer=range(4, 5), consumers=range(0, 4))\n",
+    ),
+    Rule(
+        id="OX1102",
+        title="A stage's tiles and slots are used inside its block",
+        error="ScopeError",
+        why="Behind the block the stage has been given back: the producer may be loading the next tile into the same memory.",
+        source=_DESIGN,
+        wrong=_program(consumer=_CONSUMER.replace("                cta.store", "                pass\n            cta.store")),
+        right=_GOOD,
+    ),
+    Rule(
+        id="OX1103",
+        title="A slot is loaded by a descriptor of the element type, box and swizzle it was made for",
+        error="ShapeError",
+        why="The stage announces exactly the bytes of that box, and its readers undo that swizzle.",
+        source=_DESIGN,
+        wrong=(
+            "@ox.pipeline(warps=ox.roles(producer=1, consumers=2))\n"
+            "def copy(cta: ox.Cta, src: ox.TmaDescriptor[ox.f32, ox.D2], half: ox.TmaDescriptor[ox.f32, ox.D2]) -> None:\n"
+            "    ring = cta.ring(stages=2, tiles=(src,))\n"
+            "    with cta.producer() as leader, ring.produce(leader) as (slot,):\n"
+            "        slot.load(half, (0, 0))\n\n\n" + _ARRAYS + "copy[2](src, ox.TmaDescriptor.tiled(a, box=(16, 32)))\n"
+        ),
+        right=_GOOD,
+    ),
+    Rule(
+        id="OX1104",
+        title="A ring is consumed by the groups it was made for",
+        error="ScopeError",
+        why="Its empty barriers count one arrival per declared group: one more or one fewer and a slot is freed too early or never.",
+        source=_DESIGN,
+        wrong=_program(head=_HEAD.replace("consumers=2", "consumers=(1, 1)").replace("tiles=(src,)", "tiles=(src,), consumers=1")).replace(
+            "    with cta.consumers() as group:", "    for i in range(2):\n     with cta.consumers(i) as group:"
+        ),
+        right=_program(head=_HEAD.replace("consumers=2", "consumers=(1, 1)")).replace(
+            "    with cta.consumers() as group:", "    for i in range(2):\n     with cta.consumers(i) as group:"
+        ),
+    ),
+    Rule(
+        id="OX1105",
+        title="Stages are taken in loops, never under a condition",
+        error="RecordError",
+        why="Producer and consumers count stages on their own: a condition that skipped one on one side would set them apart.",
+        source=_DESIGN,
+        wrong=_program(producer=_PRODUCER.replace("ring.produce(leader) as", "cta.when(cta.block_idx.x == 0), ring.produce(leader) as")),
+        right=_GOOD,
+    ),
+    Rule(
+        id="OX1106",
+        title="A nested loop takes the same number of stages in every iteration of the loop around it",
+        error="RecordError",
+        why="The number of a stage is written as an affine expression of the loop counters, so that every role computes it alike.",
+        source=_DESIGN,
+        wrong=_program(producer=_PRODUCER.replace(_EACH, _EACH + "          for _ in cta.range(cta.block_idx.x):\n")),
+        right=_program(
+            producer=_PRODUCER.replace(_EACH, _EACH + "          for _ in cta.range(2):\n"),
+            consumer=_CONSUMER.replace(_EACH, _EACH + "          for _ in cta.range(2):\n"),
+        ),
+    ),
+    Rule(
+        id="OX1107",
+        title="Every slot of a produced stage is loaded exactly once",
+        error="RecordError",
+        why="The stage has announced the bytes of all its slots: a missing load hangs the consumers, a second one frees them too early.",
+        source="PTX mbarrier: a phase ends when announced and delivered bytes are equal",
+        wrong=_program(producer=_PRODUCER.replace("slot.load(src, at)", "pass")),
+        right=_GOOD,
+    ),
+    Rule(
+        id="OX1108",
+        title="A consumer holds fewer stages than the ring has, and looks back no further than it holds",
+        error="ScopeError",
+        why="With all stages held none is ever free, and the producer waits for ever.",
+        source=_DESIGN,
+        wrong=_program(consumer=_CONSUMER.replace("ring.consume(group)", "ring.consume(group, keep=2)")),
+        right=_program(consumer=_CONSUMER.replace("ring.consume(group)", "ring.consume(group, keep=1)")),
+    ),
+    Rule(
+        id="OX1109",
+        title="A ring has a producer and all its consumer groups",
+        error="RecordError",
+        why="Whoever is there waits for the missing one for ever.",
+        source=_DESIGN,
+        wrong=_program(consumer="    with cta.consumers():\n        pass\n"),
+        right=_GOOD,
+    ),
+    Rule(
+        id="OX1110",
+        title="An order gives one tile index per dimension",
+        error="UsageError",
+        why="Each visit is turned into the coordinates of a box's corner.",
+        source="cta.tiles",
+        wrong=_program().replace("cta.tiles(src)", "cta.tiles(src, order=ox.order.grouped(0))"),
+        right=_program().replace("cta.tiles(src)", "cta.tiles(src, order=ox.order.grouped(2))"),
+    ),
+    Rule(
+        id="OX1111",
+        title="A role's block names a role of the pipeline",
+        error="ScopeError",
+        why="Roles are warps that the pipeline's declaration has set aside.",
+        source="ox.roles",
+        wrong=_program(consumer=_CONSUMER.replace("cta.consumers()", "cta.consumers(1)")),
+        right=_GOOD,
+    ),
+    Rule(
+        id="OX1112",
+        title="Every declared role has a block",
+        error="RecordError",
+        why="Its warps would start and end without doing anything; barriers that count them would never complete.",
+        source="ox.roles",
+        wrong=_program(head=_HEAD.replace("consumers=2", "consumers=2, store=1")),
+        right=_GOOD,
+    ),
+    Rule(
+        id="OX1113",
+        title="A ring has 1 to 64 stages of 1 to 3 tiles, a store ring 1 to 16 stages",
+        error="ArgumentError",
+        why="A store ring counts its stages by wait_group_read, which leaves at most 15 groups pending.",
+        source="PTX cp.async.bulk.wait_group; types of one-, two- and three-tile stages",
+        wrong=_program(head=_HEAD.replace("stages=2", "stages=0")),
+        right=_GOOD,
+    ),
+)

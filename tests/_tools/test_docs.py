@@ -1,0 +1,112 @@
+"""The tool that keeps README and docs true: what it runs, what it writes, what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from oxidecopy._tools import docs
+
+PAGE = """\
+# A page
+
+<!-- python: made.py -->
+```python
+print("made")
+```
+
+<!-- python: shown.py -->
+```python
+print("shown")
+```
+
+<!-- output: python shown.py -->
+```text
+old
+```
+
+```text
+not marked
+```
+"""
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    path = tmp_path / "page.md"
+    path.write_text(PAGE)
+    return path
+
+
+def test_writes_what_a_program_prints(page: Path) -> None:
+    assert docs.main([], [page]) == 0
+    assert page.read_text() == PAGE.replace("old\n", "shown\n")
+    assert docs.main(["--check"], [page]) == 0
+
+
+def test_check_writes_nothing_and_says_what_is_out_of_date(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert docs.main(["--check"], [page]) == 1
+    assert page.read_text() == PAGE
+    complaint = capsys.readouterr().err
+    assert "page.md is out of date" in complaint
+    assert "-old\n+shown\n" in complaint
+
+
+def test_programs_that_no_command_shows_are_run_too(page: Path) -> None:
+    ran: list[str] = []
+
+    def output(command: str, folder: Path) -> str:
+        assert (folder / "made.py").read_text() == 'print("made")\n'
+        ran.append(command)
+        return ""
+
+    docs.main([], [page], output)
+    assert sorted(ran) == ["python made.py", "python shown.py"]
+
+
+def test_a_program_that_fails(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page.write_text(PAGE.replace('print("made")', "1 / 0"))
+    assert docs.main([], [page]) == 1
+    complaint = capsys.readouterr().err
+    assert "page.md: python made.py fails" in complaint
+    assert "ZeroDivisionError" in complaint
+
+
+def test_a_command_that_breaks_down(tmp_path: Path) -> None:
+    with pytest.raises(docs.BrokenProgramError, match="KeyError"):
+        docs.run("python -c \"raise KeyError('x')\"", tmp_path)
+
+
+def test_a_command_that_refuses_is_shown(tmp_path: Path) -> None:
+    assert "[OX6001]" in docs.run("oxidecopy check none.py", tmp_path)
+
+
+def test_all_pages_are_looked_at(tmp_path: Path, page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = tmp_path / "other.md"
+    other.write_text(PAGE)
+    assert docs.main(["--check"], [page, other]) == 1
+    complaint = capsys.readouterr().err
+    assert "page.md is out of date" in complaint
+    assert "other.md is out of date" in complaint
+
+
+def test_an_output_that_nobody_can_make(page: Path) -> None:
+    page.write_text(PAGE.replace("output: python shown.py", "output: rm shown.py"))
+    with pytest.raises(ValueError, match="'rm'"):
+        docs.main([], [page])
+
+
+def test_words_of_mypy_may_differ_from_version_to_version_but_not_its_places_and_codes() -> None:
+    old = 'typed.py:13: error: Argument 1 to "f" has type "int"  [arg-type]\nFound 1 error'
+    assert docs.comparable(old) == docs.comparable(old.replace("has type", "has incompatible type"))
+    assert docs.comparable(old) != docs.comparable(old.replace(":13:", ":14:"))
+    assert docs.comparable(old) != docs.comparable(old.replace("[arg-type]", "[misc]"))
+
+
+def test_a_table_of_a_result() -> None:
+    rows = [
+        {"what": "import", "median": 15.6, "unit": "ms", "better": "lower", "target": 50.0},
+        {"what": "copy", "median": 444.4, "unit": "MB/s", "better": "higher", "target": 300.0},
+    ]
+    assert docs.table({"rows": rows}).splitlines()[2:] == ["| import | 16 ms | at most 50 |", "| copy | 444 MB/s | at least 300 |"]
