@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 DT = TypeVar("DT", bound=DType)
 C = TypeVar("C", bound=tuple[Idx, ...])
 Bx = TypeVar("Bx", bound=AnyBox, default=Any)
+_Lead = TypeVar("_Lead", bound=Leader)
 _D1 = TypeVar("_D1", bound=DType)
 _D2 = TypeVar("_D2", bound=DType)
 _D3 = TypeVar("_D3", bound=DType)
@@ -61,11 +62,11 @@ class Cta(level1.Cta, Maps):
     # ---- roles
     def producer(self) -> AbstractContextManager[Leader, None]:
         """The producer's block: one fixed elected lane of its warps."""
-        return self._leader("producer")
+        return self._leader("producer", Leader)
 
     def storer(self) -> AbstractContextManager[Leader, None]:
         """The store role's block: one fixed elected lane of its warps."""
-        return self._leader("storer")
+        return self._leader("storer", Leader)
 
     def consumers(self, number: int = 0, /) -> AbstractContextManager[Group, None]:
         """A consumer group's block, by its number in `ox.roles(consumers=...)`."""
@@ -77,9 +78,8 @@ class Cta(level1.Cta, Maps):
         base = super().warps(first, stop)
         return ScopeBlock(self._recorder, "warps", base.threads, Group)
 
-    def _leader(self, name: str) -> AbstractContextManager[Leader, None]:
+    def _leader(self, name: str, cls: type[_Lead]) -> AbstractContextManager[_Lead, None]:
         first = self._role(name, 0).threads.first
-        cls = Leader if self._recorder.cluster == (1, 1, 1) else ClusterLeader
         return ScopeBlock(self._recorder, name, ThreadSet(((first, first + 1),)), cls)
 
     def _role(self, name: str, number: int) -> Role:
@@ -259,6 +259,16 @@ class ClusterCta(Cta, level1.ClusterCta):
     """A CTA of a pipeline with a cluster."""
 
     __slots__ = ()
+
+    @override
+    def producer(self) -> AbstractContextManager[ClusterLeader, None]:
+        """The producer's block: one fixed elected lane of its warps, which may multicast."""
+        return self._leader("producer", ClusterLeader)
+
+    @override
+    def storer(self) -> AbstractContextManager[ClusterLeader, None]:
+        """The store role's block: one fixed elected lane of its warps."""
+        return self._leader("storer", ClusterLeader)
 
     @overload
     def multicast_ring(

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Generic, final
 from typing_extensions import TypeVar, override
 
 from oxidecopy.errors import Cause, Diagnostic, RecordError, ScopeError, ShapeError
-from oxidecopy.isa import expr, ops
+from oxidecopy.isa import expr, limits, ops
 from oxidecopy.isa.expr import ZERO, Const, Expr
 from oxidecopy.isa.ops import BarrierRef, MapRef, Part, TileRef
 from oxidecopy.program.expansion import ALWAYS
@@ -76,6 +76,13 @@ class BlockTile(SharedArray[DT, Bx, A1024]):
                 )
             )
         return super()._ref()
+
+    @override
+    def part(self, rank: Idx, *, of: int) -> BlockTile[DT, Any]:
+        """Slice `rank` of `of` equal ones along the outermost dimension; it may be used in the same block."""
+        made: BlockTile[DT, Any] = BlockTile(self._recorder, self._tile, self._request, self._index, super().part(rank, of=of)._part)
+        made._block = self._block
+        return made
 
 
 class Landed(BlockTile[DT, Bx]):
@@ -286,14 +293,15 @@ class Ring(Generic[Slots_co, Tiles_co]):
                     site=caller_site(),
                 )
             )
-        if type(pending) is not int or not 0 <= pending < ring.stages:
+        most = min(ring.stages - 1, limits.WAIT_GROUP_MAX)
+        if type(pending) is not int or not 0 <= pending <= most:
             raise ScopeError(
                 Diagnostic(
                     rule="OX1108",
                     what=f"{ring.name} cannot leave that many stores pending",
                     got=repr(pending),
-                    required=f"0 to {ring.stages - 1}",
-                    fix="raise `stages`",
+                    required=f"0 to {most}: one stage must be free, and wait_group_read counts to {limits.WAIT_GROUP_MAX}",
+                    fix="raise `stages`, or lower `pending`",
                     site=caller_site(),
                 )
             )
@@ -318,6 +326,8 @@ class Ring(Generic[Slots_co, Tiles_co]):
         )
 
     def _drain(self, frame: Frame) -> None:
+        if self._recorder.left_loop is not None:
+            return  # an exception leaves the block: it is the error, not that its loop has no end
         self._recorder.emit(ops.WaitGroupRead(pending=0), frame.site)
 
     @property
