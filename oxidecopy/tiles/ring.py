@@ -78,6 +78,11 @@ class BlockTile(SharedArray[DT, Bx, A1024]):
         return super()._ref()
 
     @override
+    def _target(self) -> TileRef:
+        self._block.written = True
+        return super()._target()
+
+    @override
     def part(self, rank: Idx, *, of: int) -> BlockTile[DT, Any]:
         """Slice `rank` of `of` equal ones along the outermost dimension; it may be used in the same block."""
         made: BlockTile[DT, Any] = BlockTile(self._recorder, self._tile, self._request, self._index, super().part(rank, of=of)._part)
@@ -91,11 +96,6 @@ class Landed(BlockTile[DT, Bx]):
     __slots__ = ("_number", "_ring")
     _number: Expr
     _ring: Stages
-
-    @override
-    def _target(self) -> TileRef:
-        self._block.written = True
-        return super()._target()
 
     def back(self, n: int, /) -> Landed[DT, Bx]:
         """The same tile of the stage `n` before, for `consume(group, keep=n)`. It exists from stage `n` on: guard the first ones."""
