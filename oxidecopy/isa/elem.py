@@ -17,7 +17,8 @@ Every node has an element type, and every operation rounds its result to that ty
     sign (PTX cvt.rn.satfinite; e4m3 is the type without infinities, float8_e4m3fn);
   - to tf32: to nearest even with 10 digits after the point, stored as f32. From tf32: the f32 that is there.
   - The `_ftz` types: a subnormal, read or made, is a zero of its sign.
-- **constants** of a float type, and scalar parameters of one, are f64 values cast to it; those of an integer type are in its range.
+- **constants** of a float type, and scalar parameters of one, are f64 values rounded to it as a cast would; those of an integer type are in
+  its range.
 
 fp8, tf32 and the `_ftz` types are only copied and cast: cast to f32 to calculate.
 """

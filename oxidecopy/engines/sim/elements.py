@@ -71,7 +71,7 @@ def constant(value: float, dtype: str) -> Array:
     if dtype in INTEGERS:
         row = DTYPES[dtype]
         return np.array([int(value) % (1 << row.bits)], ELEMENT[row.nbytes])
-    return cast(np.array([value], np.float64).view(np.uint64), "f64", dtype)
+    return from_float(np.array([value], np.float64), dtype)
 
 
 # ---- operations of one type
