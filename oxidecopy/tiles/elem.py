@@ -38,8 +38,8 @@ class Elem(TakesScalars, Generic[DT]):
     """One element of a tile inside `map`. Both sides of an operator have one element type: cast first.
 
     Numbers take the element's type, `Scalar` parameters must have it. Every operation rounds to its type: f16 and bf16 are computed in f32
-    and rounded to nearest even, f32 and f64 are IEEE, integers wrap around. `cast` rounds to nearest even; it saturates from float to integer
-    (NaN gives 0) and to fp8, and wraps from integer to integer.
+    and rounded to nearest even, f32 and f64 are IEEE, integers wrap around. `cast` rounds to nearest even; it saturates from float to
+    integer (NaN gives 0) and to fp8, and wraps from integer to integer.
     """
 
     __slots__ = ("_node", "_trace")

@@ -23,7 +23,7 @@ def lines(d: Diagnostic) -> set[int]:
 
 
 def found_at(b: Builder, rule: str, tag: str) -> None:
-    """`rule` is broken at the tagged line; what follows from the same mistake may be told too (in place, a map is a reader and a writer)."""
+    """`rule` is broken at the tagged line; what follows from the same mistake may be told too: in place, a map reads and writes."""
     found = report(b).violations
     assert any(d.rule == rule and b.tags[tag] in lines(d) for d in found), [str(d) for d in found]
     assert {d.rule for d in found} <= {rule, ids.RACE, ids.OVERWRITE_READ}, [str(d) for d in found]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from oxidecopy.errors import ProgramTextError, Site
@@ -78,14 +80,22 @@ def test_what_is_none_is_refused(text: str) -> None:
     assert caught.value.rules == ("OX1901",)
 
 
+NEST: dict[str, Callable[[Elem], Elem]] = {
+    "neg": Neg,
+    "cast": lambda e: Cast(e, "f32"),
+    "left": lambda e: Binary(ADD, e, X),
+    "right": lambda e: Binary(SUB, X, e),
+}
+
+
 def nested(make: str, levels: int) -> Elem:
     e: Elem = X
     for _ in range(levels - 1):
-        e = {"neg": Neg(e), "cast": Cast(e, "f32"), "left": Binary(ADD, e, X), "right": Binary(SUB, X, e)}[make]
+        e = NEST[make](e)
     return e
 
 
-@pytest.mark.parametrize("make", ["neg", "cast", "left", "right"])
+@pytest.mark.parametrize("make", NEST)
 def test_the_deepest_comes_back_and_one_more_is_refused(make: str) -> None:
     deepest = nested(make, NESTING_MAX)
     assert read(format_elem(deepest)) == deepest
