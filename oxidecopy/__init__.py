@@ -22,11 +22,9 @@ if TYPE_CHECKING:
     from oxidecopy.host.recipe import Recipe as Recipe
     from oxidecopy.host.script import run_recipes as run_recipes
     from oxidecopy.typed import reduce as reduce
-    from oxidecopy.typed.barrier import BarrierToken as BarrierToken
     from oxidecopy.typed.barrier import ManagedBarrier as ManagedBarrier
-    from oxidecopy.typed.barrier import ManagedBarriers as ManagedBarriers
     from oxidecopy.typed.barrier import TmaBarrierHandle as TmaBarrierHandle
-    from oxidecopy.typed.barrier import TxToken as TxToken
+    from oxidecopy.typed.barrier_array import ManagedBarriers as ManagedBarriers
     from oxidecopy.typed.cta import ClusterCta as ClusterCta
     from oxidecopy.typed.cta import Cta as Cta
     from oxidecopy.typed.cta import Dim3 as Dim3
@@ -99,6 +97,8 @@ if TYPE_CHECKING:
     from oxidecopy.typed.symbolic import SymIdx as SymIdx
     from oxidecopy.typed.symbolic import maximum as maximum
     from oxidecopy.typed.symbolic import minimum as minimum
+    from oxidecopy.typed.tokens import BarrierToken as BarrierToken
+    from oxidecopy.typed.tokens import TxToken as TxToken
 
 # Public name -> module that defines it; a test keeps this equal to the imports above.
 _HOME: Final = {
@@ -111,11 +111,9 @@ _HOME: Final = {
     "pipeline": "oxidecopy.host.pipeline",
     "Recipe": "oxidecopy.host.recipe",
     "run_recipes": "oxidecopy.host.script",
-    "BarrierToken": "oxidecopy.typed.barrier",
     "ManagedBarrier": "oxidecopy.typed.barrier",
-    "ManagedBarriers": "oxidecopy.typed.barrier",
     "TmaBarrierHandle": "oxidecopy.typed.barrier",
-    "TxToken": "oxidecopy.typed.barrier",
+    "ManagedBarriers": "oxidecopy.typed.barrier_array",
     "ClusterCta": "oxidecopy.typed.cta",
     "Cta": "oxidecopy.typed.cta",
     "Dim3": "oxidecopy.typed.cta",
@@ -188,6 +186,8 @@ _HOME: Final = {
     "SymIdx": "oxidecopy.typed.symbolic",
     "maximum": "oxidecopy.typed.symbolic",
     "minimum": "oxidecopy.typed.symbolic",
+    "BarrierToken": "oxidecopy.typed.tokens",
+    "TxToken": "oxidecopy.typed.tokens",
 }
 _MODULES: Final = {"errors": "oxidecopy.errors", "reduce": "oxidecopy.typed.reduce"}
 
