@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias, final
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
 
 from oxidecopy.engines.sim.faults import ILLEGAL_ADDRESS, MISALIGNED_ADDRESS, Fault
 from oxidecopy.engines.sim.mbarrier import Mbarrier
@@ -38,9 +38,7 @@ class Code:
     env_size: int
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(NamedTuple):
     """Why an agent is blocked: on an mbarrier phase, a token nobody has yet, a thread barrier, the cluster, or its bulk groups."""
 
     kind: str  # "phase", "token", "bar", "cluster", "group"
@@ -132,7 +130,7 @@ class Cta:
             return found
         if found is None:
             found = self._place(address)
-        found.load_word(int.from_bytes(self.memory.data[address : address + MBARRIER_BYTES].tobytes(), "little"))
+        found.load_word(int.from_bytes(self.memory.raw[address : address + MBARRIER_BYTES], "little"))
         found.live = True  # whatever it is, from its first use on it is kept there
         return found
 
@@ -157,5 +155,5 @@ class Cta:
         """mbarrier.inval: the state goes back to memory as a word; ops after it find it there."""
         bar = self.barrier(address)
         word = bar.word
-        self.memory.data[address : address + MBARRIER_BYTES] = list(word.to_bytes(MBARRIER_BYTES, "little"))
+        self.memory.raw[address : address + MBARRIER_BYTES] = word.to_bytes(MBARRIER_BYTES, "little")
         bar.live = False
