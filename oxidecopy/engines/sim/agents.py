@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
 
 from oxidecopy.engines.sim.faults import ILLEGAL_ADDRESS, MISALIGNED_ADDRESS, Fault
 from oxidecopy.engines.sim.mbarrier import Mbarrier
-from oxidecopy.isa.limits import CTA_WINDOW_BYTES, MBARRIER_BYTES
+from oxidecopy.isa.limits import MBARRIER_BYTES
 
 if TYPE_CHECKING:
     from oxidecopy.engines.sim.classes import ThreadClass
@@ -103,11 +103,10 @@ class ThreadBarrier:
 class Cta:
     """One CTA: its window of shared memory and everything that lives in it."""
 
-    __slots__ = ("agents", "bars", "block", "live", "memory", "rank", "thread_bars", "token_waiters", "tokens", "window")
+    __slots__ = ("agents", "bars", "block", "memory", "rank", "thread_bars", "token_waiters", "tokens")
 
     def __init__(self, rank: int, memory: SharedMemory) -> None:
         self.rank = rank
-        self.window = rank * CTA_WINDOW_BYTES
         self.memory = memory
         self.agents: tuple[Agent, ...] = ()
         self.reset((0, 0, 0))
@@ -119,7 +118,6 @@ class Cta:
         self.thread_bars: dict[int, ThreadBarrier] = {}
         self.tokens: dict[TokenKey, tuple[Mbarrier, int]] = {}
         self.token_waiters: list[Agent] = []
-        self.live = len(self.agents)
         for agent in self.agents:
             agent.reset()
 
