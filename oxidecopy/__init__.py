@@ -78,6 +78,8 @@ if TYPE_CHECKING:
     from oxidecopy.typed.leader import Group as Group
     from oxidecopy.typed.leader import Leader as Leader
     from oxidecopy.typed.reduce import ReduceOp as ReduceOp
+    from oxidecopy.typed.scalar import Scalar as Scalar
+    from oxidecopy.typed.scalar import ScalarValue as ScalarValue
     from oxidecopy.typed.smem import SharedArray as SharedArray
     from oxidecopy.typed.smem import SharedArrays as SharedArrays
     from oxidecopy.typed.states import AnyId as AnyId
@@ -92,8 +94,6 @@ if TYPE_CHECKING:
     from oxidecopy.typed.states import Uninit as Uninit
     from oxidecopy.typed.symbolic import Idx as Idx
     from oxidecopy.typed.symbolic import Pred as Pred
-    from oxidecopy.typed.symbolic import Scalar as Scalar
-    from oxidecopy.typed.symbolic import ScalarValue as ScalarValue
     from oxidecopy.typed.symbolic import SymIdx as SymIdx
     from oxidecopy.typed.symbolic import maximum as maximum
     from oxidecopy.typed.symbolic import minimum as minimum
@@ -167,6 +167,8 @@ _HOME: Final = {
     "Group": "oxidecopy.typed.leader",
     "Leader": "oxidecopy.typed.leader",
     "ReduceOp": "oxidecopy.typed.reduce",
+    "Scalar": "oxidecopy.typed.scalar",
+    "ScalarValue": "oxidecopy.typed.scalar",
     "SharedArray": "oxidecopy.typed.smem",
     "SharedArrays": "oxidecopy.typed.smem",
     "AnyId": "oxidecopy.typed.states",
@@ -181,8 +183,6 @@ _HOME: Final = {
     "Uninit": "oxidecopy.typed.states",
     "Idx": "oxidecopy.typed.symbolic",
     "Pred": "oxidecopy.typed.symbolic",
-    "Scalar": "oxidecopy.typed.symbolic",
-    "ScalarValue": "oxidecopy.typed.symbolic",
     "SymIdx": "oxidecopy.typed.symbolic",
     "maximum": "oxidecopy.typed.symbolic",
     "minimum": "oxidecopy.typed.symbolic",

@@ -14,7 +14,7 @@ from oxidecopy.errors import Cause, MovedError, RecordError, StateError, TokenEr
 from oxidecopy.isa import expr, ops
 from oxidecopy.isa.ops import BarrierRef
 from oxidecopy.typed.barrier_ops import record_init, record_inval, tx_bytes
-from oxidecopy.typed.leader import Leader, require_leader
+from oxidecopy.typed.leader import Leader, check_leader, leader_of
 from oxidecopy.typed.refusal import described, refuse
 from oxidecopy.typed.sites import caller_site
 from oxidecopy.typed.smem import SharedArray
@@ -189,8 +189,9 @@ class ManagedBarrier(Generic[S, K, ID]):
                 required=TmaBarrier.__name__,
                 fix="make it with `cta.barrier()`",
             )
-        require_leader(leader, self._recorder, f"`{what}`")
-        return tx_bytes(nbytes)
+        issuer, total = leader_of(leader, f"`{what}`"), tx_bytes(nbytes)
+        check_leader(issuer, self._recorder)
+        return total
 
     def _rank(self, cta_rank: Idx, what: str) -> Expr:
         self._recorder.require_cluster(f"`{what}`")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def record_init(recorder: Recorder, decl: int, stages: int, count: object, thread: object) -> None:
     """One thread initialises, fences for the cluster where there is one, then the CTA syncs (PTX mbarrier.init, fence.mbarrier_init)."""
-    recorder.require_toplevel("`init`")
+    recorder.require_once("`init`")
     arrivals = whole(count)
     if arrivals is None or not 1 <= arrivals <= limits.MBARRIER_COUNT_MAX:
         refuse(
@@ -39,7 +39,7 @@ def record_init(recorder: Recorder, decl: int, stages: int, count: object, threa
 
 def record_inval(recorder: Recorder, decl: int, stages: int, thread: object) -> None:
     """The CTA syncs, so that nobody still waits, then one thread invalidates."""
-    recorder.require_toplevel("`inval`")
+    recorder.require_once("`inval`")
     threads = recorder.thread(thread, "`inval_by`")
     recorder.emit(ops.BarSync(number=0, threads=recorder.threads))
     frame = recorder.push(ops.Scope(role="thread", threads=threads), threads)

@@ -16,20 +16,21 @@ from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL
 from oxidecopy.typed.barrier import ManagedBarrier
 from oxidecopy.typed.barrier_array import ManagedBarriers
 from oxidecopy.typed.cta_checks import alignment, barrier_kind, box_of, brand_name, element_type, loop_step, stages_of, warp_threads
-from oxidecopy.typed.descriptor import TmaDescriptor, refuse_captured
-from oxidecopy.typed.descriptor_checks import whole_bytes
+from oxidecopy.typed.descriptor import TmaDescriptor
+from oxidecopy.typed.descriptor_checks import refuse_captured, whole_bytes
 from oxidecopy.typed.dtypes import DType
+from oxidecopy.typed.frames import fresh
 from oxidecopy.typed.geometry import A16, A1024, D1, D2, D3, D4, D5, AnyBox, Box1, Box2, Box3, Box4, Box5
 from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.handles import RecordedArray
 from oxidecopy.typed.layout import TileRequest
 from oxidecopy.typed.leader import ClusterLeader, ConditionBlock, Group, HandleBlock, Leader, ThreadsBlock
-from oxidecopy.typed.recorder import fresh
 from oxidecopy.typed.refusal import described, refuse, require, whole
+from oxidecopy.typed.scalar import Scalar, ScalarValue
 from oxidecopy.typed.sites import caller_site
 from oxidecopy.typed.smem import SharedArray, SharedArrays
 from oxidecopy.typed.states import AnyId, Kind, TmaBarrier, Uninit
-from oxidecopy.typed.symbolic import Idx, Pred, Scalar, ScalarValue, SymIdx, refuse_foreign, to_cond
+from oxidecopy.typed.symbolic import Idx, Pred, SymIdx, refuse_foreign, to_cond
 from oxidecopy.typed.values import fitting_value
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ class Cta:
     def _declare(self, kind: type[Kind], brand: type[object], stages: int) -> ManagedBarrier[Uninit, Any, Any]:
         recorder = self._recorder
         recorder.check_open("the cta")
-        recorder.require_toplevel("allocating a barrier")
+        recorder.require_no_loop("a barrier")
         cls = barrier_kind(kind)
         stem = f"bar{len(recorder.barriers)}" if brand is AnyId else brand_name(brand)
         return ManagedBarrier(recorder, recorder.add_barrier(cls.__name__, stages, stem), cls, Uninit)
@@ -147,7 +148,7 @@ class Cta:
             stages: with a descriptor: this many equal tiles, indexed by an `Idx`.
         """
         self._recorder.check_open("the cta")
-        self._recorder.require_toplevel("allocating shared memory")
+        self._recorder.require_no_loop("a tile")
         if not isinstance(like, TmaDescriptor):
             _only("stages", stages, "with a descriptor")
             dtype = element_type(like)
@@ -155,7 +156,7 @@ class Cta:
             return SharedArray[Any, Any, Any](self._recorder, self._add(request), request, ZERO)
         _only("a box", box, "with an element type")
         _only("align", align, "with an element type")
-        recorder, param = like._recorded("a tile")
+        recorder, param, _ = like._recorded("shared")
         if recorder is not self._recorder:
             refuse_foreign("a descriptor")
         count = 1 if stages is None else stages_of(stages, "stages")

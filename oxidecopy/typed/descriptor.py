@@ -6,14 +6,14 @@ boxes a checker would join those of descriptor and tile and accept any pair.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Literal, Never, NoReturn, final, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, Never, TypeAlias, final, overload
 
 from typing_extensions import TypeVar
 
-from oxidecopy.errors import DTypeError, ScopeError
+from oxidecopy.errors import ScopeError
 from oxidecopy.isa import ops
 from oxidecopy.isa.ops import MapRef
-from oxidecopy.typed.descriptor_checks import armed, fitting, reduction
+from oxidecopy.typed.descriptor_checks import armed, device_array, fitting, reduction, refuse_captured, swizzle_mode
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.geometry import (
     A128,
@@ -39,9 +39,9 @@ from oxidecopy.typed.geometry import (
 )
 from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.handles import refuse_unknown
-from oxidecopy.typed.leader import ClusterLeader, Leader, require_leader
+from oxidecopy.typed.leader import ClusterLeader, Leader, check_leader, leader_of
 from oxidecopy.typed.reduce import ReduceOp
-from oxidecopy.typed.refusal import described, refuse
+from oxidecopy.typed.refusal import refuse
 from oxidecopy.typed.smem import SharedArray
 from oxidecopy.typed.states import TmaBarrier
 from oxidecopy.typed.symbolic import Idx, extents
@@ -66,6 +66,7 @@ _N2 = TypeVar("_N2", bound=int)
 _N3 = TypeVar("_N3", bound=int)
 _N4 = TypeVar("_N4", bound=int)
 
+Armed: TypeAlias = TxToken[TmaBarrier, Any]  # of any brand
 L2Promotion = Literal[0, 64, 128, 256]
 OobFill = Literal["zero", "nan"]
 
@@ -234,7 +235,7 @@ class TmaDescriptor(Generic[DT, C, SW_co, Bx]):
         Raises:
             DescriptorError: with every broken rule, its bound and the cheapest fix.
         """
-        array, mode = _device_array(a), _swizzle(swizzle)
+        array, mode = device_array(a), swizzle_mode(swizzle)
         made: TmaDescriptor[Any, Any, Any, Any] = object.__new__(TmaDescriptor)
         made._source = array
         made._param = None
@@ -275,64 +276,67 @@ class TmaDescriptor(Generic[DT, C, SW_co, Bx]):
         return self.tensor_map.global_dim  # type: ignore[return-value]  # as above
 
     # ---- copies
+    # fmt: off
     @overload
     def g2s(
-        self: TmaDescriptor[DT, C, SwizzleNone, Bx],
-        leader: Leader,
-        tile: SharedArray[DT, Bx, A128],
-        coords: C,
-        token: TxToken[TmaBarrier, Any],
+        self: TmaDescriptor[DT, C, SwizzleNone, Bx], leader: Leader, tile: SharedArray[DT, Bx, A128], coords: C, token: Armed
     ) -> None: ...
     @overload
     def g2s(
-        self: TmaDescriptor[DT, C, Swizzle32B, Bx],
-        leader: Leader,
-        tile: SharedArray[DT, Bx, A256],
-        coords: C,
-        token: TxToken[TmaBarrier, Any],
+        self: TmaDescriptor[DT, C, Swizzle32B, Bx], leader: Leader, tile: SharedArray[DT, Bx, A256], coords: C, token: Armed
     ) -> None: ...
     @overload
     def g2s(
-        self: TmaDescriptor[DT, C, Swizzle64B, Bx],
-        leader: Leader,
-        tile: SharedArray[DT, Bx, A512],
-        coords: C,
-        token: TxToken[TmaBarrier, Any],
+        self: TmaDescriptor[DT, C, Swizzle64B, Bx], leader: Leader, tile: SharedArray[DT, Bx, A512], coords: C, token: Armed
     ) -> None: ...
     @overload
-    def g2s(self, leader: Leader, tile: SharedArray[DT, Bx, A1024], coords: C, token: TxToken[TmaBarrier, Any]) -> None: ...
-    def g2s(self, leader: Leader, tile: SharedArray[DT, Bx, Any], coords: C, token: TxToken[TmaBarrier, Any]) -> None:
+    def g2s(self, leader: Leader, tile: SharedArray[DT, Bx, A1024], coords: C, token: Armed) -> None: ...
+    # fmt: on
+    def g2s(self, leader: Leader, tile: SharedArray[DT, Bx, Any], coords: C, token: Armed) -> None:
         """Loads the box at `coords` into `tile`; its bytes are reported to the token's barrier (PTX cp.async.bulk.tensor)."""
-        recorder, param, what = self._issue(leader, "g2s")
-        bar, ref = armed(recorder, token, what), fitting(recorder, param, tile, what)
+        recorder, param, what = self._recorded("g2s")
+        issuer, signal, ref = leader_of(leader, what), armed(token, what), fitting(recorder, param, tile, what)
         at = recorder.coordinates(coords, param.rank, what)
-        recorder.emit(ops.TensorG2S(map=MapRef(param.name), tile=ref, coords=at, bar=bar))
+        check_leader(issuer, recorder)
+        signal._use(what, recorder)
+        recorder.emit(ops.TensorG2S(map=MapRef(param.name), tile=ref, coords=at, bar=signal._ref))
 
-    def g2s_multicast(
-        self, leader: ClusterLeader, tile: SharedArray[DT, Bx, A1024], coords: C, token: TxToken[TmaBarrier, Any], *, cta_mask: Idx
-    ) -> None:
+    def g2s_multicast(self, leader: ClusterLeader, tile: SharedArray[DT, Bx, A1024], coords: C, token: Armed, *, cta_mask: Idx) -> None:
         """As `g2s`, into the same tile of every CTA whose bit (its cluster rank) is set in `cta_mask`; each is told the full bytes."""
-        recorder, param, what = self._issue(leader, "g2s_multicast")
+        recorder, param, what = self._recorded("g2s_multicast")
         recorder.require_cluster(what)
-        bar, ref = armed(recorder, token, what), fitting(recorder, param, tile, what)
+        issuer, signal, ref = leader_of(leader, what), armed(token, what), fitting(recorder, param, tile, what)
         at = recorder.coordinates(coords, param.rank, what)
         mask = recorder.index(cta_mask, f"the CTA mask of {what}")
-        recorder.emit(ops.TensorG2SMulticast(map=MapRef(param.name), tile=ref, coords=at, bar=bar, cta_mask=mask))
+        check_leader(issuer, recorder)
+        signal._use(what, recorder)
+        recorder.emit(ops.TensorG2SMulticast(map=MapRef(param.name), tile=ref, coords=at, bar=signal._ref, cta_mask=mask))
 
+    # fmt: off
     @overload
-    def s2g(self: TmaDescriptor[DT, C, SwizzleNone, Bx], leader: Leader, tile: SharedArray[DT, Bx, A128], coords: C) -> None: ...
+    def s2g(
+        self: TmaDescriptor[DT, C, SwizzleNone, Bx], leader: Leader, tile: SharedArray[DT, Bx, A128], coords: C
+    ) -> None: ...
     @overload
-    def s2g(self: TmaDescriptor[DT, C, Swizzle32B, Bx], leader: Leader, tile: SharedArray[DT, Bx, A256], coords: C) -> None: ...
+    def s2g(
+        self: TmaDescriptor[DT, C, Swizzle32B, Bx], leader: Leader, tile: SharedArray[DT, Bx, A256], coords: C
+    ) -> None: ...
     @overload
-    def s2g(self: TmaDescriptor[DT, C, Swizzle64B, Bx], leader: Leader, tile: SharedArray[DT, Bx, A512], coords: C) -> None: ...
+    def s2g(
+        self: TmaDescriptor[DT, C, Swizzle64B, Bx], leader: Leader, tile: SharedArray[DT, Bx, A512], coords: C
+    ) -> None: ...
     @overload
     def s2g(self, leader: Leader, tile: SharedArray[DT, Bx, A1024], coords: C) -> None: ...
+    # fmt: on
     def s2g(self, leader: Leader, tile: SharedArray[DT, Bx, Any], coords: C) -> None:
         """Stores `tile` to the box at `coords` (none negative), in the leader's open bulk group."""
-        recorder, param, what = self._issue(leader, "s2g")
-        ref, at = fitting(recorder, param, tile, what), recorder.coordinates(coords, param.rank, what)
+        recorder, param, what = self._recorded("s2g")
+        issuer, ref = leader_of(leader, what), fitting(recorder, param, tile, what)
+        at = recorder.coordinates(coords, param.rank, what)
+        check_leader(issuer, recorder)
         recorder.emit(ops.TensorS2G(map=MapRef(param.name), tile=ref, coords=at))
 
+    # fmt: off
     @overload
     def reduce(
         self: TmaDescriptor[DT, C, SwizzleNone, Bx], op: ReduceOp[DT], leader: Leader, tile: SharedArray[DT, Bx, A128], coords: C
@@ -347,25 +351,22 @@ class TmaDescriptor(Generic[DT, C, SW_co, Bx]):
     ) -> None: ...
     @overload
     def reduce(self, op: ReduceOp[DT], leader: Leader, tile: SharedArray[DT, Bx, A1024], coords: C) -> None: ...
+    # fmt: on
     def reduce(self, op: ReduceOp[DT], leader: Leader, tile: SharedArray[DT, Bx, Any], coords: C) -> None:
         """Combines `tile` into the box at `coords` with `op`, element by element, in the leader's open bulk group."""
-        recorder, param, what = self._issue(leader, "reduce")
-        name = reduction(op, param.dtype)
+        recorder, param, what = self._recorded("reduce")
+        name, issuer = reduction(op, param.dtype), leader_of(leader, what)
         ref, at = fitting(recorder, param, tile, what), recorder.coordinates(coords, param.rank, what)
+        check_leader(issuer, recorder)
         recorder.emit(ops.TensorReduce(op=name, map=MapRef(param.name), tile=ref, coords=at))
 
-    # ---- the checks behind them
-    def _issue(self, leader: object, what: str) -> tuple[Recorder, MapParam, str]:
-        """A copy is issued by a leader of this recording; gives the recording, the parameter and the copy's name in errors."""
-        recorder, param = self._recorded(f"`{what}`")
-        label = f"`{what}` of {param.name!r}"
-        require_leader(leader, recorder, label)
-        return recorder, param, label
-
-    def _recorded(self, what: str) -> tuple[Recorder, MapParam]:
+    def _recorded(self, what: str) -> tuple[Recorder, MapParam, str]:
+        """The recording, the parameter, and what a call of method `what` is named in errors."""
         if self._recorder is None or self._param is None:
-            refuse_captured(f"{what} of a descriptor")
-        return self._recorder, self._param
+            refuse_captured(f"`{what}` of a descriptor")
+        label = f"`{what}` of {self._param.name!r}"
+        self._recorder.check_open(label)
+        return self._recorder, self._param, label
 
 
 def recorded_descriptor(recorder: Recorder, param: MapParam) -> TmaDescriptor[Any, Any, Any, Any]:
@@ -376,35 +377,3 @@ def recorded_descriptor(recorder: Recorder, param: MapParam) -> TmaDescriptor[An
     made._param = param
     made._recorder = recorder
     return made
-
-
-def refuse_captured(what: str) -> NoReturn:
-    """Refuses a host object where a parameter of the pipeline is needed."""
-    refuse(
-        ScopeError,
-        "OX1059",
-        f"{what} that is no parameter of a pipeline under recording",
-        got="an object of the host",
-        required="a parameter of the pipeline function",
-        fix="declare it as a parameter of an `@ox.pipeline` function, and pass it at the launch",
-    )
-
-
-def _device_array(a: object) -> GlobalArray[Any, Any]:
-    if not isinstance(a, GlobalArray):
-        refuse(
-            DTypeError,
-            "OX1046",
-            "a descriptor is made of a device array",
-            got=described(a),
-            required="a GlobalArray",
-            fix="use `dev.array(x)`",
-        )
-    return a
-
-
-def _swizzle(mode: object) -> type[AnySwizzle]:
-    if not (isinstance(mode, type) and issubclass(mode, AnySwizzle) and "info" in mode.__dict__):
-        required = "ox.SwizzleNone, ox.Swizzle32B, ox.Swizzle64B or ox.Swizzle128B"
-        refuse(DTypeError, "OX1047", "`swizzle` is no swizzle mode", got=described(mode), required=required, fix="swizzle=ox.Swizzle128B")
-    return mode

@@ -1,13 +1,15 @@
-"""The run-time twins of the copies' signatures: tile, token and operation must fit the map that a copy goes through."""
+"""The run-time twins of a descriptor's signatures: tile, token and operation must fit the map that a copy goes through."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from oxidecopy.errors import AlignmentError, DTypeError, RecordError, ShapeError, TokenError
+from oxidecopy.errors import AlignmentError, DTypeError, RecordError, ScopeError, ShapeError, TokenError
 from oxidecopy.isa import limits, ops
 from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.isa.swizzle import SWIZZLES
+from oxidecopy.typed.geometry import AnySwizzle
+from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.reduce import ReduceOp
 from oxidecopy.typed.refusal import described, refuse, require
 from oxidecopy.typed.smem import SharedArray
@@ -19,8 +21,8 @@ if TYPE_CHECKING:
     from oxidecopy.typed.recorder import Recorder
 
 
-def armed(recorder: Recorder, token: object, what: str) -> ops.BarrierRef:
-    """The barrier of a token whose arrival announced bytes."""
+def armed(token: object, what: str) -> TxToken[Any, Any]:
+    """A token whose arrival announced bytes."""
     if not isinstance(token, TxToken):
         refuse(
             TokenError,
@@ -30,8 +32,7 @@ def armed(recorder: Recorder, token: object, what: str) -> ops.BarrierRef:
             required="the TxToken that `arrive_expect_tx` returned",
             fix="token = full.arrive_expect_tx(leader, tile.nbytes)",
         )
-    token._use(what, recorder)
-    return token._ref
+    return token
 
 
 def fitting(recorder: Recorder, param: MapParam, tile: object, what: str) -> TileRef:
@@ -89,3 +90,37 @@ def whole_bytes(dtype: str) -> None:
             required="whole bytes",
             fix=fix,
         )
+
+
+def refuse_captured(what: str) -> NoReturn:
+    """Refuses a host object where a parameter of the pipeline is needed."""
+    refuse(
+        ScopeError,
+        "OX1059",
+        f"{what} that is no parameter of a pipeline under recording",
+        got="an object of the host",
+        required="a parameter of the pipeline function",
+        fix="declare it as a parameter of an `@ox.pipeline` function, and pass it at the launch",
+    )
+
+
+def device_array(a: object) -> GlobalArray[Any, Any]:
+    """What a map is made over."""
+    if not isinstance(a, GlobalArray):
+        refuse(
+            DTypeError,
+            "OX1046",
+            "a descriptor is made of a device array",
+            got=described(a),
+            required="a GlobalArray",
+            fix="use `dev.array(x)`",
+        )
+    return a
+
+
+def swizzle_mode(mode: object) -> type[AnySwizzle]:
+    """A swizzle mode."""
+    if not (isinstance(mode, type) and issubclass(mode, AnySwizzle) and "info" in mode.__dict__):
+        required = "ox.SwizzleNone, ox.Swizzle32B, ox.Swizzle64B or ox.Swizzle128B"
+        refuse(DTypeError, "OX1047", "`swizzle` is no swizzle mode", got=described(mode), required=required, fix="swizzle=ox.Swizzle128B")
+    return mode

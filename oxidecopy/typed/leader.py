@@ -15,7 +15,8 @@ from oxidecopy.typed.refusal import described, refuse, whole
 from oxidecopy.typed.symbolic import Pred
 
 if TYPE_CHECKING:
-    from oxidecopy.typed.recorder import Frame, Recorder
+    from oxidecopy.typed.frames import Frame
+    from oxidecopy.typed.recorder import Recorder
 
 _T = TypeVar("_T")
 
@@ -47,7 +48,7 @@ class Leader:
         self._emit(ops.WaitGroupRead(pending=_pending(n)))
 
     def _emit(self, op: ops.Instr) -> None:
-        require_leader(self, self._recorder, "a bulk group operation")
+        check_leader(self, self._recorder)
         self._recorder.emit(op)
 
 
@@ -124,9 +125,8 @@ def _pending(n: object) -> int:
     return number
 
 
-def require_leader(leader: object, recorder: Recorder, what: str) -> None:
-    """`leader` must be this recording's, inside its block."""
-    recorder.check_open(what)
+def leader_of(leader: object, what: str) -> Leader:
+    """`what` is issued by a leader."""
     if not isinstance(leader, Leader):
         refuse(
             ScopeError,
@@ -136,6 +136,11 @@ def require_leader(leader: object, recorder: Recorder, what: str) -> None:
             required="a Leader",
             fix="use `with cta.elect() as leader:` and pass `leader`",
         )
+    return leader
+
+
+def check_leader(leader: Leader, recorder: Recorder) -> None:
+    """`leader` must be this recording's, inside its block."""
     leader._recorder.check_open("a leader", recorder)
     if leader._frame not in recorder.frames or recorder.scope != leader._frame.threads:
         refuse(

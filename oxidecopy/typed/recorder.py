@@ -7,7 +7,6 @@ where it becomes part of an op, so that no counter is used outside its loop, whi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, final
 
 from oxidecopy.errors import Cause, ClusterError, RecordError, ScopeError, ShapeError, Site, TokenError
@@ -16,6 +15,7 @@ from oxidecopy.isa.expr import Cond, Const, Expr, Sym, SymKind
 from oxidecopy.isa.ops import Instr, ThreadSet
 from oxidecopy.program.nesting import NESTING_MAX, expressions, nodes
 from oxidecopy.program.program import BarrierDecl, Param, Program, Step
+from oxidecopy.typed.frames import Frame, Position, fresh
 from oxidecopy.typed.layout import TileRequest, place
 from oxidecopy.typed.refusal import described, refuse, whole
 from oxidecopy.typed.sites import caller_site
@@ -25,37 +25,6 @@ if TYPE_CHECKING:
     from oxidecopy.typed.tokens import BarrierToken
 
 _NUMBERS_MAX: Final = ops.NEW_TOKEN.high  # of tokens and of answers: what the op table can number
-
-
-@final
-@dataclass(slots=True, eq=False)
-class Frame:
-    """An open block. `threads` are those that execute it; `steps` grows until the block closes. `number` is never used again."""
-
-    op: ops.Block | None
-    threads: ThreadSet
-    site: Site | None
-    number: int
-    steps: list[Step] = field(default_factory=list)
-
-    @property
-    def is_loop(self) -> bool:
-        """It is run several times."""
-        return isinstance(self.op, ops.Loop)
-
-    @property
-    def is_role(self) -> bool:
-        """It is run by warps that go their own way."""
-        return isinstance(self.op, ops.Scope) and self.op.role == "warps"
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Position:
-    """Where a token was made: the loops and roles that were open."""
-
-    loops: tuple[int, ...]
-    roles: tuple[int, ...]
 
 
 @final
@@ -174,18 +143,33 @@ class Recorder:
             causes=(Cause("the block was opened here", frame.site),),
         )
 
-    def require_toplevel(self, what: str) -> None:
-        """`what` must be executed by all threads, once: not inside a scope, `when` or loop."""
-        if len(self.frames) > 1:
-            refuse(
-                ScopeError,
-                "OX1028",
-                f"{what} must be executed once, by all threads of the CTA",
-                got="inside a narrower scope, a condition or a recorded loop",
-                required="the level of the pipeline function",
-                fix="move it out of the block",
-                causes=(Cause("the block it is in", self.frames[-1].site),),
-            )
+    def require_once(self, what: str) -> None:
+        """`what` must be executed by all threads, once: not by fewer threads, not under a condition, not in a loop."""
+        for frame in self.frames:
+            if frame.is_loop or isinstance(frame.op, ops.When) or len(frame.threads) < self.threads:
+                refuse(
+                    ScopeError,
+                    "OX1028",
+                    f"{what} must be executed once, by all threads of the CTA",
+                    got="a narrower scope, a condition or a recorded loop around it",
+                    required="the level of the pipeline function",
+                    fix="move it out of the block",
+                    causes=(Cause("the block it is in", frame.site),),
+                )
+
+    def require_no_loop(self, what: str) -> None:
+        """`what` sets memory aside, once: a loop that asks for more in each iteration cannot be recorded."""
+        for frame in self.frames:
+            if frame.is_loop:
+                refuse(
+                    ScopeError,
+                    "OX1069",
+                    f"{what} in a recorded loop would be the same memory in each iteration",
+                    got="a recorded loop around it",
+                    required="shared memory set aside once",
+                    fix="ask for it before the loop; `stages=n` and `cta.barriers(n)` give several",
+                    causes=(Cause("the loop it is in", frame.site),),
+                )
 
     def require_cluster(self, what: str) -> None:
         """`what` reaches other CTAs: there must be some."""
@@ -353,11 +337,3 @@ class Recorder:
         name = fresh(stem, {b.name for b in self.barriers})
         self.barriers.append(BarrierDecl(name=name, kind=kind, stages=stages, offset=0, site=caller_site()))
         return len(self.barriers) - 1
-
-
-def fresh(stem: str, taken: set[str]) -> str:
-    """`stem`, or `stem` with the first number that makes it new."""
-    name, n = stem, 1
-    while name in taken:
-        name, n = f"{stem}{n}", n + 1
-    return name

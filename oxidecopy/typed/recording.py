@@ -10,21 +10,22 @@ from typing import Any, Final
 from oxidecopy.errors import Diagnostic, OxidecopyError, RecordError, Site
 from oxidecopy.isa.expr import Sym, SymKind
 from oxidecopy.program.program import ArrayParam, IdxParam, MapParam, Program, ScalarParam
-from oxidecopy.typed import barrier, barrier_array, cta, descriptor, handles, leader, smem, symbolic, tokens
+from oxidecopy.typed import barrier, barrier_array, cta, descriptor, handles, leader, scalar, smem, symbolic, tokens
 from oxidecopy.typed.cta import ClusterCta, Cta
 from oxidecopy.typed.descriptor import recorded_descriptor
 from oxidecopy.typed.handles import RecordedArray
 from oxidecopy.typed.recorder import Recorder
 from oxidecopy.typed.refusal import described, refuse
+from oxidecopy.typed.scalar import ScalarValue
 from oxidecopy.typed.signature import definition_site
 from oxidecopy.typed.sites import in_package
-from oxidecopy.typed.symbolic import ScalarValue, SymIdx
+from oxidecopy.typed.symbolic import SymIdx
 
 Plain = int | bool | str
 ArgumentSpec = MapParam | ArrayParam | IdxParam | ScalarParam | Plain
 
 # Python's own errors name the class whose method was called wrongly; these are the classes of ours that users hold.
-_ROOMS: Final = (barrier, barrier_array, cta, descriptor, handles, leader, smem, symbolic, tokens)
+_ROOMS: Final = (barrier, barrier_array, cta, descriptor, handles, leader, scalar, smem, symbolic, tokens)
 _HANDLES: Final = frozenset(name for room in _ROOMS for name, cls in vars(room).items() if isinstance(cls, type) and name[0].isupper())
 
 
@@ -79,8 +80,8 @@ def _handle(recorder: Recorder, name: str, spec: ArgumentSpec) -> Any:
         case IdxParam():
             return SymIdx(Sym(name, SymKind.PARAM), recorder)
         case ScalarParam():
-            scalar: ScalarValue[Any] = ScalarValue(name, spec.dtype, recorder)
-            return scalar
+            value: ScalarValue[Any] = ScalarValue(name, spec.dtype, recorder)
+            return value
         case _:
             return spec
 

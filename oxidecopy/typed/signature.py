@@ -23,7 +23,8 @@ from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.geometry import AnySwizzle, box_extents
 from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.refusal import described, refuse
-from oxidecopy.typed.symbolic import ScalarValue, SymIdx
+from oxidecopy.typed.scalar import ScalarValue
+from oxidecopy.typed.symbolic import SymIdx
 
 
 @final

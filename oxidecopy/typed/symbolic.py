@@ -1,4 +1,4 @@
-"""Integers, conditions and values that are not known while a pipeline is recorded.
+"""Integers and conditions that are not known while a pipeline is recorded.
 
 `SymIdx` has no visible `__index__`, `__int__` or `__bool__`, so that checkers refuse `range(i)`, `xs[i]` and `int(i)`; the hidden ones
 raise with the user's file and line. (A visible `__bool__ -> NoReturn` would make mypy skip the code after an `if`.)
@@ -6,19 +6,17 @@ raise with the user's file and line. (A visible `__bool__ -> NoReturn` would mak
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeAlias, final
+from typing import TYPE_CHECKING, NoReturn, TypeAlias, final
 
-from typing_extensions import TypeVar, override
+from typing_extensions import override
 
 from oxidecopy.errors import RecordError, ScopeError, SymbolicError
 from oxidecopy.isa import expr
 from oxidecopy.isa.expr import CmpOp, Cond, Expr, Sym, SymKind
 from oxidecopy.program.nesting import NESTING_MAX, NODES_MAX, fits
 from oxidecopy.program.program import extent_name
-from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.refusal import described, refuse, whole
-
-DT = TypeVar("DT", bound=DType)
+from oxidecopy.typed.scalar import ScalarValue, refuse_as_index
 
 
 # ---- conditions
@@ -230,7 +228,7 @@ def to_expr(value: Idx, what: str = "an index") -> Expr:
 
 def _plain(value: object, what: str) -> int | None:
     if isinstance(value, ScalarValue):
-        _scalar_as_index(value, what)
+        refuse_as_index(value, what)
     return whole(value)
 
 
@@ -336,64 +334,3 @@ def _no_key(value: object) -> NoReturn:
         required="a use that can be recorded",
         fix="use plain ints as keys",
     )
-
-
-# ---- values of element types
-@final
-class ScalarValue(Generic[DT]):
-    """A scalar parameter while a pipeline is recorded: a value of an element type, for tile operations."""
-
-    __slots__ = ("dtype_name", "name", "owner")
-
-    def __init__(self, name: str, dtype_name: str, owner: object) -> None:
-        self.name = name
-        self.dtype_name = dtype_name
-        self.owner = owner
-
-    def __repr__(self) -> str:
-        return f"Scalar[{self.dtype_name}] {self.name!r}"
-
-    if not TYPE_CHECKING:
-        __array_ufunc__ = None  # as above
-
-        def __bool__(self) -> NoReturn:
-            refuse(
-                SymbolicError,
-                "OX1020",
-                f"scalar {self.name!r} has no truth value while the pipeline is recorded",
-                got=repr(self),
-                required="a value that is known while recording",
-                fix="pass a plain int or bool parameter",
-            )
-
-        def __index__(self) -> NoReturn:
-            refuse(
-                SymbolicError,
-                "OX1021",
-                f"scalar {self.name!r} has no value while the pipeline is recorded",
-                got=repr(self),
-                required="a value that is known while recording",
-                fix="declare it as `ox.Idx`, or as a plain int",
-            )
-
-        __int__ = __float__ = __complex__ = __index__
-
-        def _no_arithmetic(self, *_: Any) -> NoReturn:
-            _scalar_as_index(self, "an operand of index arithmetic")
-
-        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _no_arithmetic
-        __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __lt__ = __le__ = __gt__ = __ge__ = _no_arithmetic
-
-
-def _scalar_as_index(value: ScalarValue[Any], what: str) -> NoReturn:
-    refuse(
-        SymbolicError,
-        "OX1024",
-        f"scalar {value.name!r} is used as {what}: scalars are values for tiles and may not reach coordinates or trip counts",
-        got=f"Scalar[{value.dtype_name}]",
-        required="int or ox.Idx",
-        fix=f"declare the parameter as `{value.name}: ox.Idx`",
-    )
-
-
-Scalar: TypeAlias = ScalarValue[DT] | float

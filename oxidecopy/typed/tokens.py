@@ -14,7 +14,8 @@ from oxidecopy.typed.states import AnyId, Kind, TmaBarrier
 
 if TYPE_CHECKING:
     from oxidecopy.errors import Site
-    from oxidecopy.typed.recorder import Position, Recorder
+    from oxidecopy.typed.frames import Position
+    from oxidecopy.typed.recorder import Recorder
 
 K = TypeVar("K", bound=Kind, default=TmaBarrier)
 ID = TypeVar("ID", default=AnyId)
