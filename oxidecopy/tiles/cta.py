@@ -23,8 +23,8 @@ from oxidecopy.typed.descriptor import TmaDescriptor
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.geometry import A1024, AnyBox
 from oxidecopy.typed.leader import ClusterLeader, HandleBlock, Leader
-from oxidecopy.typed.sites import caller_site
 from oxidecopy.typed.refusal import refuse
+from oxidecopy.typed.sites import caller_site
 from oxidecopy.typed.symbolic import Idx, SymIdx, extents
 
 if TYPE_CHECKING:
