@@ -16,7 +16,9 @@ import numpy.typing as npt
 import pytest
 
 import oxidecopy as ox
+from oxidecopy.engines.sim import SimEngine, explore
 from oxidecopy.errors import OxidecopyError
+from oxidecopy.host.compare import difference
 from oxidecopy.host.recipe import RecipeFunction
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -93,6 +95,22 @@ def framed(x: Array) -> Array:
     return np.pad(x, ((2, 2), (4, 4)), constant_values=np.nan)
 
 
+def rulers(x: Array) -> Array:
+    x = x.copy()
+    x[np.arange(len(x)) % 32 < 4] = np.arange(x.shape[1]) % 64
+    return x
+
+
+def windows(x: Array, before: int) -> Array:
+    """Every 32 rows with the `before` rows above them, zeros where there are none."""
+    out: Array = np.zeros((-(-len(x) // 32), before + 32, x.shape[1]), x.dtype)
+    for i, window in enumerate(out):
+        for j, row in enumerate(window, i * 32 - before):
+            if 0 <= j < len(x):
+                row[:] = x[j]
+    return out.reshape(-1, x.shape[1])
+
+
 CASES = (
     Case(lesson="01_load", pipeline="tma_load", dtype=np.float32, shapes=PLANES, result=same),
     Case(lesson="01_load", pipeline="everyone_arrives", dtype=np.float32, shapes=PLANES, result=same),
@@ -110,10 +128,27 @@ CASES = (
     Case(lesson="08_boxes", pipeline="batch_of_volumes", dtype=np.uint8, shapes=((1, 3, 4, 5, 33), (2, 1, 1, 1, 16)), result=same),
     Case(lesson="09_strides_and_fill", pipeline="every_second", dtype=np.float32, shapes=PLANES, result=every_second),
     Case(lesson="09_strides_and_fill", pipeline="framed", dtype=np.float32, shapes=PLANES, result=framed),
+    Case(lesson="10_ring", pipeline="prefetch", dtype=np.float32, shapes=PLANES, result=same),
+    Case(lesson="10_ring", pipeline="rasterised", dtype=np.float32, shapes=PLANES, result=same),
+    Case(lesson="11_consumer_groups", pipeline="shares", dtype=np.float32, shapes=PLANES, result=same),
+    Case(lesson="11_consumer_groups", pipeline="both", dtype=np.float32, shapes=PLANES, result=same),
+    Case(lesson="12_multicast_ring", pipeline="twice", dtype=np.float32, shapes=PLANES, result=same),
+    Case(lesson="13_store_ring", pipeline="rulers", dtype=np.int32, shapes=(*PLANES, (2, 131)), result=rulers),
+    Case(lesson="13_store_ring", pipeline="pass_on", dtype=np.int32, shapes=PLANES, result=same),
+    Case(lesson="14_halo", pipeline="haloed", dtype=np.float32, shapes=PLANES, result=lambda x: windows(x, 4)),
+    Case(lesson="14_halo", pipeline="windows", dtype=np.float32, shapes=PLANES, result=lambda x: windows(x, 64)),
 )
 ON_USERS_DATA = [pytest.param(case, shape, id=f"{case.lesson}-{case.pipeline}-{shape}") for case in CASES for shape in case.shapes]
 LESSONS = pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-TWINS = [pytest.param(path, recipe, id=f"{path.stem}-{recipe.name}") for path in EXAMPLES for _, recipe in recipes(path) if recipe.refused]
+EVERY = [(path, recipe) for path in EXAMPLES for _, recipe in recipes(path)]
+GOOD = [(path, recipe) for path, recipe in EVERY if not recipe.refused]
+TWINS = [(path, recipe) for path, recipe in EVERY if recipe.refused]
+# What the recorder or the descriptor refuses leaves no program that could be run.
+PROGRAMS = [(path, recipe) for path, recipe in TWINS if recipe.refused.startswith("OX3")]
+
+
+def of_each(pairs: list[tuple[Path, RecipeFunction]]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize(("path", "recipe"), [pytest.param(*pair, id=f"{pair[0].stem}-{pair[1].name}") for pair in pairs])
 
 
 def example(name: str) -> Path:
@@ -132,6 +167,15 @@ def test_runs_and_agrees_with_numpy(path: Path, capsys: pytest.CaptureFixture[st
     assert printed.count("equal to numpy's") >= len(good)
     assert printed.count("refused, as it should be") == sum(bool(recipe.refused) for _, recipe in recipes(path)) > 0
     assert "not checked" not in printed
+
+
+@of_each(GOOD)
+def test_no_schedule_shows_a_hazard(path: Path, recipe: RecipeFunction) -> None:
+    for seed in range(5):
+        made = recipe(ox.Device("sim", SimEngine(seed=seed), chosen=True))
+        made.launch()
+        for name, array in made.outputs.items():
+            assert difference(name, array.numpy(), made.expected[name]) is None, f"seed {seed} of {path.stem}"
 
 
 def test_as_a_script() -> None:
@@ -182,7 +226,7 @@ def test_a_wrong_array_is_refused_by_rule(path: Path, x: Array, tmp_path: Path, 
 
 
 # ---- broken twins
-@pytest.mark.parametrize(("path", "recipe"), TWINS)
+@of_each(TWINS)
 def test_the_twin_is_refused_by_its_rule(path: Path, recipe: RecipeFunction) -> None:
     with pytest.raises(OxidecopyError) as caught:
         recipe(ox.Device.open("sim")).launch()
@@ -190,6 +234,15 @@ def test_the_twin_is_refused_by_its_rule(path: Path, recipe: RecipeFunction) -> 
     for diagnostic in caught.value.diagnostics:
         assert diagnostic.site is not None
         assert Path(diagnostic.site.file) == path
+
+
+@of_each(PROGRAMS)
+def test_the_simulator_sees_what_the_verifier_refuses(path: Path, recipe: RecipeFunction) -> None:
+    """The second judge: it runs the program unverified, on any schedule, and finds fault with it."""
+    launch = recipe(ox.Device.open("sim")).launch
+    for seed in range(5):
+        seen = explore(launch.program, launch._arguments.bindings, seed=seed)
+        assert seen.diagnostics or seen.findings, f"seed {seed} of {path.stem}"
 
 
 @LESSONS

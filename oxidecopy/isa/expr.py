@@ -22,6 +22,7 @@ class SymKind(enum.Enum):
     PARAM = "param"  # an `Idx` parameter of the pipeline
     EXTENT = "extent"  # global dimension of a descriptor or array: "src.dim[0]", outermost first
     LOOP = "loop"  # counter of an enclosing recorded loop
+    STAGE = "stage"  # a ring's stage number while its loop is recorded: replaced before the program is finished
 
 
 LAUNCH_KINDS: Final = frozenset({SymKind.GRID, SymKind.PARAM, SymKind.EXTENT})

@@ -185,6 +185,15 @@ RULES: Final[tuple[Rule, ...]] = (
         right=_GOOD,
     ),
     Rule(
+        id="OX1114",
+        title="A pipeline declares either threads or roles",
+        error="UsageError",
+        why="Roles say how many threads there are; a second number could only contradict them.",
+        source="ox.pipeline",
+        wrong="ox.pipeline(threads=128, warps=ox.roles(producer=1, consumers=4))\n",
+        right="ox.pipeline(warps=ox.roles(producer=1, consumers=4))\n",
+    ),
+    Rule(
         id="OX1120",
         title="A map takes one to four tiles and `out`, all of one shape",
         error="ShapeError",
@@ -255,5 +264,14 @@ RULES: Final[tuple[Rule, ...]] = (
         source="the op table, oxidecopy.program.nesting",
         wrong=_map("group.map(lambda v: sum([v] * 100, start=v), tile, out=tile)"),
         right=_map("group.map(lambda v: v * 101, tile, out=tile)"),
+    ),
+    Rule(
+        id="OX1128",
+        title="`cast` names a type of elements",
+        error="DTypeError",
+        why="Packed types have no element that a thread could write by itself.",
+        source=_ELEMENTS,
+        wrong=_map('group.map(lambda v: v.cast("bf16").cast(ox.f32), tile, out=tile)'),
+        right=_map("group.map(lambda v: v.cast(ox.bf16).cast(ox.f32), tile, out=tile)"),
     ),
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, final, overload
 
 from typing_extensions import TypeVar, override
 
-from oxidecopy.errors import ArgumentError, Diagnostic, RecordError, ScopeError
+from oxidecopy.errors import ArgumentError, Diagnostic, RecordError, ScopeError, ShapeError
 from oxidecopy.isa import expr, ops
 from oxidecopy.isa.expr import Const, Expr
 from oxidecopy.isa.ops import BarrierRef, ThreadSet
@@ -19,16 +19,18 @@ from oxidecopy.tiles.roles import Role, Roles
 from oxidecopy.tiles.schedule import Linear, Order, Per, worker_of
 from oxidecopy.tiles.store_ring import StoreRing
 from oxidecopy.typed import cta as level1
-from oxidecopy.typed.descriptor import TmaDescriptor, extents
+from oxidecopy.typed.cta_checks import warp_threads
+from oxidecopy.typed.descriptor import TmaDescriptor
 from oxidecopy.typed.dtypes import DType
-from oxidecopy.typed.geometry import AnyBox
-from oxidecopy.typed.layout import TileRequest
-from oxidecopy.typed.leader import ClusterLeader, Leader, ScopeBlock
+from oxidecopy.typed.geometry import A1024, AnyBox
+from oxidecopy.typed.leader import ClusterLeader, HandleBlock, Leader
+from oxidecopy.typed.refusal import refuse
 from oxidecopy.typed.sites import caller_site
-from oxidecopy.typed.symbolic import Idx, SymIdx, refuse
+from oxidecopy.typed.symbolic import Idx, SymIdx, extents
 
 if TYPE_CHECKING:
-    from oxidecopy.typed.recorder import Frame, Recorder
+    from oxidecopy.typed.frames import Frame
+    from oxidecopy.typed.recorder import Recorder
 
 DT = TypeVar("DT", bound=DType)
 C = TypeVar("C", bound=tuple[Idx, ...])
@@ -71,27 +73,26 @@ class Cta(level1.Cta, Maps):
     def consumers(self, number: int = 0, /) -> AbstractContextManager[Group, None]:
         """A consumer group's block, by its number in `ox.roles(consumers=...)`."""
         role = self._role("consumers", number)
-        return ScopeBlock(self._recorder, "consumers", role.threads, Group)
+        return HandleBlock(self._recorder, "consumers", role.threads, Group)
 
     @override
-    def warps(self, first: int, stop: int, /) -> ScopeBlock[Group]:
-        base = super().warps(first, stop)
-        return ScopeBlock(self._recorder, "warps", base.threads, Group)
+    def warps(self, first: int, stop: int, /) -> AbstractContextManager[Group, None]:
+        return HandleBlock(self._recorder, "warps", warp_threads(self._recorder, first, stop), Group)
 
     def _leader(self, name: str, cls: type[_Lead]) -> AbstractContextManager[_Lead, None]:
         first = self._role(name, 0).threads.first
-        return ScopeBlock(self._recorder, name, ThreadSet(((first, first + 1),)), cls)
+        return HandleBlock(self._recorder, name, ThreadSet(((first, first + 1),)), cls)
 
     def _role(self, name: str, number: int) -> Role:
         self._recorder.check_open("the cta")
         known = [r for r in self._roles.all if r.name == name] if self._roles is not None else []
         if type(number) is not int or not 0 <= number < len(known):
             refuse(
+                ScopeError,
                 "OX1111",
                 f"this pipeline has no role {name}" + (f"({number!r})" if known else ""),
                 got=", ".join(map(str, self._roles.all)) if self._roles is not None else "no roles",
                 fix="declare it: @ox.pipeline(warps=ox.roles(producer=1, consumers=4))",
-                error=ScopeError,
             )
         self._opened.add(known[number])
         return known[number]
@@ -152,7 +153,7 @@ class Cta(level1.Cta, Maps):
     ) -> Ring[Any, Any]:
         recorder = self._recorder
         recorder.check_open("the cta")
-        recorder.require_toplevel("making a ring")
+        recorder.require_once("making a ring")
         groups = consumers if consumers is not None else max(1, self._groups)
         given: object = tiles
         fits = isinstance(given, tuple) and 1 <= len(given) <= 3
@@ -168,14 +169,13 @@ class Cta(level1.Cta, Maps):
             )
         size = recorder.cluster[0] * recorder.cluster[1] * recorder.cluster[2] if multicast else 1
         name = f"ring{sum(1 for b in recorder.barriers if b.name.endswith('_full'))}"
-        params = tuple(t._recorded("cta.ring") for t in tiles)
+        params = tuple(t._recorded("ring")[1] for t in tiles)
         made = []
         for p in params:
             outer, *inner = p.layout.shape
-            request = TileRequest(f"{name}_{p.name}", p.dtype, (outer * size, *inner), 1024, stages, caller_site())
+            request = self._request(f"{name}_{p.name}", p.dtype, (outer * size, *inner), A1024.bytes, stages)
             request.adopt(p.swizzle)
-            recorder.tiles.append(request)
-            made.append((len(recorder.tiles) - 1, request))
+            made.append((self._add(request), request))
         full = recorder.add_barrier("TmaBarrier", stages, f"{name}_full")
         empty = recorder.add_barrier("TmaBarrier", stages, f"{name}_empty")
         self._init(full, 1, empty, groups * size, stages)
@@ -209,7 +209,7 @@ class Cta(level1.Cta, Maps):
         """`stages` staging tiles for stores to `dst`: one is filled while others are still being read."""
         recorder = self._recorder
         recorder.check_open("the cta")
-        recorder.require_toplevel("making a store ring")
+        recorder.require_once("making a store ring")
         if type(stages) is not int or not 1 <= stages <= 16:
             raise ArgumentError(
                 Diagnostic(
@@ -220,11 +220,10 @@ class Cta(level1.Cta, Maps):
                     site=caller_site(),
                 )
             )
-        param = dst._recorded("cta.store_ring")
-        request = TileRequest(self._tile_name(f"{param.name}_out"), param.dtype, param.layout.shape, 1024, stages, caller_site())
+        _, param, _ = dst._recorded("store_ring")
+        request = self._request(f"{param.name}_out", param.dtype, param.layout.shape, A1024.bytes, stages)
         request.adopt(param.swizzle)
-        recorder.tiles.append(request)
-        return StoreRing(recorder, param, len(recorder.tiles) - 1, request)
+        return StoreRing(recorder, param, self._add(request), request)
 
     # ---- schedules
     def tiles(
@@ -240,10 +239,17 @@ class Cta(level1.Cta, Maps):
         """
         recorder = self._recorder
         recorder.check_open("the cta")
-        param = desc._recorded("cta.tiles")
+        _, param, _ = desc._recorded("tiles")
         steps = box if box is not None else param.box_dim
         if len(steps) != param.rank or not all(type(n) is int and n > 0 for n in steps):
-            refuse("OX1012", "`box` does not fit the descriptor", got=repr(box), required=f"{param.rank} positive ints", error=ScopeError)
+            refuse(
+                ShapeError,
+                "OX1012",
+                "`box` of `tiles` does not fit the descriptor",
+                got=repr(box),
+                required=f"{param.rank} positive ints",
+                fix="name one extent per dimension",
+            )
         counts = tuple(
             expr.floordiv(expr.add(extent.expr, Const(n - 1)), Const(n))
             for extent, n in zip(extents(recorder, param.name, param.rank), steps, strict=True)
@@ -293,5 +299,5 @@ class ClusterCta(Cta, level1.ClusterCta):
         self._recorder.require_cluster("a multicast ring")
         ring = self._ring(stages, tiles, consumers, multicast=True)
         # Peers may still arrive here when this CTA's roles are done: nobody leaves before everybody is.
-        self._recorder.frames[0].closing.append(lambda _: self._recorder.emit(ops.ClusterSync(), self._recorder.site))
+        self._recorder.frames[0].closing.append(lambda _: self._recorder.emit(ops.ClusterSync()))
         return ring

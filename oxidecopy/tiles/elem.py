@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, final
 
 from typing_extensions import TypeVar
 
-from oxidecopy.errors import DTypeError, RecordError
+from oxidecopy.errors import DTypeError, RecordError, SymbolicError
 from oxidecopy.isa import elem
 from oxidecopy.isa.elem import Binary, Cast, ElemOp, Neg, Number, Parameter
 from oxidecopy.program.nesting import NESTING_MAX, NODES_MAX, fits
-from oxidecopy.typed.cta import dtype_name
 from oxidecopy.typed.dtypes import DType
-from oxidecopy.typed.symbolic import Scalar, ScalarValue, TakesScalars, refuse
-from oxidecopy.typed.values import fill_value
+from oxidecopy.typed.refusal import described, refuse
+from oxidecopy.typed.scalar import Scalar, ScalarValue, TakesScalars
+from oxidecopy.typed.symbolic import refuse_foreign
+from oxidecopy.typed.values import fitting_value
 
 DT = TypeVar("DT", bound=DType)
 _DO = TypeVar("_DO", bound=DType)
@@ -82,7 +83,7 @@ class Elem(TakesScalars, Generic[DT]):
     def cast(self, dtype: type[_DO], /) -> Elem[_DO]:
         """The value as another element type; nothing for the type it has."""
         self._use()
-        name = dtype_name(dtype)
+        name = _named(dtype)
         return self._made(self._node if name == self._node.dtype else Cast(self._node, name))
 
     # ---- tracing
@@ -90,11 +91,11 @@ class Elem(TakesScalars, Generic[DT]):
         """Refuses an element whose map is over, or another one than `trace`."""
         if not self._trace.open or trace not in (None, self._trace):
             refuse(
+                RecordError,
                 "OX1125",
                 "an element is used outside the function of its map",
                 required="use inside the function, while it is traced",
                 fix="pass the tile to the map that needs it",
-                error=RecordError,
             )
 
     def _pair(self, op: ElemOp, other: object, *, swapped: bool = False) -> Elem[DT]:
@@ -103,12 +104,12 @@ class Elem(TakesScalars, Generic[DT]):
         wrong = elem.pair_problem(op, mine.dtype, theirs.dtype)
         if wrong and mine.dtype != theirs.dtype:
             refuse(
+                DTypeError,
                 "OX1123",
                 f"`{op.value}` of two element types",
                 got=f"{mine.dtype} and {theirs.dtype}",
                 required="one type on both sides",
                 fix=f"cast one of them: `.cast(ox.{mine.dtype})`",
-                error=DTypeError,
             )
         if wrong:
             _no_operation(wrong)
@@ -118,11 +119,11 @@ class Elem(TakesScalars, Generic[DT]):
         """An element of the same trace; its tree must stay within what a program may hold."""
         if not fits(node):
             refuse(
+                RecordError,
                 "OX1127",
                 "the function of a map is too large",
                 required=f"at most {NESTING_MAX} operations on top of each other and {NODES_MAX} in all, shared ones counted each time",
                 fix="split it into several maps",
-                error=RecordError,
             )
         return Elem(node, self._trace)
 
@@ -134,12 +135,11 @@ class Elem(TakesScalars, Generic[DT]):
             return other._node
         if isinstance(other, ScalarValue):
             if other.owner is not self._trace.owner:
-                refuse("OX1125", f"scalar {other.name!r} is another pipeline's", required="a parameter of this one", error=RecordError)
+                refuse_foreign(f"scalar {other.name!r}")
             return Parameter(other.name, other.dtype_name)
         if dtype not in elem.FLOATS | elem.INTEGERS:
             _no_operation(f"{dtype} has no arithmetic")
-        plain = other.item() if hasattr(other, "item") else other  # numpy's numbers
-        value = fill_value(plain, dtype, f"the number beside `{op.value}`")
+        value = fitting_value(other, dtype, f"the number beside `{op.value}`")
         return Number(value if dtype in elem.INTEGERS else float(value), dtype)
 
     if not TYPE_CHECKING:
@@ -148,6 +148,7 @@ class Elem(TakesScalars, Generic[DT]):
 
         def _no_value(self, *_: Any) -> NoReturn:
             refuse(
+                SymbolicError,
                 "OX1122",
                 "the value of an element is not known while its map is traced",
                 got="a comparison, a condition or a conversion to a Python number",
@@ -158,11 +159,26 @@ class Elem(TakesScalars, Generic[DT]):
         __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _no_value
 
 
+def _named(dtype: object) -> str:
+    """The name of an element type of whole bytes."""
+    info = dtype.info if isinstance(dtype, type) and issubclass(dtype, DType) and "info" in dtype.__dict__ else None
+    if info is None or info.name not in elem.ELEMENT_TYPES:
+        refuse(
+            DTypeError,
+            "OX1128",
+            "`cast` to what is no type of elements",
+            got=described(dtype),
+            required="a class such as ox.bf16, of whole bytes",
+            fix="v.cast(ox.bf16)",
+        )
+    return info.name
+
+
 def _no_operation(what: str) -> NoReturn:
     refuse(
+        DTypeError,
         "OX1124",
         f"no such operation: {what}",
         required="f16, bf16, f32 or f64, or an integer type except for division",
         fix="cast to f32, calculate, and cast back",
-        error=DTypeError,
     )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import TypeVar, override
 
-from oxidecopy.errors import Cause, Diagnostic, ScopeError
+from oxidecopy.errors import Cause, ScopeError
 from oxidecopy.isa import ops
 from oxidecopy.tiles.mapping import Maps
 from oxidecopy.typed import leader
@@ -14,9 +14,10 @@ from oxidecopy.typed.cta import fill_tile, iota_tile
 from oxidecopy.typed.descriptor import TmaDescriptor
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.geometry import A128, AnyBox
-from oxidecopy.typed.sites import caller_site
+from oxidecopy.typed.refusal import refuse
+from oxidecopy.typed.scalar import Scalar
 from oxidecopy.typed.smem import SharedArray
-from oxidecopy.typed.symbolic import Idx, Scalar
+from oxidecopy.typed.symbolic import Idx
 
 if TYPE_CHECKING:
     from oxidecopy.typed.recorder import Recorder
@@ -36,16 +37,14 @@ class Group(leader.Group, Maps):
         self._check(what)
         recorder = self._recorder
         if recorder.scope != self._frame.threads:
-            raise ScopeError(
-                Diagnostic(
-                    rule="OX1121",
-                    what=f"{what} of a group is called where only some of its threads execute",
-                    got=f"{len(recorder.scope)} of {len(self._frame.threads)} threads",
-                    required="the group's own block, with no narrower one in between",
-                    fix="move it out of the inner block",
-                    site=caller_site(),
-                    causes=(Cause("the inner block", recorder.frames[-1].site),),
-                )
+            refuse(
+                ScopeError,
+                "OX1121",
+                f"{what} of a group is called where only some of its threads execute",
+                got=f"{len(recorder.scope)} of {len(self._frame.threads)} threads",
+                required="the group's own block, with no narrower one in between",
+                fix="move it out of the inner block",
+                causes=(Cause("the inner block", recorder.frames[-1].site),),
             )
         return recorder
 

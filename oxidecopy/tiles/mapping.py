@@ -17,8 +17,8 @@ from oxidecopy.isa import elem, ops
 from oxidecopy.tiles.elem import Elem, Trace
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.geometry import AnyBox
+from oxidecopy.typed.refusal import described, refuse
 from oxidecopy.typed.smem import SharedArray
-from oxidecopy.typed.symbolic import refuse
 
 if TYPE_CHECKING:
     from oxidecopy.typed.recorder import Recorder
@@ -86,15 +86,15 @@ class Maps:
         node = _traced(recorder, fn, tiles)
         if node.dtype != out._request.dtype:
             refuse(
+                DTypeError,
                 "OX1126",
                 f"the function of a map does not give what {out._request.name!r} holds",
                 got=node.dtype,
                 required=out._request.dtype,
                 fix=f"cast its result: `.cast(ox.{out._request.dtype})`",
-                error=DTypeError,
             )
-        refs = tuple(tile._ref() for tile in tiles)
-        recorder.emit(ops.MapTiles(inputs=refs, out=out._target(), fn=node))
+        refs = tuple(tile._ref(recorder) for tile in tiles)
+        recorder.emit(ops.MapTiles(inputs=refs, out=out._target(recorder), fn=node))
 
     def copy(self, tile: SharedArray[_D1, _B1, Any], /, *, out: SharedArray[_D1, _B1, Any]) -> None:
         """Copies every element, bit for bit; the layouts may differ (this swizzles and unswizzles)."""
@@ -105,23 +105,21 @@ def _check_tiles(recorder: Recorder, tiles: tuple[object, ...], out: object) -> 
     known = [t for t in (*tiles, out) if isinstance(t, SharedArray)]
     if not 1 <= len(tiles) <= ops.MAP_INPUTS_MAX or len(known) <= len(tiles):
         refuse(
+            ShapeError,
             "OX1120",
             "a map takes tiles",
-            got=", ".join(type(t).__name__ for t in (*tiles, out)),
+            got=", ".join(map(described, (*tiles, out))),
             required=f"1 to {ops.MAP_INPUTS_MAX} shared tiles and `out`",
             fix="pass what a ring's block or `cta.shared` gives",
-            error=ShapeError,
         )
-    if any(t._recorder is not recorder for t in known):
-        refuse("OX1120", "a tile of another pipeline", required="tiles of this one", error=ShapeError)
     if len({t.shape for t in known}) > 1:
         refuse(
+            ShapeError,
             "OX1120",
             "the tiles of a map differ in shape",
             got=", ".join(f"{t._request.name} {t.shape}" for t in known),
             required="one shape",
             fix="give all descriptors one box",
-            error=ShapeError,
         )
 
 
@@ -133,21 +131,21 @@ def _traced(recorder: Recorder, fn: Callable[..., object], tiles: tuple[SharedAr
         inspect.signature(fn).bind(*inputs)
     except (TypeError, ValueError) as problem:
         refuse(
+            RecordError,
             "OX1125",
             "the function of a map cannot be called with its elements",
             got=f"{len(inputs)} elements: {problem}",
             required="a function of as many elements as there are tiles",
-            error=RecordError,
         )
     made = fn(*inputs)
     trace.open = False
     if not isinstance(made, Elem) or made._trace is not trace:
         refuse(
+            RecordError,
             "OX1125",
             "the function of a map gives no element",
-            got=type(made).__name__,
+            got=described(made),
             required="what operators or `cast` make of its elements",
             fix="use `fill` for a constant",
-            error=RecordError,
         )
     return made._node

@@ -106,8 +106,9 @@ class _Walk:
         agent.env[op.counter] += op.step
         agent.turns[op.counter] += 1
         agent.seen = None
+        after, agent.pc = agent.pc + 1, item.target  # where it stands for a snapshot: at the start of the next iteration
         self.periods.edge(agent, op)
-        return self._loop(agent, item, op, inside=item.target, after=agent.pc + 1)
+        return self._loop(agent, item, op, inside=item.target, after=after)
 
     def _loop(self, agent: Agent, item: Item, op: ops.Loop, *, inside: int, after: int) -> bool:
         if truth(self.machine, agent, item.more):
@@ -157,8 +158,8 @@ class _Walk:
             entry = self.machine.tokens.get(entry)
         if entry is None:
             return None
-        # Two phases later the answer is no again.
-        return entry if self.machine.bars[entry[0]].phase == entry[1] + 1 else None
+        # Two phases later the answer is no again, but nothing says that the test comes so late.
+        return entry if self.machine.bars[entry[0]].phase > entry[1] else None
 
     def _unguard(self, agent: Agent) -> None:
         """Behind the body nothing is known of the phase: the answer may have been no."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from oxidecopy.engines.sim.lowering import Lowering
 
 
-def map_tiles(low: Lowering, op: ops.MapTiles) -> Make:
+def map_tiles(low: Lowering, op: ops.MapTiles) -> list[Make]:
     layouts = [low.tile_layout(ref) for ref in op.inputs]
     layout = low.tile_layout(op.out)
     if any(other.shape != layout.shape for other in layouts):
@@ -29,6 +29,9 @@ def map_tiles(low: Lowering, op: ops.MapTiles) -> Make:
     start, stop = low.share.rows(layout.rows)
     alone = low.share.high - low.share.low == low.share.total
     rows, loops = (layout.rows, layout.shape[-1]), tuple(low.loops)
+
+    if start >= stop and clocks is None:
+        return []
 
     def make(nxt: int) -> Op:
         def run(agent: Agent) -> int:
@@ -45,4 +48,4 @@ def map_tiles(low: Lowering, op: ops.MapTiles) -> Make:
 
         return run
 
-    return make
+    return [make]
