@@ -273,6 +273,15 @@ def sync_counts_differ(b: Builder, broken: bool) -> None:
         b.sync(threads=96 if broken else 64, number=1, tag="sync")
 
 
+def sync_of_three(b: Builder, broken: bool) -> None:
+    """Two of three warps meet, twice: if 0 meets 2 first, 1 waits for ever."""
+    b.threads = 96
+    for lo, meets in ((0, (1,)), (32, (1, 2)), (64, (2,))):
+        with b.scope((lo, lo + 32)):
+            for number in meets:
+                b.sync(threads=64, number=1 if broken else number, tag="sync")
+
+
 def divisor(b: Builder, broken: bool) -> None:
     n = b.index("n", 0 if broken else 2)
     b.tile(stages=4)
@@ -317,6 +326,7 @@ CASES: list[tuple[Make, str, str]] = [
     (sync_all, "OX3032", "sync"),
     (sync_warps, "OX3032", "sync"),
     (sync_counts_differ, "OX3032", "sync"),
+    (sync_of_three, "OX3032", "sync"),
     (divisor, "OX3092", ""),
 ]
 
