@@ -109,7 +109,6 @@ def hosts(dev: ox.Device, x: npt.NDArray[np.float32], a: Out, a1: ox.GlobalArray
     ox.TmaDescriptor.tiled(a, box=(64, 64), oob_fill="one")  # E no such fill
     ox.TmaDescriptor.tiled(a)  # E no box
     ox.TmaDescriptor(a, box=(64, 64))  # E no constructor
-    dev.empty((64, 64))  # E no dtype
     dev.empty(64, ox.f32)  # E no tuple
     ox.Device.open(0)  # E no name
 
