@@ -288,6 +288,56 @@ def divisor(b: Builder, broken: bool) -> None:
     b.fill(stage=expr.mod(Const(5), n))
 
 
+# ---- answers
+def landing(b: Builder) -> None:
+    """A tile is on its way, and an array waits for it."""
+    b.map()
+    b.array()
+    b.tile()
+    b.bar()
+    b.init()
+    with b.elect():
+        b.arm(BYTES)
+        b.g2s()
+
+
+def answer_of_another_role(b: Builder, broken: bool) -> None:
+    landing(b)
+    with b.scope((0, 32)):
+        done = b.test_parity(0, 0)
+        if not broken:
+            with b.when(done):
+                b.store()
+    if broken:
+        with b.scope((32, 64)), b.when(done, tag="used"):
+            b.store()
+    b.wait_phase(0)
+
+
+def answer_of_another_iteration(b: Builder, broken: bool) -> None:
+    """Found by mutation: asked under a condition and used outside it, the answer may be that of the iteration before."""
+    landing(b)
+    with b.when(b.test_parity(0, 0)):
+        late = b.test_parity(0, 1)
+        if not broken:
+            with b.when(late):
+                b.store()
+    if broken:
+        with b.when(late, tag="used"):
+            b.store()
+    b.wait_phase(0)
+
+
+def answer_of_a_loop_that_is_over(b: Builder, broken: bool) -> None:
+    landing(b)
+    done = None if broken else b.test_parity(0, 0)
+    with b.loop(3):
+        late = b.test_parity(0, 1)
+    with b.when(late if done is None else done, tag="used"):
+        b.store()
+    b.wait_phase(0)
+
+
 CASES: list[tuple[Make, str, str]] = [
     (grid_zero, "OX3070", ""),
     (grid_deep, "OX3070", ""),
@@ -328,6 +378,9 @@ CASES: list[tuple[Make, str, str]] = [
     (sync_counts_differ, "OX3032", "sync"),
     (sync_of_three, "OX3032", "sync"),
     (divisor, "OX3092", ""),
+    (answer_of_another_role, "OX3018", "used"),
+    (answer_of_another_iteration, "OX3018", "used"),
+    (answer_of_a_loop_that_is_over, "OX3018", "used"),
 ]
 
 
