@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, ParamSpec, Protocol, Self, final, overload
@@ -18,7 +18,7 @@ from oxidecopy.tiles.roles import Roles
 from oxidecopy.typed.recording import record
 from oxidecopy.typed.refusal import described, refuse, whole
 from oxidecopy.typed.signature import Formal, formals
-from oxidecopy.typed.sites import caller_site
+from oxidecopy.typed.sites import caller_locals, caller_site
 
 if TYPE_CHECKING:
     from oxidecopy.engines.base import Bindings
@@ -105,8 +105,18 @@ class Launchable(Generic[P]):
 class Pipeline(Generic[P]):
     """A pipeline function. `pipe[grid](...)` launches it; `pipe.recipe` declares how the command line does."""
 
-    def __init__(self, fn: Callable[..., None], *, threads: int, cluster: tuple[int, int, int] | None, roles: Roles | None = None) -> None:
+    def __init__(
+        self,
+        fn: Callable[..., None],
+        *,
+        threads: int,
+        cluster: tuple[int, int, int] | None,
+        names: Mapping[str, object],
+        roles: Roles | None = None,
+    ) -> None:
         self._fn = fn
+        # Refused where it is defined; what its annotations name may come later in the file.
+        self._early = formals(fn, clustered=cluster is not None, names=names, early=True)
         self.roles = roles
         self.threads = threads
         self.cluster = cluster
@@ -123,7 +133,10 @@ class Pipeline(Generic[P]):
 
     @cached_property
     def _parameters(self) -> tuple[inspect.Signature, tuple[Formal, ...]]:
-        return formals(self._fn, clustered=self.cluster is not None)
+        known = self._early or formals(self._fn, clustered=self.cluster is not None, names={})
+        if known is None:
+            raise NameError(self.__name__)  # never: only an early look may give up
+        return known
 
     def __getitem__(self, grid: int | tuple[int] | tuple[int, int] | tuple[int, int, int] | Grid, /) -> Launchable[P]:
         return Launchable(self, _grid(grid))
@@ -217,7 +230,7 @@ def pipeline(*misplaced: object, threads: Any = None, warps: Any = None, cluster
     if broken:
         raise UsageError(*broken)
     known = count or 0  # never 0: that was noted
-    return lambda fn: Pipeline(fn, threads=known, cluster=shape, roles=roles)
+    return lambda fn: Pipeline(fn, threads=known, cluster=shape, names=caller_locals(), roles=roles)
 
 
 def _three(n: object) -> tuple[int, int, int] | None:

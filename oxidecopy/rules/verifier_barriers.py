@@ -246,6 +246,27 @@ BARRIER_RULES: Final[tuple[Rule, ...]] = (
         "PTX mbarrier.try_wait: the state operand comes from the same object",
     ),
     _rule(
+        "OX3018",
+        "An answer is used in the block that asked for it",
+        "An answer is a register of the thread that asked. Elsewhere it is not set, or holds the answer of an earlier iteration.",
+        "PTX mbarrier.try_wait: the result is a predicate register of the executing thread",
+        twins(
+            """
+            tile = cta.shared(src)
+            full = cta.barrier().init(1)
+            with cta.elect() as leader:
+                token = full.arrive_expect_tx(leader, tile.nbytes)
+                src.g2s(leader, tile, (0, 0), token)
+            <gap>
+            with cta.when(done):
+                cta.store(out, tile, (0, 0))
+            full.wait(token)
+            """,
+            "with cta.when(n > 0):\n    done = full.try_wait(token)",
+            "done = full.try_wait(token)",
+        ),
+    ),
+    _rule(
         "OX3020",
         "A phase expects no more bytes than its copies bring",
         "The phase never ends and all who wait for it hang.",

@@ -207,7 +207,7 @@ class Cta:
 
     def when(self, cond: Pred | bool, /) -> AbstractContextManager[None, None]:  # noqa: FBT001  # a condition, not an option
         """Runs the block where `cond` holds. A plain bool is decided while recording."""
-        to_cond(cond)
+        to_cond(cond, "`when`")
         return ConditionBlock(self._recorder, cond)
 
     # One signature, not two overloads: where an argument is wrong, checkers still know that the counter is a SymIdx.
@@ -361,7 +361,10 @@ def _tile(tile: object, what: str) -> SharedArray[Any, Any, Any]:
 def _array(out: object) -> RecordedArray:
     if isinstance(out, GlobalArray):
         refuse_captured("`store` to an array")
-    return require(out, RecordedArray, "`store`", "pass an array that is a parameter of the pipeline")
+    if not isinstance(out, RecordedArray):
+        fix = "pass an array that is a parameter of the pipeline"
+        refuse(RecordError, "OX1009", "`store` takes a GlobalArray", got=described(out), required="GlobalArray", fix=fix)
+    return out
 
 
 def _same_type(what: str, got: str, required: str) -> None:

@@ -216,7 +216,7 @@ class TmaDescriptor(Generic[DT, C, SW_co, Bx]):
     def tiled(
         a: GlobalArray[Any, Any],
         *,
-        box: Any,
+        box: Any = None,
         swizzle: Any = SwizzleNone,
         element_strides: Any = None,
         l2_promotion: int = 128,

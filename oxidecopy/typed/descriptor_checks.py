@@ -43,9 +43,6 @@ def fitting(recorder: Recorder, param: MapParam, tile: object, what: str) -> Til
     own = f"use cta.shared({param.name})"
     if request.dtype != param.dtype:
         refuse(DTypeError, "OX1011", f"{what} and its tile have different element types", got=request.dtype, required=param.dtype, fix=own)
-    if made.shape != param.layout.shape:
-        required = f"{param.layout.shape}, the box of {param.name!r}"
-        refuse(ShapeError, "OX1012", f"{what} and its tile have different boxes", got=str(made.shape), required=required, fix=own)
     need = max(limits.TENSOR_SMEM_ALIGN, SWIZZLES[param.swizzle].repeat_bytes)
     if request.align < need:
         refuse(
@@ -56,6 +53,9 @@ def fitting(recorder: Recorder, param: MapParam, tile: object, what: str) -> Til
             required=f"{need} bytes for swizzle {param.swizzle} (PTX 5.5.7; measured)",
             fix=f"align=ox.A{need}",
         )
+    if made.shape != param.layout.shape:
+        required = f"{param.layout.shape}, the box of {param.name!r}"
+        refuse(ShapeError, "OX1012", f"{what} and its tile have different boxes", got=str(made.shape), required=required, fix=own)
     request.adopt(param.swizzle)
     return ref
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn, final
+from typing import TYPE_CHECKING, ClassVar, NoReturn, final
 
 from oxidecopy.errors import ScopeError
 from oxidecopy.typed import dtypes
@@ -21,6 +21,7 @@ class RecordedArray:
     """A global array whose extents and address are known at launch."""
 
     __slots__ = ("_param", "_recorder")
+    shown_as: ClassVar = "GlobalArray"  # in errors: the class that users know
 
     def __init__(self, recorder: Recorder, param: ArrayParam) -> None:
         self._recorder = recorder

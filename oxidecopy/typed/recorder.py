@@ -146,7 +146,7 @@ class Recorder:
             "a block was opened and not closed",
             required="blocks that close in the order in which they were opened",
             fix="open blocks by `with`, and loops by `for`",
-            causes=(Cause("the block was opened here", frame.site),),
+            site=frame.site,
         )
 
     def require_once(self, what: str) -> None:

@@ -55,4 +55,4 @@ def described(value: object) -> str:
         return f"the class {value.__name__}"
     if value is None or isinstance(value, bool | int | float | str | tuple):
         return f"{value!r} ({type(value).__name__})"
-    return type(value).__name__
+    return getattr(type(value), "shown_as", type(value).__name__)

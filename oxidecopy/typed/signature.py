@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import CodeType
 from typing import Any, final
@@ -74,22 +74,32 @@ def definition_site(fn: Callable[..., Any]) -> Site | None:
     return Site(code.co_filename, code.co_firstlineno, code.co_name) if isinstance(code, CodeType) else None
 
 
-def formals(fn: Callable[..., Any], *, clustered: bool) -> tuple[inspect.Signature, tuple[Formal, ...]]:
+def formals(
+    fn: Callable[..., Any], *, clustered: bool, names: Mapping[str, Any], early: bool = False
+) -> tuple[inspect.Signature, tuple[Formal, ...]] | None:
     """The signature without `cta`, and its parameters.
 
+    Args:
+        fn: the pipeline function.
+        clustered: it is declared with a cluster.
+        names: that annotations may use beside those of its module: the locals around its definition.
+        early: the module may still be running; where a name is not there yet the result is None.
+
     Raises:
-        RecordError: for a function that is no pipeline; `clustered` says whether it is declared with a cluster.
+        RecordError: for a function that is no pipeline.
     """
     if not inspect.isfunction(fn):
         _refuse(fn, "OX1067", "a pipeline is a Python function", got=described(fn), fix="decorate a `def`")
     signature = inspect.signature(fn)
-    names = list(signature.parameters.values())
-    if not names or names[0].kind is names[0].KEYWORD_ONLY or any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in names):
+    given = list(signature.parameters.values())
+    if not given or given[0].kind is given[0].KEYWORD_ONLY or any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in given):
         fix = "write `def pipe(cta: ox.Cta, src: ox.TmaDescriptor[ox.f32, ox.D2], ...) -> None:`"
         _refuse(fn, "OX1067", "a pipeline function takes `cta` and named parameters", got=f"{fn.__name__}{signature}", fix=fix)
-    hints = _hints(fn)
-    _check_cta(fn, hints.get(names[0].name), clustered=clustered)
-    rest = names[1:]
+    hints = _hints(fn, names, early=early)
+    if hints is None:
+        return None
+    _check_cta(fn, hints.get(given[0].name), clustered=clustered)
+    rest = given[1:]
     reserved = [p.name for p in rest if p.name == RANK_SYMBOL]
     if reserved:
         _refuse(
@@ -102,12 +112,13 @@ def formals(fn: Callable[..., Any], *, clustered: bool) -> tuple[inspect.Signatu
     return signature.replace(parameters=rest), tuple(_formal(fn, p.name, hints.get(p.name)) for p in rest)
 
 
-def _hints(fn: Callable[..., Any]) -> dict[str, Any]:
-    closure = inspect.getclosurevars(fn).nonlocals
+def _hints(fn: Callable[..., Any], names: Mapping[str, Any], *, early: bool) -> dict[str, Any] | None:
     try:
-        return typing.get_type_hints(fn, localns=dict(closure))
+        return typing.get_type_hints(fn, localns={**names, **inspect.getclosurevars(fn).nonlocals})
     except Exception as problem:  # an annotation is any expression: it may fail in any way
-        fix = "import the names at run time too, and define them at module level"
+        if early and isinstance(problem, NameError):
+            return None
+        fix = "import the names at run time too, and define them before the function is launched"
         _refuse(
             fn, "OX1036", "the annotations of a pipeline function cannot be evaluated", got=f"{type(problem).__name__}: {problem}", fix=fix
         )

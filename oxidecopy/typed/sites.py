@@ -7,7 +7,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partialmethod
 from pathlib import Path
+from types import FrameType
 from typing import Final
 
 from oxidecopy.errors import OxidecopyError, Site
@@ -16,6 +18,8 @@ from oxidecopy.errors import OxidecopyError, Site
 _PACKAGE: Final = str(Path(__file__).resolve().parent.parent) + os.sep
 # The lessons lie inside the package once it is installed, but they are user code.
 _LESSONS: Final = _PACKAGE + "_examples" + os.sep
+# Modules of Python's that call ours for the user: an ExitStack enters blocks, a cached property is computed at its first use.
+_DOORS: Final = frozenset({contextmanager.__code__.co_filename, partialmethod.__init__.__code__.co_filename})
 # Where the lessons can be: in an installed package, or beside the package of a checkout.
 LESSON_PLACES: Final = (Path(_LESSONS), Path(_PACKAGE).parent / "examples")
 
@@ -27,13 +31,22 @@ def in_package(filename: str) -> bool:
 
 def caller_site() -> Site | None:
     """The place in the user's source that led here; None when there is none (all frames are ours)."""
-    frame = sys._getframe(1)  # the one fast way to a caller's line
-    while in_package(frame.f_code.co_filename):
-        parent = frame.f_back
-        if parent is None:
-            return None
-        frame = parent
-    return Site(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+    frame = _caller()
+    return Site(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name) if frame else None
+
+
+def caller_locals() -> dict[str, object]:
+    """The names of the function around the user's line; none at module level, where all names are global."""
+    frame = _caller()
+    return dict(frame.f_locals) if frame and frame.f_code.co_name != "<module>" else {}
+
+
+def _caller() -> FrameType | None:
+    """The innermost frame that is the user's, seen from the caller's caller."""
+    frame: FrameType | None = sys._getframe(2)  # the one fast way to a caller's line
+    while frame and (in_package(frame.f_code.co_filename) or frame.f_code.co_filename in _DOORS):
+        frame = frame.f_back
+    return frame
 
 
 @contextmanager

@@ -70,13 +70,13 @@ class Pred:
             _no_key(self)
 
 
-def to_cond(value: Pred | bool) -> Cond:  # noqa: FBT001  # a condition, not an option
+def to_cond(value: Pred | bool, what: str = "an operator of conditions") -> Cond:  # noqa: FBT001  # a condition, not an option
     """The condition of a `Pred` or a bool; anything else is refused."""
     if isinstance(value, Pred):
         return value.cond
     if isinstance(value, bool):
         return expr.Bool(value)
-    _not_a_condition("a condition is combined with something that is none", described(value))
+    _not_a_condition(f"{what} takes a condition", described(value))
 
 
 def _not_a_condition(what: str, got: str) -> NoReturn:
@@ -209,7 +209,7 @@ class SymIdx:
 Idx: TypeAlias = int | SymIdx
 
 
-def to_expr(value: Idx, what: str = "an index") -> Expr:
+def to_expr(value: Idx, what: str = "an operand of index arithmetic") -> Expr:
     """The expression of an `Idx`; anything else is refused by name."""
     if isinstance(value, SymIdx):
         return value.expr

@@ -114,15 +114,20 @@ def _fold_tile(ref: ops.TileRef, env: Mapping[str, int]) -> ops.TileRef:
 
 def has_answer(c: Cond) -> bool:
     """True when the truth of `c` hangs on the answer of a test."""
+    return bool(answers(c))
+
+
+def answers(c: Cond) -> frozenset[int]:
+    """The predicates in `c`."""
     match c:
-        case expr.Answer():
-            return True
+        case expr.Answer(register):
+            return frozenset((register,))
         case expr.Bool() | expr.Cmp():
-            return False
+            return frozenset()
         case expr.Not(a):
-            return has_answer(a)
+            return answers(a)
         case expr.And(a, b) | expr.Or(a, b):
-            return has_answer(a) or has_answer(b)
+            return answers(a) | answers(b)
         case _:
             assert_never(c)
 

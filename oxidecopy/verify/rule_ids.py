@@ -22,6 +22,7 @@ WAIT_BEHIND: Final = "OX3014"
 DROP_TO_ZERO: Final = "OX3015"
 GUARDED: Final = "OX3016"
 TOKEN: Final = "OX3017"
+ANSWER: Final = "OX3018"
 
 # ---- bytes
 OVER_EXPECTED: Final = "OX3020"

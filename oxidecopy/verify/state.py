@@ -225,6 +225,7 @@ class Machine:
     doubtful: set[int]  # ids of the copies whose coordinates are judged at each instance
     tokens: dict[TokenKey, tuple[int, int]] = field(default_factory=dict)
     syncs: dict[tuple[int, int], list[Agent]] = field(default_factory=dict)
+    sync_users: dict[tuple[int, int], set[int]] = field(default_factory=dict)  # by CTA and named barrier: the agents that ever met there
     woken: bool = False  # the last op ended a phase or a sync
     lost: bool = False  # an op had no live barrier to work on: what follows from that is not reported
     ran: set[int] = field(default_factory=set)  # id of every step that ran

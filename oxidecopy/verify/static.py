@@ -7,6 +7,7 @@ from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.isa.swizzle import SWIZZLES
 from oxidecopy.program.program import ArrayParam, IdxParam, Launch, MapParam, Program, Step, TileDecl
 from oxidecopy.verify import rule_ids as ids
+from oxidecopy.verify.code import answers
 from oxidecopy.verify.report import Collector
 from oxidecopy.verify.resolve import part_bytes
 
@@ -18,6 +19,7 @@ def check_static(program: Program, launch: Launch, out: Collector) -> bool:
     good = all([_grid(program, launch, out), _threads(program, out), _bindings(program, launch, out), _arch(program, launch, out)])
     _shared(program, launch, out)
     good = _issuers(program.steps, program.threads, out) and good
+    good = _answers(program.steps, frozenset(), out) and good
     for step in program.walk():
         if isinstance(step.op, ops.BarSync):
             _sync(program, step, step.op, out)
@@ -289,6 +291,25 @@ def _issuers(steps: tuple[Step, ...], threads: int, out: Collector) -> bool:
             )
         inside = len(step.op.threads) if isinstance(step.op, ops.Scope) else threads
         good = _issuers(step.body, inside, out) and good
+    return good
+
+
+def _answers(steps: tuple[Step, ...], known: frozenset[int], out: Collector) -> bool:
+    """An answer is used in the block that asked for it, where it cannot be another thread's or iteration's; `known` come from around."""
+    good = True
+    for step in steps:
+        if isinstance(step.op, ops.MbarrierTestToken | ops.MbarrierTestParity):
+            known |= {step.op.pred}
+        elif isinstance(step.op, ops.When) and not answers(step.op.cond) <= known:
+            good = False
+            out.add(
+                ids.ANSWER,
+                "a condition uses an answer of try_wait or test_wait outside the block that asked for it",
+                step=step,
+                required="an answer that these threads asked for, in this iteration, before this line",
+                fix="ask in the same block as the condition, or around it",
+            )
+        good = _answers(step.body, known, out) and good
     return good
 
 

@@ -91,6 +91,24 @@ def _sync_counts(machine: Machine, at: At, waiting: list[Agent], here: int, want
             fix="let exactly the threads of the group run it",
             causes=[("also waits here", s) for s in others.values() if s is not at.step],
         )
+    elif isinstance(at.op, ops.BarSync):
+        _sync_users(machine, at, at.op, waiting)
+
+
+def _sync_users(machine: Machine, at: At, op: ops.BarSync, waiting: list[Agent]) -> None:
+    """Who meets whom must not hang on timing: all users of a named barrier meet each time."""
+    users = machine.sync_users.setdefault((at.agent.rank, op.number), set())
+    users.update(a.id for a in waiting)
+    if sum(machine.agents[i].size for i in users) > op.threads:
+        machine.out.add(
+            ids.SYNC_COUNT,
+            f"thread barrier {op.number} counts {op.threads} threads, but more threads use it: who meets whom would hang on timing",
+            step=at.step,
+            got=", ".join(sorted(machine.agents[i].threads.name for i in users)),
+            required="one group of threads for each named barrier",
+            fix="give each group a barrier number of its own",
+            key=(at.agent.rank, at.step.site or id(at.step)),
+        )
 
 
 def release_sync(machine: Machine, key: tuple[int, int]) -> None:

@@ -273,10 +273,69 @@ def sync_counts_differ(b: Builder, broken: bool) -> None:
         b.sync(threads=96 if broken else 64, number=1, tag="sync")
 
 
+def sync_of_three(b: Builder, broken: bool) -> None:
+    """Two of three warps meet, twice: if 0 meets 2 first, 1 waits for ever."""
+    b.threads = 96
+    for lo, meets in ((0, (1,)), (32, (1, 2)), (64, (2,))):
+        with b.scope((lo, lo + 32)):
+            for number in meets:
+                b.sync(threads=64, number=1 if broken else number, tag="sync")
+
+
 def divisor(b: Builder, broken: bool) -> None:
     n = b.index("n", 0 if broken else 2)
     b.tile(stages=4)
     b.fill(stage=expr.mod(Const(5), n))
+
+
+# ---- answers
+def landing(b: Builder) -> None:
+    """A tile is on its way, and an array waits for it."""
+    b.map()
+    b.array()
+    b.tile()
+    b.bar()
+    b.init()
+    with b.elect():
+        b.arm(BYTES)
+        b.g2s()
+
+
+def answer_of_another_role(b: Builder, broken: bool) -> None:
+    landing(b)
+    with b.scope((0, 32)):
+        done = b.test_parity(0, 0)
+        if not broken:
+            with b.when(done):
+                b.store()
+    if broken:
+        with b.scope((32, 64)), b.when(done, tag="used"):
+            b.store()
+    b.wait_phase(0)
+
+
+def answer_of_another_iteration(b: Builder, broken: bool) -> None:
+    """Found by mutation: asked under a condition and used outside it, the answer may be that of the iteration before."""
+    landing(b)
+    with b.when(b.test_parity(0, 0)):
+        late = b.test_parity(0, 1)
+        if not broken:
+            with b.when(late):
+                b.store()
+    if broken:
+        with b.when(late, tag="used"):
+            b.store()
+    b.wait_phase(0)
+
+
+def answer_of_a_loop_that_is_over(b: Builder, broken: bool) -> None:
+    landing(b)
+    done = None if broken else b.test_parity(0, 0)
+    with b.loop(3):
+        late = b.test_parity(0, 1)
+    with b.when(late if done is None else done, tag="used"):
+        b.store()
+    b.wait_phase(0)
 
 
 CASES: list[tuple[Make, str, str]] = [
@@ -317,7 +376,11 @@ CASES: list[tuple[Make, str, str]] = [
     (sync_all, "OX3032", "sync"),
     (sync_warps, "OX3032", "sync"),
     (sync_counts_differ, "OX3032", "sync"),
+    (sync_of_three, "OX3032", "sync"),
     (divisor, "OX3092", ""),
+    (answer_of_another_role, "OX3018", "used"),
+    (answer_of_another_iteration, "OX3018", "used"),
+    (answer_of_a_loop_that_is_over, "OX3018", "used"),
 ]
 
 

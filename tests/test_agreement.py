@@ -1,0 +1,101 @@
+"""The verifier and the simulator are two oracles that know nothing of each other: on random programs they must agree.
+
+A program that the verifier accepts ends well under every schedule of the simulator, with the same bytes, and for a well-formed one with
+numpy's. A program that it refuses goes wrong under some schedule, unless its rule is one of those that a schedule need not show. The slice
+run here is the same every time; `AGREEMENT_PIPELINES=2000 pytest tests/test_agreement.py -n auto` runs more.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from oxidecopy.verify import rule_ids
+from tests.helpers.agreement import NOT_SHOWN, Verdict, judge, run
+from tests.helpers.mutants import EDITS, mutants
+from tests.helpers.pipelines import ALONE, TOGETHER, pipeline
+
+PIPELINES = int(os.environ.get("AGREEMENT_PIPELINES", "60"))
+CHUNK = 10
+MUTANTS = 4
+chunks = pytest.mark.parametrize("first", range(0, PIPELINES, CHUNK))
+
+
+def words(label: str, verdict: Verdict) -> str:
+    return f"{label}: {verdict.problem} {verdict.rules}\n{verdict.detail}"
+
+
+@chunks
+def test_well_formed_pipelines_are_accepted_and_do_what_numpy_says(first: int) -> None:
+    for seed in range(first, first + CHUNK):
+        case = pipeline(seed)
+        verdict = judge(case)
+        assert verdict.accepted, words(case.label, verdict)
+        assert not verdict.problem, words(case.label, verdict)
+
+
+@chunks
+def test_mutants_are_judged_alike(first: int) -> None:
+    for seed in range(first, first + CHUNK):
+        for mutant in mutants(pipeline(seed), seed, MUTANTS):
+            verdict = judge(mutant)
+            assert not verdict.problem, words(mutant.label, verdict)
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 1 << 32), st.integers(0, 1 << 32))
+def test_any_pipeline_and_any_mutant(seed: int, edit: int) -> None:
+    case = pipeline(seed)
+    verdict = judge(case)
+    assert verdict.accepted, words(case.label, verdict)
+    assert not verdict.problem, words(case.label, verdict)
+    for mutant in mutants(case, edit, 1):
+        verdict = judge(mutant)
+        assert not verdict.problem, words(mutant.label, verdict)
+
+
+# ---- that the comparison can fail
+def test_wrong_bytes_are_noticed() -> None:
+    case = pipeline(0)
+    wrong = {name: np.full_like(data, 111) for name, data in case.expected.items()}
+    assert "not as expected" in judge(replace(case, expected=wrong)).problem
+
+
+def test_a_refused_program_is_seen_to_go_wrong() -> None:
+    """Most refusals are shown, and nothing else is."""
+    seen = 0
+    for seed in range(15):
+        for mutant in mutants(pipeline(seed), seed, 3):
+            verdict = judge(mutant)
+            seen += verdict.shown
+            assert verdict.shown <= (not verdict.accepted)
+    assert seen > 10
+
+
+def test_schedules_differ() -> None:
+    """Some broken program ends in more than one way: the seeds are no idle loop."""
+    broken = [m for seed in range(30) for m in mutants(pipeline(seed), seed, 1)]
+    assert any(len({(r.outcome, r.findings) for r in (run(m, seed) for seed in range(6))}) > 1 for m in broken)
+
+
+# ---- that the generator reaches what it should
+def test_every_scene_and_every_edit_is_used() -> None:
+    labels = [pipeline(seed).label for seed in range(120)]
+    for scene in (*ALONE, *TOGETHER):
+        assert any(scene.__name__ in label for label in labels), scene
+    programs = [pipeline(seed).program for seed in range(20)]
+    for edit in EDITS:
+        made = [m for p in programs for i in range(5) for m in (edit(Random(i), p),) if m is not None]
+        assert any(program != p for program, _ in made for p in programs), edit
+
+
+def test_the_exceptions_are_rules_with_reasons() -> None:
+    known = {v for k, v in vars(rule_ids).items() if k.isupper()}
+    assert set(NOT_SHOWN) <= known
+    assert all(NOT_SHOWN.values())
