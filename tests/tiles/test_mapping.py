@@ -128,6 +128,34 @@ def test_in_place(dev: ox.Device) -> None:
     assert (out.numpy() == np.where(rows % 32 < 16, -wanted, wanted)).all()
 
 
+@ox.pipeline(warps=ox.roles(producer=1, consumers=2))
+def written(cta: ox.Cta, src: F32, out: Out) -> None:
+    """Landed tiles are written over, one whole and one in part, and loaded again."""
+    ring = cta.ring(stages=2, tiles=(src, src))
+    with cta.producer() as leader:
+        for at in cta.tiles(src):
+            with ring.produce(leader) as (slot, other):
+                slot.load(src, at)
+                other.load(src, at)
+    with cta.consumers() as group:
+        for at in cta.tiles(src):
+            with ring.consume(group) as (tile, other):
+                group.map(lambda v, w: v + w, tile, other, out=tile)
+                group.sync()
+                group.fill(other.part(0, of=4), 0)
+                group.sync()
+                cta.store(out, tile, at)
+
+
+def test_the_ring_fences_what_is_written_into_it(dev: ox.Device) -> None:
+    out = dev.zeros(DATA.shape, ox.f32)
+    bound = written[2].bind(ox.TmaDescriptor.tiled(dev.array(DATA), box=(32, 32)), out)
+    bound()
+    assert (out.numpy() == DATA + DATA).all()
+    broken = dropped(bound.program, lambda op: isinstance(op, ops.FenceProxyAsync))
+    assert {d.rule for d in inspect(broken, bound.launch).violations} == {"OX3046"}
+
+
 @ox.pipeline(threads=96)
 def four(cta: ox.Cta, out: Out, ints: ox.GlobalArray[ox.i32, ox.D2]) -> None:
     """Fills and iotas by a group; maps of four inputs, and of integers by all threads."""

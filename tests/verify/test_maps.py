@@ -286,6 +286,18 @@ def test_a_stage_that_is_not_there(which: str) -> None:
     assert {d.rule for d in found} == {ids.TILE_INDEX}
 
 
+def test_stages_and_parts_may_be_known_at_launch_only() -> None:
+    b = Builder()
+    start(b, stages=2)
+    n = b.index("n", 1)
+    b.fill(stage=1)
+    b.sync()
+    b.compute(COPY, b.ref(0, n, part=n, of=2), out=b.ref(1, n, part=mod(n, 2), of=2))
+    b.sync()
+    b.compute(COPY, b.ref(1, n, part=1, of=2), out=b.ref(1, 0, part=n, of=2))
+    accepted(b)
+
+
 def test_an_answer_may_decide_about_a_map() -> None:
     b = Builder()
     start(b)

@@ -85,6 +85,17 @@ def test_integers_to_narrow_floats_round_once() -> None:
     assert cast(array([value], "u64"), "u64", "bf16").tolist() == [model.cast(value, "u64", "bf16")] == [0x5381]
 
 
+@pytest.mark.parametrize("target", ["f32", "bf16", "f16", "tf32"])
+@pytest.mark.parametrize(("source", "sign"), [("u64", 1), ("i64", 1), ("i64", -1)])
+def test_large_integers_round_once(source: str, sign: int, target: str) -> None:
+    """Just above and below the middle of two numbers, by less than f64 can tell."""
+    f = model.FORMATS[target]
+    middle = (1 << 62) + (1 << (61 - f.fraction))
+    bits = [model.wrap(sign * (middle + d), source) for d in (-1, 0, 1)]
+    with np.errstate(all="ignore"):
+        assert cast(array(bits, source), source, target).tolist() == [model.cast(b, source, target) for b in bits]
+
+
 # ---- operations
 @pytest.mark.parametrize("op", ElemOp)
 @pytest.mark.parametrize("dtype", sorted(FLOATS | INTEGERS))
