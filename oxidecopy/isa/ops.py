@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Final, TypeAlias, final, get_args
 
 from oxidecopy.isa import limits
-from oxidecopy.isa.expr import Cond, Expr
+from oxidecopy.isa.expr import Cond, Expr, SymKind
 
 
 # ---- operands
@@ -134,6 +134,8 @@ COORDS: Final = Kind("coords")  # 1 to 5 expressions, outermost dimension first,
 THREADS: Final = Kind("threads")
 VALUE: Final = Kind("value")  # float, int or ScalarRef
 NAME: Final = Kind("name")  # a loop counter's name
+INDEX_NAME: Final = Kind("index_name")  # names what the op reads, for the steps that follow in the same body
+TRIPS_NAME: Final = Kind("trips_name")  # names how many tiles this CTA is given, for the steps that follow in the same body
 TOKENS: Final = Kind("tokens")  # one or more token numbers
 
 TX_BYTES: Final = Imm(0, limits.MBARRIER_TX_MAX)
@@ -141,6 +143,9 @@ TOKEN: Final = Imm(0, (1 << 16) - 1, "%")
 NEW_TOKEN: Final = Imm(0, (1 << 16) - 1, "%", makes=True)
 NEW_PRED: Final = Imm(0, (1 << 16) - 1, "?", makes=True)
 REDUCE: Final = Choice(("add", "min", "max", "inc", "dec", "bit_and", "bit_or", "bit_xor"))
+
+# Kinds of operands that name an integer, with what sort of integer it is.
+NAMING: Final[dict[OperandKind, SymKind]] = {NAME: SymKind.LOOP, INDEX_NAME: SymKind.OPAQUE, TRIPS_NAME: SymKind.TRIPS}
 
 
 def _op(kind: OperandKind) -> Any:
@@ -591,6 +596,49 @@ class Iota:
     axis: int = _op(Imm(0, limits.MAX_RANK - 1))
 
 
+# ---- integers that are known only while the program runs
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadIndex:
+    """Reads element `index` of a 1-D integer array; `name` stands for it below. A value outside [0, below) ends the launch with an error."""
+
+    opcode: ClassVar[int] = 0x48
+    mnemonic: ClassVar[str] = "ld.global.index"
+    min_sm: ClassVar[int] = 90
+    name: str = _op(INDEX_NAME)
+    array: ArrayRef = _op(ARRAY)
+    index: Expr = _op(EXPR)
+    below: Expr = _op(EXPR)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareTiles:
+    """Shares tiles 0 .. tiles - 1 out to the CTAs of the launch, each tile to one of them, in any way; `name` is how many this CTA is given.
+
+    All threads of the CTA see the same share. The tiles of a CTA come in ascending order, as from one counter of the launch.
+    """
+
+    opcode: ClassVar[int] = 0x50
+    mnemonic: ClassVar[str] = "share.tiles"
+    min_sm: ClassVar[int] = 90
+    name: str = _op(TRIPS_NAME)
+    tiles: Expr = _op(EXPR)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextTile:
+    """`name` is the `index`-th tile of the share whose size `trips` names; it stands in a loop over that share, and `index` is its counter."""
+
+    opcode: ClassVar[int] = 0x51
+    mnemonic: ClassVar[str] = "share.next"
+    min_sm: ClassVar[int] = 90
+    name: str = _op(INDEX_NAME)
+    trips: Expr = _op(EXPR)
+    index: Expr = _op(EXPR)
+
+
 Stage: TypeAlias = ProduceStage | ConsumeStage | LoadStoreStage
 Block: TypeAlias = Scope | When | Loop | ProduceStage | ConsumeStage
 Instr: TypeAlias = (
@@ -628,6 +676,9 @@ Instr: TypeAlias = (
     | StoreGlobal
     | Fill
     | Iota
+    | LoadIndex
+    | ShareTiles
+    | NextTile
 )
 OPS: Final[tuple[type[Instr], ...]] = get_args(Instr)
 BLOCKS: Final[tuple[type[Block], ...]] = get_args(Block)

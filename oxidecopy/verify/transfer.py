@@ -154,6 +154,8 @@ def apply(machine: Machine, at: At) -> None:  # noqa: C901  one case per op
             _write(at)
         case ops.BarSync() | ops.ClusterSync():
             agent.released = False
+        case ops.LoadIndex() | ops.ShareTiles() | ops.NextTile():
+            pass  # what they read is known by its range alone, from the start
         case ops.Scope() | ops.When() | ops.Loop() | ops.ProduceStage() | ops.ConsumeStage() | ops.LoadStoreStage():
             pass
         case _:

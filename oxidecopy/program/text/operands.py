@@ -227,6 +227,8 @@ FORMS: Final[dict[Kind, Form]] = {
     ops.THREADS: Form(_write_threads, _read_threads),
     ops.VALUE: Form(_write_value, _read_value),
     ops.NAME: Form(lambda name, _: format_name(name), lambda cursor, _: cursor.name("the name of a counter")),
+    ops.INDEX_NAME: Form(lambda name, _: format_name(name), lambda cursor, _: cursor.name("a name for what is read")),
+    ops.TRIPS_NAME: Form(lambda name, _: format_name(name), lambda cursor, _: cursor.name("a name for the number of tiles")),
     ops.TOKENS: Form(_write_tokens, _read_tokens),
 }
 

@@ -1,0 +1,241 @@
+"""A proof for every number of tiles that a counter may give a CTA: 0 to all of them.
+
+F(T) is the co-execution for T tiles. It is run for T = 0, 1, 2, ... up to where all larger T repeat smaller ones. The argument:
+
+1. F(N), N being all tiles, is run until its state at the end of an iteration repeats: at turns k and k + P of one loop over the share, with
+   every agent that has such a loop inside it, P iterations further. Up to there nothing asked for T but the loops, which went on. So F(T)
+   runs alike up to turn k for every T >= T1, where T1 is more than any agent had iterated at turn k, and up to turn k + P for T >= T1 + P.
+2. Take T >= T1 + P. What F(T) does from turn k + P on, F(T - P) does from turn k on: the states are the same up to order of times, and up
+   to a shift of loop counters and T by P and of each barrier's phase by what the P iterations moved it. No op tells them apart when every
+   expression that steers (asked by F(T - P) from turn k on, to its end) is indifferent to the shift: an index or a truth does not change,
+   a phase moves as its barrier does. So F(T) is as free of violations as F(T - P), and asks the same expressions, shifted.
+3. Hence F(0) to F(T1 + P - 1), run one by one, cover all T by induction. What is indifferent only within bounds (`i - 2 >= 0`) is judged over
+   all values up to N.
+
+Where a program does not settle like that, all F(T) are run if they are few, else it is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final, final
+
+from oxidecopy.isa import expr, ops
+from oxidecopy.program.program import Launch, Program
+from oxidecopy.verify import rule_ids as ids
+from oxidecopy.verify.affine import Range
+from oxidecopy.verify.build import Compiled, build
+from oxidecopy.verify.code import Control
+from oxidecopy.verify.ending import check_ending
+from oxidecopy.verify.opaque import over_share
+from oxidecopy.verify.periods import Judge, has_parity
+from oxidecopy.verify.report import Collector
+from oxidecopy.verify.snapshot import Snapshot, outline, snapshot
+from oxidecopy.verify.state import Agent, At, Machine, Mark
+from oxidecopy.verify.walk import run
+
+WALKS_MAX: Final = 257  # numbers of tiles that are tried one by one when no period is found
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeat:
+    """The state of F(N) at turn `turn` of a loop of an agent is that at `turn` + `period`."""
+
+    agent: int
+    counter: str
+    turn: int
+    period: int
+    first: int  # T1: F(T) gets there for every T from here on
+    deltas: list[dict[str, int]]  # of the symbols that the shift moves, by agent
+    phases: list[int]  # by which each barrier's phase moves
+
+
+class _RepeatsError(Exception):
+    """Ends the walk of F(N)."""
+
+    def __init__(self, repeat: Repeat) -> None:
+        super().__init__()
+        self.repeat = repeat
+
+
+@final
+@dataclass(slots=True)
+class _Saved:
+    outline: Snapshot
+    state: Snapshot
+    turn: int
+    counters: list[dict[str, int]]
+    phases: list[int]
+    lives: list[Mark | None]
+    again: int
+
+
+@final
+class _Probe:
+    """Watches the first loop over the share that comes to an end of an iteration; saves states at turns that are powers of two (Brent)."""
+
+    def __init__(self, machine: Machine, waiting: Mapping[int, At]) -> None:
+        self.machine = machine
+        self.waiting = waiting
+        self.parity = has_parity(machine.program)
+        self.watched: tuple[int, str] | None = None
+        self.saved: _Saved | None = None
+        machine.log, machine.all_phases = [], True
+
+    def edge(self, agent: Agent, op: ops.Loop) -> None:
+        if not over_share(op):
+            return
+        if self.watched is None:
+            self.watched = (agent.id, op.counter)
+        if self.watched != (agent.id, op.counter):
+            return
+        turn = agent.turns[op.counter]
+        now, saved = outline(self.machine), self.saved
+        if saved is not None and saved.outline == now and snapshot(self.machine, self.waiting, parity=self.parity) == saved.state:
+            repeat = self._repeat(agent, op, saved, turn)
+            if repeat is not None:
+                raise _RepeatsError(repeat)
+        if saved is None or turn >= saved.again:
+            machine = self.machine
+            self.saved = _Saved(
+                now, snapshot(machine, self.waiting, parity=self.parity), turn, _counters(machine),
+                [b.phase - b.base for b in machine.bars], [b.born for b in machine.bars], 2 * turn,
+            )  # fmt: skip
+
+    def _repeat(self, agent: Agent, op: ops.Loop, saved: _Saved, turn: int) -> Repeat | None:
+        """The period, if every agent with a loop over the share has moved by it, and nothing but going on in such loops hung on T so far."""
+        machine, period = self.machine, turn - saved.turn
+        first = 0
+        for a, now, before in zip(machine.agents, _counters(machine), saved.counters, strict=True):
+            mine = {i.op.counter for i in a.code if i.control is Control.ENTER and isinstance(i.op, ops.Loop) and over_share(i.op)}
+            inside = mine & now.keys()
+            if len(mine) > 1 or inside != mine or any(now[n] - before[n] != (period if n in mine else 0) for n in now):
+                return None
+            first = max([first, *(before[n] + 1 for n in inside)])
+        if any(b.born is not born for b, born in zip(machine.bars, saved.lives, strict=True)):
+            return None
+        for asked in machine.log or ():
+            goes_on = asked.item is not None and isinstance(asked.item.op, ops.Loop) and over_share(asked.item.op) and asked.truth
+            if any(s.kind is expr.SymKind.TRIPS for s in expr.symbols(asked.expr)) and not goes_on:
+                return None
+        shift = {i.op.counter: period for a in machine.agents for i in a.code if isinstance(i.op, ops.Loop) and over_share(i.op)}
+        shift[machine.trips] = period
+        phases = [b.phase - b.base - before for b, before in zip(machine.bars, saved.phases, strict=True)]
+        return Repeat(
+            agent=agent.id, counter=op.counter, turn=saved.turn, period=period, first=first,
+            deltas=[shift for _ in machine.agents], phases=phases,
+        )  # fmt: skip
+
+
+@final
+class _Tail:
+    """Keeps the expressions asked from the turn on at which F(N) began to repeat."""
+
+    def __init__(self, machine: Machine, repeat: Repeat) -> None:
+        self.machine = machine
+        self.repeat = repeat
+        self.start = -1
+        machine.log, machine.all_phases = [], True
+
+    def edge(self, agent: Agent, op: ops.Loop) -> None:
+        at = self.repeat
+        if self.start < 0 and (agent.id, op.counter, agent.turns[op.counter]) == (at.agent, at.counter, at.turn):
+            self.start = len(self.machine.log or ())
+
+    def follows(self, largest: int) -> bool:
+        """Whether step 2 of the argument holds from here up to `largest` tiles."""
+        machine, at = self.machine, self.repeat
+        if self.start < 0 or machine.log is None:
+            return False
+        asked = list({(q.agent, q.use, id(q.expr), q.bar, *q.counters.values()): q for q in machine.log[self.start :]}.values())
+        judge = Judge(machine, at.deltas, at.phases, asked)
+        periods = (largest - machine.count) // at.period
+        return judge.moves_along() and judge.holds(periods)
+
+
+@final
+class _Still:
+    """A walk that nobody watches: small enough to be run in full."""
+
+    def edge(self, agent: Agent, op: ops.Loop) -> None:
+        pass
+
+
+@final
+class Counts:
+    """The walks of one piece of the grid."""
+
+    def __init__(self, program: Program, launch: Launch, compiled: Compiled, box: tuple[Range, ...], out: Collector, ran: set[int]) -> None:
+        self.program = program
+        self.launch = launch
+        self.compiled = compiled
+        self.box = box
+        self.out = out
+        self.ran = ran
+
+    def walk(self) -> bool:
+        """Runs what step 3 asks for; False when something was found."""
+        tiles = self.compiled.opaque.tiles if self.compiled.opaque is not None else 0
+        # Small numbers first: what is wrong for none or one tile is said in terms of that.
+        if not all(self._clean(count) for count in range(min(2, tiles) + 1)):
+            return False
+        repeat = self._probe(tiles)
+        if self.out.report().violations:
+            return False
+        ends = tiles if repeat is None else min(tiles, repeat.first + repeat.period - 1)
+        if repeat is None and tiles >= WALKS_MAX:
+            return self._refuse("no state repeats", tiles)
+        for count in range(ends + 1):
+            tail = repeat if repeat is not None and count >= repeat.first and count + repeat.period <= tiles else None
+            if not self._clean(count, tail):
+                return False
+        return True
+
+    def _probe(self, tiles: int) -> Repeat | None:
+        machine = build(self.program, self.launch, self.compiled, self.box, self.out, count=tiles)
+        before = len(self.out.found)
+        try:
+            run(machine, _Probe)
+        except _RepeatsError as found:
+            return found.repeat
+        finally:
+            self._named(before, tiles)
+        return None
+
+    def _clean(self, count: int, tail: Repeat | None = None) -> bool:
+        """F(count) has no violation, and what step 2 asks of its tail holds."""
+        machine = build(self.program, self.launch, self.compiled, self.box, self.out, count=count)
+        before = len(self.out.found)
+        edges = _Tail(machine, tail) if tail is not None else _Still()
+        run(machine, lambda _machine, _waiting: edges)
+        self.ran |= machine.ran
+        if not machine.lost and all(a.done for a in machine.agents):
+            check_ending(machine)
+        self._named(before, count)
+        if self.out.report().violations:
+            return False
+        tiles = self.compiled.opaque.tiles if self.compiled.opaque is not None else 0
+        return not isinstance(edges, _Tail) or edges.follows(tiles) or self._refuse("what runs after many tiles differs from few", tiles)
+
+    def _named(self, before: int, count: int) -> None:
+        """Says for which number of tiles something is wrong."""
+        found = self.out.found
+        word = "no tile" if count == 0 else "1 tile" if count == 1 else f"{count} tiles"
+        found[before:] = [replace(d, what=f"{d.what} (when the counter gives this CTA {word})") for d in found[before:]]
+
+    def _refuse(self, why: str, tiles: int) -> bool:
+        self.out.add(
+            ids.COUNTS,
+            "the pipeline cannot be proven for every number of tiles that its counter may give a CTA",
+            site=self.program.site,
+            got=f"{why}, and there are {tiles} tiles",
+            required=f"a state that repeats from tile to tile, or fewer than {WALKS_MAX} tiles",
+            fix="make barrier and stage indices periodic in the tile's number, and loop over the schedule once in each role",
+        )
+        return False
+
+
+def _counters(machine: Machine) -> list[dict[str, int]]:
+    return [{n: a.env[n] for n in a.turns} for a in machine.agents]
