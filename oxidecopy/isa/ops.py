@@ -191,8 +191,8 @@ class Loop:
     step: int = _op(Imm(-(1 << 31), (1 << 31) - 1, nonzero=True))
 
 
-# ---- stages of rings: what one iteration of a ring's loop does. Each stands for primitive ops, which `program.expansion` writes out; verifier
-# and simulator see nothing but those, a GPU engine may run a loop over one stage as a single op.
+# ---- stages of rings: what one iteration of a ring's loop does. Each stands for primitive ops, which `program.expansion` writes out;
+# verifier and simulator see nothing but those, a GPU engine may run a loop over one stage as a single op.
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProduceStage:

@@ -25,6 +25,7 @@ _CONSUMER: Final = (
     "            with ring.consume(group) as (tile,):\n"
     "                cta.store(out, tile, at)\n"
 )
+_EACH: Final = "for at in cta.tiles(src):\n"
 _LAUNCH: Final = "\n\n" + _ARRAYS + "copy[2](src, a)\n"
 _GOOD: Final = _HEAD + _PRODUCER + _CONSUMER + _LAUNCH
 
@@ -63,9 +64,7 @@ RULES: Final[tuple[Rule, ...]] = (
             "def copy(cta: ox.Cta, src: ox.TmaDescriptor[ox.f32, ox.D2], half: ox.TmaDescriptor[ox.f32, ox.D2]) -> None:\n"
             "    ring = cta.ring(stages=2, tiles=(src,))\n"
             "    with cta.producer() as leader, ring.produce(leader) as (slot,):\n"
-            "        slot.load(half, (0, 0))\n\n\n"
-            + _ARRAYS
-            + "copy[2](src, ox.TmaDescriptor.tiled(a, box=(16, 32)))\n"
+            "        slot.load(half, (0, 0))\n\n\n" + _ARRAYS + "copy[2](src, ox.TmaDescriptor.tiled(a, box=(16, 32)))\n"
         ),
         right=_GOOD,
     ),
@@ -75,8 +74,9 @@ RULES: Final[tuple[Rule, ...]] = (
         error="ScopeError",
         why="Its empty barriers count one arrival per declared group: one more or one fewer and a slot is freed too early or never.",
         source=_DESIGN,
-        wrong=_program(head=_HEAD.replace("consumers=2", "consumers=(1, 1)").replace("tiles=(src,)", "tiles=(src,), consumers=1"))
-        .replace("    with cta.consumers() as group:", "    for i in range(2):\n     with cta.consumers(i) as group:"),
+        wrong=_program(head=_HEAD.replace("consumers=2", "consumers=(1, 1)").replace("tiles=(src,)", "tiles=(src,), consumers=1")).replace(
+            "    with cta.consumers() as group:", "    for i in range(2):\n     with cta.consumers(i) as group:"
+        ),
         right=_program(head=_HEAD.replace("consumers=2", "consumers=(1, 1)")).replace(
             "    with cta.consumers() as group:", "    for i in range(2):\n     with cta.consumers(i) as group:"
         ),
@@ -85,11 +85,9 @@ RULES: Final[tuple[Rule, ...]] = (
         id="OX1105",
         title="Stages are taken in loops, never under a condition",
         error="RecordError",
-        why="Producer and consumers count stages on their own. If a condition skipped one on one side, the sides would mean different stages.",
+        why="Producer and consumers count stages on their own: a condition that skipped one on one side would set them apart.",
         source=_DESIGN,
-        wrong=_program(
-            producer=_PRODUCER.replace("ring.produce(leader) as (slot,):", "cta.when(cta.block_idx.x == 0), ring.produce(leader) as (slot,):")
-        ),
+        wrong=_program(producer=_PRODUCER.replace("ring.produce(leader) as", "cta.when(cta.block_idx.x == 0), ring.produce(leader) as")),
         right=_GOOD,
     ),
     Rule(
@@ -98,12 +96,10 @@ RULES: Final[tuple[Rule, ...]] = (
         error="RecordError",
         why="The number of a stage is written as an affine expression of the loop counters, so that every role computes it alike.",
         source=_DESIGN,
-        wrong=_program(
-            producer=_PRODUCER.replace("for at in cta.tiles(src):\n", "for at in cta.tiles(src):\n          for _ in cta.range(cta.block_idx.x):\n")
-        ),
+        wrong=_program(producer=_PRODUCER.replace(_EACH, _EACH + "          for _ in cta.range(cta.block_idx.x):\n")),
         right=_program(
-            producer=_PRODUCER.replace("for at in cta.tiles(src):\n", "for at in cta.tiles(src):\n          for _ in cta.range(2):\n"),
-            consumer=_CONSUMER.replace("for at in cta.tiles(src):\n", "for at in cta.tiles(src):\n          for _ in cta.range(2):\n"),
+            producer=_PRODUCER.replace(_EACH, _EACH + "          for _ in cta.range(2):\n"),
+            consumer=_CONSUMER.replace(_EACH, _EACH + "          for _ in cta.range(2):\n"),
         ),
     ),
     Rule(

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 DT = TypeVar("DT", bound=DType)
 C = TypeVar("C", bound=tuple[Idx, ...])
 Bx = TypeVar("Bx", bound=AnyBox, default=Any)
+_Lead = TypeVar("_Lead", bound=Leader)
 _D1 = TypeVar("_D1", bound=DType)
 _D2 = TypeVar("_D2", bound=DType)
 _D3 = TypeVar("_D3", bound=DType)
@@ -55,11 +56,11 @@ class Cta(level1.Cta):
     # ---- roles
     def producer(self) -> AbstractContextManager[Leader, None]:
         """The producer's block: one fixed elected lane of its warps."""
-        return self._leader("producer")
+        return self._leader("producer", Leader)
 
     def storer(self) -> AbstractContextManager[Leader, None]:
         """The store role's block: one fixed elected lane of its warps."""
-        return self._leader("storer")
+        return self._leader("storer", Leader)
 
     def consumers(self, number: int = 0, /) -> AbstractContextManager[Group, None]:
         """A consumer group's block, by its number in `ox.roles(consumers=...)`."""
@@ -71,9 +72,8 @@ class Cta(level1.Cta):
         base = super().warps(first, stop)
         return ScopeBlock(self._recorder, "warps", base.threads, Group)
 
-    def _leader(self, name: str) -> AbstractContextManager[Leader, None]:
+    def _leader(self, name: str, cls: type[_Lead]) -> AbstractContextManager[_Lead, None]:
         first = self._role(name, 0).threads.first
-        cls = Leader if self._recorder.cluster == (1, 1, 1) else ClusterLeader
         return ScopeBlock(self._recorder, name, ThreadSet(((first, first + 1),)), cls)
 
     def _role(self, name: str, number: int) -> Role:
@@ -148,20 +148,18 @@ class Cta(level1.Cta):
         recorder.check_open("the cta")
         recorder.require_toplevel("making a ring")
         groups = consumers if consumers is not None else max(1, self._groups)
-        if (
-            type(stages) is not int
-            or not 1 <= stages <= 64
-            or not isinstance(tiles, tuple)
-            or not 1 <= len(tiles) <= 3
-            or type(groups) is not int
-            or groups < 1
-        ):
+        given: object = tiles
+        fits = isinstance(given, tuple) and 1 <= len(given) <= 3
+        if type(stages) is not int or not 1 <= stages <= 64 or not fits or type(groups) is not int or groups < 1:
             raise ArgumentError(
                 Diagnostic(
-                    rule="OX1113", what="no such ring", got=f"stages={stages!r}, {len(tiles) if isinstance(tiles, tuple) else tiles!r} tiles, consumers={groups!r}",
-                    required="1 to 64 stages, a tuple of 1 to 3 descriptors, 1 consumer group or more", site=caller_site(),
+                    rule="OX1113",
+                    what="no such ring",
+                    got=f"stages={stages!r}, tiles={tiles!r}, consumers={groups!r}",
+                    required="1 to 64 stages, a tuple of 1 to 3 descriptors, 1 consumer group or more",
+                    site=caller_site(),
                 )
-            )  # fmt: skip
+            )
         size = recorder.cluster[0] * recorder.cluster[1] * recorder.cluster[2] if multicast else 1
         name = f"ring{sum(1 for b in recorder.barriers if b.name.endswith('_full'))}"
         params = tuple(t._recorded("cta.ring") for t in tiles)
@@ -229,6 +227,7 @@ class Cta(level1.Cta):
         """This CTA's share of the boxes that cover `desc`'s array, as element coordinates of their corners (remainder boxes included).
 
         Args:
+            desc: the descriptor whose array is covered.
             order: `ox.order.linear` (persistent, the default), `once`, `grouped(rows)` or `custom(fn, trips)`.
             per: "cluster" gives all CTAs of a cluster the same boxes.
             box: extents of what one visit covers, when it is not the descriptor's box (the full tile of a multicast ring).
@@ -254,6 +253,16 @@ class ClusterCta(Cta, level1.ClusterCta):
     """A CTA of a pipeline with a cluster."""
 
     __slots__ = ()
+
+    @override
+    def producer(self) -> AbstractContextManager[ClusterLeader, None]:
+        """The producer's block: one fixed elected lane of its warps, which may multicast."""
+        return self._leader("producer", ClusterLeader)
+
+    @override
+    def storer(self) -> AbstractContextManager[ClusterLeader, None]:
+        """The store role's block: one fixed elected lane of its warps."""
+        return self._leader("storer", ClusterLeader)
 
     @overload
     def multicast_ring(

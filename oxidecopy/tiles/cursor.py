@@ -13,6 +13,7 @@ from oxidecopy.errors import Cause, Diagnostic, RecordError
 from oxidecopy.isa import expr, ops
 from oxidecopy.isa.expr import ONE, ZERO, Const, Expr, Sym, SymKind
 from oxidecopy.isa.rewrite import rewrite
+from oxidecopy.program.expansion import ALWAYS
 from oxidecopy.program.program import Step
 from oxidecopy.typed.sites import caller_site
 
@@ -55,7 +56,7 @@ class Cursor:
         """Opens a level for each loop entered since the last stage, and refuses conditions: they would let the roles' numbers differ."""
         recorder = self._recorder
         for frame in recorder.frames:
-            if isinstance(frame.op, ops.When) and frame.op.cond != expr.Bool(True):
+            if isinstance(frame.op, ops.When) and frame.op.cond != ALWAYS:
                 raise RecordError(
                     Diagnostic(
                         rule="OX1105",

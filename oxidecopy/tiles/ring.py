@@ -7,9 +7,9 @@ Stage number k (0, 1, 2, ... over the whole pipeline) uses slot k % stages for t
     consumers   full[slot].wait_phase(k // stages)           the loads have landed
                 sync of the group, then one arrival on empty[slot]
 
-Each is recorded as one stage op of the op table; verifier and simulator see the primitive ops above, its expansion. In a multicast ring every CTA of the cluster loads
-one slice of each tile into all CTAs, so a slot is free only when the consumers of all CTAs have released it: they arrive on every CTA's
-empty barrier.
+Each is recorded as one stage op of the op table; verifier and simulator see the primitive ops above, its expansion. In a multicast ring
+every CTA of the cluster loads one slice of each tile into all CTAs, so a slot is free only when the consumers of all CTAs have released
+it: they arrive on every CTA's empty barrier.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Generic, final
 from typing_extensions import TypeVar, override
 
 from oxidecopy.errors import Cause, Diagnostic, RecordError, ScopeError, ShapeError
-from oxidecopy.isa import expr, ops
+from oxidecopy.isa import expr, limits, ops
 from oxidecopy.isa.expr import ZERO, Const, Expr
 from oxidecopy.isa.ops import BarrierRef, MapRef, Part, TileRef
 from oxidecopy.program.expansion import ALWAYS
@@ -76,6 +76,13 @@ class BlockTile(SharedArray[DT, Bx, A1024]):
             )
         return super()._ref()
 
+    @override
+    def part(self, rank: Idx, *, of: int) -> BlockTile[DT, Any]:
+        """Slice `rank` of `of` equal ones along the outermost dimension; it may be used in the same block."""
+        made: BlockTile[DT, Any] = BlockTile(self._recorder, self._tile, self._request, self._index, super().part(rank, of=of)._part)
+        made._block = self._block
+        return made
+
 
 class Landed(BlockTile[DT, Bx]):
     """A tile that has landed: readable until its `consume` block ends."""
@@ -85,7 +92,7 @@ class Landed(BlockTile[DT, Bx]):
     _ring: Stages
 
     def back(self, n: int, /) -> Landed[DT, Bx]:
-        """The same tile of the stage `n` before this one, for `consume(group, keep=n)`. It exists from stage `n` on: guard the first ones."""
+        """The same tile of the stage `n` before, for `consume(group, keep=n)`. It exists from stage `n` on: guard the first ones."""
         keep = self._ring.kept
         if type(n) is not int or not 1 <= n <= keep:
             raise ScopeError(
@@ -257,15 +264,19 @@ class Ring(Generic[Slots_co, Tiles_co]):
         return _Consume(self._recorder, self._stages, cursor, group, keep)
 
     def forward(self, leader: Leader, dst: TmaDescriptor[DT, C, Any, Bx], at: C, /, *, pending: int = 1) -> None:
-        """The next stage, landed, is stored to `dst` at `at` by one thread: no plain access, so no fence and no sync (a chain of two copies).
+        """The next stage, landed, is stored to `dst` at `at` by one thread: no plain access, so no fence and no sync.
 
-        For a ring of one tile, in the store role (declare it, and pass `consumers=1` when it is the only one). The stage is released once
-        its store has been read; `pending` newer stores may still be under way then (0 to stages - 1). Drained when the role's block ends.
+        For a ring of one tile, in the store role. The stage is released once its store has been read; `pending` newer stores (0 to
+        stages - 1) may still be under way then. Drained when the role's block ends.
         """
         recorder, ring = self._recorder, self._stages
         require_leader(leader, recorder, f"forwarding from {ring.name}")
         param, (tile, request) = dst._recorded("a store"), ring.tiles[0]
-        if len(ring.tiles) != 1 or ring.multicast or (param.dtype, param.layout.shape, param.swizzle) != (request.dtype, request.shape, request.swizzle):
+        if (
+            len(ring.tiles) != 1
+            or ring.multicast
+            or (param.dtype, param.layout.shape, param.swizzle) != (request.dtype, request.shape, request.swizzle)
+        ):
             raise ShapeError(
                 Diagnostic(
                     rule="OX1103",
@@ -276,9 +287,17 @@ class Ring(Generic[Slots_co, Tiles_co]):
                     site=caller_site(),
                 )
             )
-        if type(pending) is not int or not 0 <= pending < ring.stages:
+        most = min(ring.stages - 1, limits.WAIT_GROUP_MAX)
+        if type(pending) is not int or not 0 <= pending <= most:
             raise ScopeError(
-                Diagnostic(rule="OX1108", what=f"{ring.name} cannot leave that many stores pending", got=repr(pending), required=f"0 to {ring.stages - 1}", fix="raise `stages`", site=caller_site())
+                Diagnostic(
+                    rule="OX1108",
+                    what=f"{ring.name} cannot leave that many stores pending",
+                    got=repr(pending),
+                    required=f"0 to {most}: one stage must be free, and wait_group_read counts to {limits.WAIT_GROUP_MAX}",
+                    fix="raise `stages`, or lower `pending`",
+                    site=caller_site(),
+                )
             )
         cursor = self._counted(leader._frame.threads, pending)
         number = cursor.take()
@@ -301,6 +320,8 @@ class Ring(Generic[Slots_co, Tiles_co]):
         )
 
     def _drain(self, frame: Frame) -> None:
+        if self._recorder.left_loop is not None:
+            return  # an exception leaves the block: it is the error, not that its loop has no end
         self._recorder.emit(ops.WaitGroupRead(pending=0), frame.site)
 
     @property

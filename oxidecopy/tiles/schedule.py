@@ -22,7 +22,8 @@ Affine: TypeAlias = Callable[[SymIdx, tuple[SymIdx, ...]], tuple[Idx, ...]]
 class Order(Protocol):
     """An order of tiles: yields tile indices (not yet coordinates), once for each loop it records."""
 
-    def visit(self, cta: Cta, counts: tuple[Expr, ...], worker: Expr, workers: Expr) -> Iterator[tuple[Expr, ...]]: ...
+    def visit(self, cta: Cta, counts: tuple[Expr, ...], worker: Expr, workers: Expr) -> Iterator[tuple[Expr, ...]]:
+        """Tile indices in `counts` tiles per dimension, for worker number `worker` of `workers`."""
 
 
 @final
@@ -60,7 +61,8 @@ class Grouped:
 
     def visit(self, cta: Cta, counts: tuple[Expr, ...], worker: Expr, workers: Expr) -> Iterator[tuple[Expr, ...]]:
         """Two loops: full groups, then the rest."""
-        if len(counts) < 2 or type(self.rows) is not int or self.rows < 1:
+        rows_given: object = self.rows
+        if len(counts) < 2 or not isinstance(rows_given, int) or rows_given < 1:
             raise UsageError(
                 Diagnostic(
                     rule="OX1110",
@@ -108,7 +110,7 @@ class Custom:
         del worker, workers
         known = tuple(SymIdx(c, cta._recorder) for c in counts)
         for i in cta.range(self.trips(known)):
-            index = self.fn(i, known)
+            index: object = self.fn(i, known)
             if not isinstance(index, tuple) or len(index) != len(counts):
                 raise UsageError(
                     Diagnostic(

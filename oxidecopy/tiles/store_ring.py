@@ -80,6 +80,8 @@ class StoreRing(Generic[DT, C, Bx]):
 
     def _drain(self, frame: Frame) -> None:
         """The group's block ends: its elected lane waits for what it stored, so that shared memory outlives the reads."""
+        if self._recorder.left_loop is not None:
+            return  # an exception leaves the block: it is the error, not that its loop has no end
         first = frame.threads.first
         threads = ops.ThreadSet(((first, first + 1),))
         block = self._recorder.push(ops.Scope(role="elect", threads=threads), threads)

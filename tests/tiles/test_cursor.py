@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 
 from oxidecopy.errors import RecordError
 from oxidecopy.isa import ops
-from oxidecopy.isa.expr import Bool, evaluate
+from oxidecopy.isa.expr import Bool, Sym, SymKind, evaluate
 from oxidecopy.isa.ops import BarrierRef
 from oxidecopy.program.program import IdxParam, Step
 from oxidecopy.tiles.cursor import Cursor
 from oxidecopy.typed.cta import Cta
 from oxidecopy.typed.recorder import Recorder
 from oxidecopy.typed.symbolic import Idx, SymIdx
-from oxidecopy.isa.expr import Sym, SymKind
 
 ENV: Final = {"n": 3, "m": 0}
 
@@ -102,7 +101,7 @@ def test_a_condition_around_a_stage_is_refused() -> None:
 def test_a_condition_that_is_decided_is_none() -> None:
     recorder = Recorder("f", 32, (1, 1, 1), None)
     cta, cursor = Cta(recorder), Cursor(recorder, "ring")
-    with cta.when(True):  # noqa: FBT003  # the condition is positional
+    with cta.when(True):
         cursor.take()
     assert isinstance(recorder.frames[0].steps[0].op, ops.When)
     assert recorder.frames[0].steps[0].op.cond == Bool(value=True)
@@ -111,8 +110,12 @@ def test_a_condition_that_is_decided_is_none() -> None:
 def test_a_trip_count_that_changes_during_the_launch_may_not_be_nested() -> None:
     recorder = Recorder("f", 32, (1, 1, 1), None)
     cta, cursor = Cta(recorder), Cursor(recorder, "ring")
-    with pytest.raises(RecordError) as refused:
+
+    def nested() -> None:
         for _ in cta.range(4):
             for _ in cta.range(cta.block_idx.x):
                 cursor.take()
+
+    with pytest.raises(RecordError) as refused:
+        nested()
     assert refused.value.rule == "OX1106"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -59,7 +59,7 @@ def work(program: Program) -> list[tuple[object, ...]]:
 
 
 def shape(step: Step) -> tuple[object, ...]:
-    op = step.op
+    op: Any = step.op  # operands by name, whatever the op
     if hasattr(op, "token"):
         op = replace(op, token=0)
     if isinstance(op, ops.TensorG2S | ops.StoreGlobal):

@@ -251,7 +251,9 @@ TWINS: dict[str, tuple[str, Twin]] = {
     "only its own consumers release": (
         "multicast",
         lambda b: dropped(
-            edited(expanded(b.program), on(b, ops.MbarrierInit, "_empty"), changed(count=lambda _: 1)), is_a(ops.MbarrierArriveRemote), nth=1
+            edited(expanded(b.program), on(b, ops.MbarrierInit, "_empty"), changed(count=lambda _: 1)),
+            is_a(ops.MbarrierArriveRemote),
+            nth=1,
         ),
     ),
     "no cluster sync before the first use": ("multicast", lambda b: dropped(expanded(b.program), is_a(ops.ClusterSync), nth=0)),
@@ -266,7 +268,10 @@ TWINS: dict[str, tuple[str, Twin]] = {
         "forwarded",
         lambda b: edited(expanded(b.program), is_a(ops.WaitGroupRead, pending=1), changed(pending=lambda _: 2)),
     ),
-    "released a stage too early": ("held", lambda b: edited(expanded(b.program), on(b, ops.MbarrierArrive, "_empty"), changed(bar=next_slot))),
+    "released a stage too early": (
+        "held",
+        lambda b: edited(expanded(b.program), on(b, ops.MbarrierArrive, "_empty"), changed(bar=next_slot)),
+    ),
 }
 
 
@@ -326,6 +331,115 @@ def test_a_tile_outside_its_block(dev: ox.Device) -> None:
     with pytest.raises(ScopeError) as caught:
         wrong[1].bind(ox.TmaDescriptor.tiled(a, box=(32, 32)), a)
     assert caught.value.rule == "OX1102"
+
+
+def stores(body: Callable[[ox.Cta, F32, Any, Any], None]) -> Any:
+    """A pipeline whose group runs `body` for each tile, with a store ring; a function that binds it."""
+
+    @ox.pipeline(warps=ox.roles(producer=1, consumers=2))
+    def wrong(cta: ox.Cta, dst: F32) -> None:
+        outs = cta.store_ring(dst, stages=2)
+        with cta.producer():
+            pass
+        with cta.consumers() as group:
+            for at in cta.tiles(dst):
+                with outs.put(group, at) as tile:
+                    body(cta, dst, tile, None)
+                body(cta, dst, None, tile)
+
+    return lambda dev: wrong[1].bind(ox.TmaDescriptor.tiled(dev.array(DATA), box=(32, 32)))
+
+
+def test_a_staging_tile_outside_its_block(dev: ox.Device) -> None:
+    def body(cta: ox.Cta, dst: F32, inside: Any, outside: Any) -> None:
+        del dst, inside
+        if outside is not None:
+            cta.iota(outside, axis=1)
+
+    with pytest.raises(ScopeError) as caught:
+        stores(body)(dev)
+    assert caught.value.rule == "OX1102"
+
+
+def test_what_a_user_raises_in_a_block_is_not_hidden(dev: ox.Device) -> None:
+    def body(cta: ox.Cta, dst: F32, inside: Any, outside: Any) -> None:
+        raise KeyError("theirs")
+
+    with pytest.raises(KeyError, match="theirs"):
+        stores(body)(dev)
+
+
+def test_a_part_of_a_tile_outside_its_block(dev: ox.Device) -> None:
+    @ox.pipeline(warps=ox.roles(producer=1, consumers=2))
+    def wrong(cta: ox.Cta, src: F32, out: Out, n: int) -> None:
+        ring = cta.ring(stages=2, tiles=(src,))
+        with cta.producer() as leader:
+            for at in cta.tiles(src):
+                with ring.produce(leader) as (slot,):
+                    slot.load(src, at)
+        with cta.consumers() as group:
+            for at in cta.tiles(src):
+                with ring.consume(group, keep=n) as (tile,):
+                    part = (tile.back(n) if n else tile).part(1, of=2)
+                cta.store(out, part, at)
+
+    a = dev.array(DATA)
+    for n in range(2):
+        with pytest.raises(ScopeError) as caught:
+            wrong[1].bind(ox.TmaDescriptor.tiled(a, box=(32, 32)), a, n)
+        assert caught.value.rule == "OX1102"
+
+
+def forwards(dev: ox.Device, stages: int, pending: list[int]) -> BoundLaunch:
+    @ox.pipeline(warps=ox.roles(producer=1, consumers=(), store=1))
+    def pass_on(cta: ox.Cta, src: F32, dst: F32) -> None:
+        ring = cta.ring(stages=stages, tiles=(src,))
+        with cta.producer() as leader:
+            for _ in cta.range(len(pending) * 20):
+                with ring.produce(leader) as (slot,):
+                    slot.load(src, (0, 0))
+        with cta.storer() as leader:
+            for _ in cta.range(20):
+                for n in pending:
+                    ring.forward(leader, dst, (0, 0), pending=n)
+
+    a = dev.array(DATA)
+    maps = [ox.TmaDescriptor.tiled(x, box=(8, 8)) for x in (a, dev.zeros(a.shape, ox.f32))]
+    return pass_on[1].bind(*maps)
+
+
+@pytest.mark.parametrize(("stages", "pending"), [(4, 3), (20, 15)])
+def test_stores_pending_up_to_the_stages_and_the_instruction(dev: ox.Device, stages: int, pending: int) -> None:
+    bound = forwards(dev, stages, [pending])
+    assert not inspect(bound.program, bound.launch).violations
+    with pytest.raises(ScopeError) as caught:
+        forwards(dev, stages, [pending + 1])
+    assert caught.value.rule == "OX1108"
+
+
+def test_a_refusal_behind_a_forwarded_stage_is_not_hidden(dev: ox.Device) -> None:
+    with pytest.raises(ScopeError) as caught:
+        forwards(dev, 4, [1, 2])
+    assert caught.value.rule == "OX1108"
+
+
+def test_a_cluster_s_producer_may_multicast_by_hand(dev: ox.Device) -> None:
+    @ox.pipeline(warps=ox.roles(producer=1, consumers=1), cluster=2)
+    def by_hand(cta: ox.ClusterCta, src: F32, out: Out) -> None:
+        tile, full = cta.shared(src), cta.barrier().init(1)
+        cta.cluster_sync()
+        with cta.producer() as leader:
+            token = full.arrive_expect_tx(leader, tile.nbytes)
+            with cta.when(cta.cta_rank == 0):
+                src.g2s_multicast(leader, tile, (0, 0), token, cta_mask=0b11)
+        with cta.consumers():
+            full.wait_phase(0)
+            cta.store(out, tile, (cta.cta_rank * 32, 0))
+        cta.cluster_sync()
+
+    out = dev.zeros((64, 32), ox.f32)
+    by_hand[2](ox.TmaDescriptor.tiled(dev.array(DATA), box=(32, 32)), out)
+    np.testing.assert_array_equal(out.numpy(), np.tile(DATA[:32, :32], (2, 1)))
 
 
 def test_a_slot_not_loaded() -> None:

@@ -17,7 +17,7 @@ from oxidecopy.isa.expr import evaluate
 from oxidecopy.program.program import ArrayParam, MapParam, Program, Step
 from oxidecopy.tiles.cta import ClusterCta, Cta
 from oxidecopy.tiles.schedule import Order, Per
-from oxidecopy.typed.recording import record
+from oxidecopy.typed.recording import ArgumentSpec, record
 
 Box = tuple[int, ...]
 
@@ -30,7 +30,7 @@ def visits(box: Box, order: Order | None, *, cluster: tuple[int, int, int] = (1,
         for at in cta.tiles(src, order=order, per=per):
             cta.store(out, tile, at)
 
-    specs = {
+    specs: dict[str, ArgumentSpec] = {
         "src": MapParam(name="src", dtype="f32", box_dim=box, element_strides=(1,) * len(box)),
         "out": ArrayParam(name="out", dtype="f32", rank=len(box)),
     }

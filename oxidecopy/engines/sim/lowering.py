@@ -21,7 +21,7 @@ from oxidecopy.engines.sim.tma import TensorPlan
 from oxidecopy.errors import Site
 from oxidecopy.isa.expr import Expr
 from oxidecopy.isa.limits import MBARRIER_BYTES, SHARED_BASE
-from oxidecopy.isa.ops import STAGES, BarrierRef, Loop, Scope, TileRef, When
+from oxidecopy.isa.ops import BarrierRef, ConsumeStage, LoadStoreStage, Loop, ProduceStage, Scope, TileRef, When
 from oxidecopy.program.program import Program, Step, TileDecl
 from oxidecopy.program.tensor_map import TileLayout
 
@@ -97,7 +97,7 @@ class Lowering:
             self._when(op, step)
         elif isinstance(op, Loop):
             self._loop(op, step)
-        elif isinstance(op, STAGES):
+        elif isinstance(op, ProduceStage | ConsumeStage | LoadStoreStage):
             raise TypeError("stages are expanded before a program is lowered")  # a bug of ours
         else:
             self.site = step.site
