@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from oxidecopy.tiles.roles import Roles as Roles
     from oxidecopy.tiles.roles import roles as roles
     from oxidecopy.tiles.store_ring import StoreRing as StoreRing
+    from oxidecopy.tiles.work import StageAt as StageAt
+    from oxidecopy.tiles.work import Work as Work
     from oxidecopy.typed import reduce as reduce
     from oxidecopy.typed.barrier import BarrierToken as BarrierToken
     from oxidecopy.typed.barrier import ManagedBarrier as ManagedBarrier
@@ -123,6 +125,8 @@ _HOME: Final = {
     "Roles": "oxidecopy.tiles.roles",
     "roles": "oxidecopy.tiles.roles",
     "StoreRing": "oxidecopy.tiles.store_ring",
+    "StageAt": "oxidecopy.tiles.work",
+    "Work": "oxidecopy.tiles.work",
     "run_recipes": "oxidecopy.host.script",
     "BarrierToken": "oxidecopy.typed.barrier",
     "ManagedBarrier": "oxidecopy.typed.barrier",
@@ -261,6 +265,7 @@ __all__ = [
     "SharedArray",
     "SharedArrays",
     "Slot",
+    "StageAt",
     "State",
     "StoreRing",
     "SupportsCudaStream",
@@ -274,6 +279,7 @@ __all__ = [
     "TmaDescriptor",
     "TxToken",
     "Uninit",
+    "Work",
     "__version__",
     "bf16",
     "e4m3",

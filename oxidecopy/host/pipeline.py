@@ -5,9 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, ParamSpec, Protocol, final, overload
-
-from typing_extensions import Self
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, ParamSpec, Protocol, Self, final, overload
 
 from oxidecopy.errors import ArgumentError, Diagnostic, UsageError
 from oxidecopy.host.arguments import Arguments, bind

@@ -12,7 +12,7 @@ from typing import Any, Final, final
 
 from oxidecopy.errors import Diagnostic, Site
 from oxidecopy.isa import limits, ops
-from oxidecopy.isa.expr import Answer, Cond, Const, Expr, FloorDiv, Mod, Sym, SymKind
+from oxidecopy.isa.expr import Answer, Cond, Const, Expr, FloorDiv, Mod, Sym
 from oxidecopy.isa.ops import ArrayRef, BarrierRef, Choice, Imm, Instr, Kind, MapRef, ScalarRef, ThreadSet, TileRef
 from oxidecopy.program.declared import Places, check_declarations, known_symbols
 from oxidecopy.program.nesting import check_nesting, nodes

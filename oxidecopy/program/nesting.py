@@ -52,6 +52,21 @@ def expressions(op: Instr) -> Iterator[tuple[str, Node]]:
                 yield name, value.part.rank
 
 
+def steering(op: ops.Instr) -> Iterator[Node]:
+    """The operands of `op` that choose more than where in global memory it works."""
+    if isinstance(op, ops.LoadIndex):
+        yield op.below
+        return
+    for name, kind in ops.operands(type(op)):
+        value = getattr(op, name)
+        if kind in (ops.EXPR, ops.COND):
+            yield value
+        elif isinstance(value, ops.BarrierRef | ops.TileRef):
+            yield value.index
+            if isinstance(value, ops.TileRef) and value.part is not None:
+                yield value.part.rank
+
+
 def check_nesting(program: Program, places: Sequence[Site | None] | None = None) -> list[Diagnostic]:
     """Every expression that is too large, and the first step of every block that is too deep; `places` in the order of `Program.walk`."""
     found: list[Diagnostic] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, final, overload
+from typing import TYPE_CHECKING, Any, Final, final, overload
 
 from typing_extensions import TypeVar, override
 
@@ -15,7 +15,7 @@ from oxidecopy.isa.ops import ArrayRef, ScalarRef, ThreadSet
 from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL
 from oxidecopy.typed.barrier import ManagedBarrier, ManagedBarriers
 from oxidecopy.typed.descriptor import TmaDescriptor, coordinates
-from oxidecopy.typed.dtypes import DType
+from oxidecopy.typed.dtypes import DType, i32, i64, u8, u16, u32, u64
 from oxidecopy.typed.geometry import A16, A128, A1024, D1, D2, D3, D4, D5, AnyBox, Box1, Box2, Box3, Box4, Box5, box_extents
 from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.handles import RecordedArray
@@ -38,6 +38,8 @@ _B1 = TypeVar("_B1", bound=AnyBox)
 _K2 = TypeVar("_K2", bound=Kind)
 _ID2 = TypeVar("_ID2")
 _CS = TypeVar("_CS", D1, D2, D3, D4, D5)
+_IDX = TypeVar("_IDX", u8, u16, u32, i32, u64, i64)
+_INTEGERS: Final = ("u8", "u16", "u32", "i32", "u64", "i64")
 
 
 @final
@@ -215,6 +217,38 @@ class Cta:
             raise
         recorder.check_loops()
         recorder.pop(frame)
+
+    def load_index(self, array: GlobalArray[_IDX, D1], i: Idx, /, *, below: Idx) -> SymIdx:
+        """Element `i` of an integer array: an index into data, known only while the pipeline runs, the same for all threads.
+
+        It may choose coordinates, never what is waited for, looped over or skipped. A value outside [0, below) ends the launch with an error.
+
+        Args:
+            array: 1-D, a parameter of this pipeline that it does not write.
+            i: inside the array.
+            below: the bound, one value for the launch: the extent that the index goes into (`src.shape[0]`).
+        """
+        recorder = self._recorder
+        recorder.check_open("the cta")
+        given: object = array
+        if not isinstance(given, RecordedArray) or given.owner is not recorder:
+            refuse("OX1019", "`load_index` reads an array that is a parameter of this pipeline", got=type(array).__name__, error=ScopeError)
+        index, bound = to_expr(i, "an index"), to_expr(below, "a bound")
+        dtype, rank = given.param.dtype, given.param.rank
+        if rank != 1 or dtype not in _INTEGERS or not expr.is_launch_constant(bound) or (isinstance(bound, expr.Const) and bound.value < 1):
+            refuse(
+                "OX1142",
+                f"`load_index` cannot read indices from {given.param.name!r} like this",
+                got=f"{dtype} of rank {rank}, below={below if isinstance(below, int) else 'a recorded integer'}",
+                required=f"a 1-D array of {', '.join(_INTEGERS)}; a bound of 1 or more that is one value for the launch",
+                fix="pass the extent that the index goes into: `below=src.shape[0]`",
+                error=DTypeError,
+            )
+        name = f"read{recorder.reads}"
+        recorder.reads += 1
+        recorder.opaque = True
+        recorder.emit(ops.LoadIndex(name=name, array=ArrayRef(given.param.name), index=index, below=bound))
+        return SymIdx(Sym(name, SymKind.OPAQUE), recorder)
 
     # ---- ordering
     def sync(self) -> None:

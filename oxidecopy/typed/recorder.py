@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from oxidecopy.errors import Cause, ClusterError, Diagnostic, RecordError, ScopeError, Site, TokenError
 from oxidecopy.isa import limits, ops
+from oxidecopy.isa.expr import SymKind, symbols
 from oxidecopy.isa.ops import Instr, ThreadSet
+from oxidecopy.program.nesting import steering
 from oxidecopy.program.program import BarrierDecl, Param, Program, Step
 from oxidecopy.typed.layout import TileRequest, place
 from oxidecopy.typed.sites import caller_site
@@ -45,6 +47,22 @@ class Frame:
         return isinstance(self.op, ops.Scope) and self.op.role in ROLES
 
 
+def refuse_steering(op: Instr) -> None:
+    """Refuses an op that a value read from memory would steer: what threads do must not depend on data, or no proof covers it."""
+    opaque = next((s.name for e in steering(op) for s in symbols(e) if s.kind is SymKind.OPAQUE), None)
+    if opaque is not None:
+        raise RecordError(
+            Diagnostic(
+                rule="OX1140",
+                what=f"`{op.mnemonic}` is steered by a value that is read from memory",
+                got=f"{opaque}, known only while the pipeline runs",
+                required="coordinates, and indices of further reads",
+                fix="let conditions, loops, stages and barriers depend on block indices, counters and `Idx` parameters",
+                site=caller_site(),
+            )
+        )
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Position:
@@ -58,7 +76,7 @@ class Position:
 class Recorder:
     """Collects one pipeline's ops. `site` is where the pipeline function is defined."""
 
-    __slots__ = ("barriers", "cluster", "closed", "frames", "left_loop", "loops", "name", "named", "params", "preds", "site", "threads", "tiles", "tokens")
+    __slots__ = ("barriers", "closed", "cluster", "frames", "left_loop", "loops", "name", "named", "opaque", "params", "preds", "reads", "site", "threads", "tiles", "tokens")
 
     def __init__(self, name: str, threads: int, cluster: tuple[int, int, int], site: Site | None) -> None:
         self.name = name
@@ -73,6 +91,8 @@ class Recorder:
         self.tokens = 0
         self.preds = 0
         self.loops = 0
+        self.opaque = False  # some integer is read while the pipeline runs
+        self.reads = 0
         self.closed = False
         self.left_loop: Site | None = None
 
@@ -116,6 +136,8 @@ class Recorder:
             )
 
     def push(self, op: ops.Block, threads: ThreadSet) -> Frame:
+        if self.opaque:
+            refuse_steering(op)
         frame = Frame(op, threads, caller_site())
         self.frames.append(frame)
         return frame
@@ -133,6 +155,8 @@ class Recorder:
     # ---- ops
     def emit(self, op: Instr, site: Site | None = None) -> None:
         self.check_loops()
+        if self.opaque:
+            refuse_steering(op)
         self.frames[-1].steps.append(Step(op, site or caller_site()))
 
     def require_toplevel(self, what: str) -> None:

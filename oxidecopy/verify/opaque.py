@@ -6,14 +6,14 @@ counter gives a CTA steers loops, alike in all its roles; `trips` proves the pro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import final
 
 from oxidecopy.isa import limits, ops
 from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.isa.expr import ZERO, Const, Expr, Sym, SymKind, symbols
-from oxidecopy.program.nesting import Node
+from oxidecopy.program.nesting import steering
 from oxidecopy.program.program import Program, Step
 from oxidecopy.verify import rule_ids as ids
 from oxidecopy.verify.affine import Range, point
@@ -134,21 +134,6 @@ def _coordinates_only(step: Step, op: ops.Instr, out: Collector) -> bool:
         )
         return False
     return True
-
-
-def steering(op: ops.Instr) -> Iterator[Node]:
-    """The operands of `op` that choose more than where in global memory it works."""
-    if isinstance(op, ops.LoadIndex):
-        yield op.below
-        return
-    for name, kind in ops.operands(type(op)):
-        value = getattr(op, name)
-        if kind in (ops.EXPR, ops.COND):
-            yield value
-        elif isinstance(value, ops.BarrierRef | ops.TileRef):
-            yield value.index
-            if isinstance(value, ops.TileRef) and value.part is not None:
-                yield value.part.rank
 
 
 def _load(program: Program, step: Step, op: ops.LoadIndex, out: Collector) -> bool:

@@ -42,7 +42,7 @@ class Shares:
     """Who is given which tiles, by the name of the share; the same for all agents of a CTA, and one deal for a launch."""
 
     def __init__(self, seed: int, grid: tuple[int, int, int]) -> None:
-        self._random = Random(f"shares {seed}")  # noqa: S311  a schedule, not a secret
+        self._random = Random(f"shares {seed}")
         self._grid = grid
         self._dealt: dict[str, list[list[int]]] = {}
 
