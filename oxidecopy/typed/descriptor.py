@@ -16,25 +16,7 @@ from oxidecopy.isa.ops import MapRef, TileRef
 from oxidecopy.typed.barrier import TxToken
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.geometry import (
-    A128,
-    A256,
-    A512,
-    A1024,
-    D1,
-    D2,
-    D3,
-    D4,
-    D5,
-    AnyBox,
-    AnySwizzle,
-    Box1,
-    Box2,
-    Box3,
-    Box4,
-    Box5,
-    Swizzle32B,
-    Swizzle64B,
-    SwizzleNone,
+    A128, A256, A512, A1024, D1, D2, D3, D4, D5, AnyBox, AnySwizzle, Box1, Box2, Box3, Box4, Box5, Swizzle32B, Swizzle64B, SwizzleNone,
     box_extents,
 )  # fmt: skip
 from oxidecopy.typed.global_array import GlobalArray

@@ -31,11 +31,13 @@ from oxidecopy.verify.ending import check_ending
 from oxidecopy.verify.opaque import over_share
 from oxidecopy.verify.periods import Judge, has_parity
 from oxidecopy.verify.report import Collector
-from oxidecopy.verify.snapshot import Snapshot, outline, snapshot
+from oxidecopy.verify.snapshot import Snapshot, snapshot
 from oxidecopy.verify.state import Agent, At, Machine, Mark
 from oxidecopy.verify.walk import run
 
 WALKS_MAX: Final = 257  # numbers of tiles that are tried one by one when no period is found
+
+_FIRST: Final = 2  # numbers up to this one are tried before the search for a period
 
 
 @final
@@ -63,25 +65,24 @@ class _RepeatsError(Exception):
 @final
 @dataclass(slots=True)
 class _Saved:
-    outline: Snapshot
-    state: Snapshot
+    """What a state leaves out: where it was, with the counters and phases it had."""
+
     turn: int
     counters: list[dict[str, int]]
     phases: list[int]
     lives: list[Mark | None]
-    again: int
 
 
 @final
 class _Probe:
-    """Watches the first loop over the share that comes to an end of an iteration; saves states at turns that are powers of two (Brent)."""
+    """Watches the first loop over the share that comes to the end of an iteration, and keeps the state at each end."""
 
     def __init__(self, machine: Machine, waiting: Mapping[int, At]) -> None:
         self.machine = machine
         self.waiting = waiting
         self.parity = has_parity(machine.program)
         self.watched: tuple[int, str] | None = None
-        self.saved: _Saved | None = None
+        self.saved: dict[Snapshot, _Saved] = {}
         machine.log, machine.all_phases = [], True
 
     def edge(self, agent: Agent, op: ops.Loop) -> None:
@@ -89,20 +90,16 @@ class _Probe:
             return
         if self.watched is None:
             self.watched = (agent.id, op.counter)
-        if self.watched != (agent.id, op.counter):
-            return
         turn = agent.turns[op.counter]
-        now, saved = outline(self.machine), self.saved
-        if saved is not None and saved.outline == now and snapshot(self.machine, self.waiting, parity=self.parity) == saved.state:
-            repeat = self._repeat(agent, op, saved, turn)
-            if repeat is not None:
-                raise _RepeatsError(repeat)
-        if saved is None or turn >= saved.again:
-            machine = self.machine
-            self.saved = _Saved(
-                now, snapshot(machine, self.waiting, parity=self.parity), turn, _counters(machine),
-                [b.phase - b.base for b in machine.bars], [b.born for b in machine.bars], 2 * turn,
-            )  # fmt: skip
+        if self.watched != (agent.id, op.counter) or turn >= WALKS_MAX:
+            return
+        machine = self.machine
+        state = snapshot(machine, self.waiting, parity=self.parity)
+        repeat = self._repeat(agent, op, self.saved[state], turn) if state in self.saved else None
+        if repeat is not None:
+            raise _RepeatsError(repeat)
+        phases, lives = [b.phase - b.base for b in machine.bars], [b.born for b in machine.bars]
+        self.saved[state] = _Saved(turn, _counters(machine), phases, lives)
 
     def _repeat(self, agent: Agent, op: ops.Loop, saved: _Saved, turn: int) -> Repeat | None:
         """The period, if every agent with a loop over the share has moved by it, and nothing but going on in such loops hung on T so far."""
@@ -179,7 +176,7 @@ class Counts:
         """Runs what step 3 asks for; False when something was found."""
         tiles = self.compiled.opaque.tiles if self.compiled.opaque is not None else 0
         # Small numbers first: what is wrong for none or one tile is said in terms of that.
-        if not all(self._clean(count) for count in range(min(2, tiles) + 1)):
+        if not all(self._clean(count) for count in range(min(_FIRST, tiles) + 1)):
             return False
         repeat = self._probe(tiles)
         if self.out.report().violations:
@@ -189,7 +186,7 @@ class Counts:
             return self._refuse("no state repeats", tiles)
         for count in range(ends + 1):
             tail = repeat if repeat is not None and count >= repeat.first and count + repeat.period <= tiles else None
-            if not self._clean(count, tail):
+            if (tail is not None or count > _FIRST) and not self._clean(count, tail):
                 return False
         return True
 
