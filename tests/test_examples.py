@@ -93,6 +93,22 @@ def framed(x: Array) -> Array:
     return np.pad(x, ((2, 2), (4, 4)), constant_values=np.nan)
 
 
+def rulers(x: Array) -> Array:
+    x = x.copy()
+    x[np.arange(len(x)) % 32 < 4] = np.arange(x.shape[1]) % 64
+    return x
+
+
+def windows(x: Array, before: int) -> Array:
+    """Every 32 rows with the `before` rows above them, zeros where there are none."""
+    out: Array = np.zeros((-(-len(x) // 32), before + 32, x.shape[1]), x.dtype)
+    for i, window in enumerate(out):
+        for j, row in enumerate(window, i * 32 - before):
+            if 0 <= j < len(x):
+                row[:] = x[j]
+    return out.reshape(-1, x.shape[1])
+
+
 CASES = (
     Case(lesson="01_load", pipeline="tma_load", dtype=np.float32, shapes=PLANES, result=same),
     Case(lesson="01_load", pipeline="everyone_arrives", dtype=np.float32, shapes=PLANES, result=same),
@@ -110,6 +126,15 @@ CASES = (
     Case(lesson="08_boxes", pipeline="batch_of_volumes", dtype=np.uint8, shapes=((1, 3, 4, 5, 33), (2, 1, 1, 1, 16)), result=same),
     Case(lesson="09_strides_and_fill", pipeline="every_second", dtype=np.float32, shapes=PLANES, result=every_second),
     Case(lesson="09_strides_and_fill", pipeline="framed", dtype=np.float32, shapes=PLANES, result=framed),
+    Case(lesson="10_ring", pipeline="prefetch", dtype=np.float32, shapes=PLANES, result=same),
+    Case(lesson="10_ring", pipeline="rasterised", dtype=np.float32, shapes=PLANES, result=same),
+    Case(lesson="11_consumer_groups", pipeline="shares", dtype=np.float32, shapes=PLANES, result=same),
+    Case(lesson="11_consumer_groups", pipeline="both", dtype=np.float32, shapes=PLANES, result=same),
+    Case(lesson="12_multicast_ring", pipeline="twice", dtype=np.float32, shapes=PLANES, result=same),
+    Case(lesson="13_store_ring", pipeline="rulers", dtype=np.int32, shapes=(*PLANES, (2, 131)), result=rulers),
+    Case(lesson="13_store_ring", pipeline="pass_on", dtype=np.int32, shapes=PLANES, result=same),
+    Case(lesson="14_halo", pipeline="haloed", dtype=np.float32, shapes=PLANES, result=lambda x: windows(x, 4)),
+    Case(lesson="14_halo", pipeline="windows", dtype=np.float32, shapes=PLANES, result=lambda x: windows(x, 64)),
 )
 ON_USERS_DATA = [pytest.param(case, shape, id=f"{case.lesson}-{case.pipeline}-{shape}") for case in CASES for shape in case.shapes]
 LESSONS = pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
