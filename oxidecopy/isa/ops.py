@@ -600,7 +600,7 @@ class Iota:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadIndex:
-    """Reads element `index` of a 1-D integer array; `name` stands for it below. A value outside [0, below) ends the launch with an error."""
+    """Reads element `index` of a 1-D integer array; `name` stands for it. A value outside [0, below) ends the launch with an error."""
 
     opcode: ClassVar[int] = 0x48
     mnemonic: ClassVar[str] = "ld.global.index"
@@ -614,7 +614,7 @@ class LoadIndex:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareTiles:
-    """Shares tiles 0 .. tiles - 1 out to the CTAs of the launch, each tile to one of them, in any way; `name` is how many this CTA is given.
+    """Shares tiles 0 .. tiles - 1 out to the CTAs of the launch, each to one of them, in any way; `name` is how many this CTA is given.
 
     All threads of the CTA see the same share. The tiles of a CTA come in ascending order, as from one counter of the launch.
     """
@@ -629,7 +629,7 @@ class ShareTiles:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextTile:
-    """`name` is the `index`-th tile of the share whose size `trips` names; it stands in a loop over that share, and `index` is its counter."""
+    """`name` is the `index`-th tile of the share whose size is `trips`; it stands in a loop over that share, and `index` is its counter."""
 
     opcode: ClassVar[int] = 0x51
     mnemonic: ClassVar[str] = "share.next"

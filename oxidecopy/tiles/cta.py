@@ -239,10 +239,10 @@ class Cta(level1.Cta):
     def schedule(
         self, desc: TmaDescriptor[Any, C, Any, Any], /, *, order: Order | None = None, per: Per = "cta", box: tuple[int, ...] | None = None
     ) -> Work[C]:
-        """The boxes that cover `desc`'s array as a schedule that the roles share: `for at in work` for the producer, `ring.stages(group, work)`
-        for whoever consumes what it loads.
+        """A schedule that the roles share: `for at in work` for the producer, `ring.stages(group, work)` for who consumes what it loads.
 
         Args:
+            desc: whose array is covered by boxes.
             order: as in `cta.tiles`, or `ox.order.counter()`: tiles are given to CTAs while the launch runs, each to one of them.
             per: as in `cta.tiles`; a counter gives tiles to CTAs.
             box: as in `cta.tiles`.

@@ -1,7 +1,7 @@
 """A schedule that several roles follow: the tiles of a CTA, in one order, the same for whoever loads them and whoever uses them.
 
-With a static order every role computes its tiles. With `ox.order.counter()` a counter of the launch gives a CTA its tiles while it runs: one
-role asks for them, and the others are told with the stages that it fills. How many a CTA gets is unknown, even none; so is which.
+With a static order every role computes its tiles. With `ox.order.counter()` a counter of the launch gives a CTA its tiles while it runs:
+one role asks for them, and the others are told with the stages that it fills. How many a CTA gets is unknown, even none; so is which.
 """
 
 from __future__ import annotations

@@ -221,7 +221,7 @@ class Cta:
     def load_index(self, array: GlobalArray[_IDX, D1], i: Idx, /, *, below: Idx) -> SymIdx:
         """Element `i` of an integer array: an index into data, known only while the pipeline runs, the same for all threads.
 
-        It may choose coordinates, never what is waited for, looped over or skipped. A value outside [0, below) ends the launch with an error.
+        It may choose coordinates, never what is waited for, looped over or skipped. A value outside [0, below) ends the launch by an error.
 
         Args:
             array: 1-D, a parameter of this pipeline that it does not write.

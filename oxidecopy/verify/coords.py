@@ -12,7 +12,7 @@ from oxidecopy.isa import limits, ops
 from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL, Launch, Program, Step
 from oxidecopy.verify import rule_ids as ids
-from oxidecopy.verify.affine import Range, point, range_of, shift_of, strided
+from oxidecopy.verify.affine import Range, range_of, shift_of, strided
 from oxidecopy.verify.opaque import Opaque
 from oxidecopy.verify.report import Collector
 from oxidecopy.verify.static import Copy
@@ -25,12 +25,6 @@ Placed = Copy | ops.LoadIndex  # ops whose place in global memory is judged here
 
 def doubtful(program: Program, launch: Launch, folded: Mapping[int, ops.Instr], opaque: Opaque, out: Collector) -> set[int]:
     """Ids of the copies and reads whose coordinates must be watched in the walk. Warns of what no walk can see."""
-    grid = {name: Range(0, n - 1, 1) if n > 1 else point(0) for name, n in zip(BLOCK_SYMBOLS, launch.grid, strict=True)}
-    size = program.cluster_size
-    grid[RANK_SYMBOL] = Range(0, size - 1, 1) if size > 1 else point(0)
-    grid |= opaque.ranges
-    if opaque.trips:
-        grid[opaque.trips] = strided(0, opaque.tiles, 1)
     found: set[int] = set()
     maps = dict(launch.maps)
 
@@ -43,19 +37,24 @@ def doubtful(program: Program, launch: Launch, folded: Mapping[int, ops.Instr], 
                 if first.single and op.step > 0:
                     counter = strided(first.lo, stop.hi - 1, op.step)
                 visit(step.body, {**env, op.counter: counter})
-            elif isinstance(op, Copy):
+            elif isinstance(op, Placed):
                 if any(True for _ in faults(program, launch, op, env)):
                     found.add(id(step))
-                _unscaled(program, launch, step, op, out)
-                _edge(step, op, maps[op.map.name].global_dim, maps[op.map.name].global_strides, maps[op.map.name].dtype, out)
-            elif isinstance(op, ops.LoadIndex):
-                if any(True for _ in faults(program, launch, op, env)):
-                    found.add(id(step))
+                if isinstance(op, Copy):
+                    _unscaled(program, launch, step, op, out)
+                    _edge(step, op, maps[op.map.name].global_dim, maps[op.map.name].global_strides, maps[op.map.name].dtype, out)
             else:
                 visit(step.body, env)
 
-    visit(program.steps, grid)
+    visit(program.steps, _everywhere(program, launch, opaque))
     return found
+
+
+def _everywhere(program: Program, launch: Launch, opaque: Opaque) -> dict[str, Range]:
+    """What is not a loop counter, over all CTAs of the launch."""
+    grid = {name: strided(0, n - 1, 1) for name, n in zip(BLOCK_SYMBOLS, launch.grid, strict=True)}
+    given = {opaque.trips: strided(0, opaque.tiles, 1)} if opaque.trips else {}
+    return {**grid, RANK_SYMBOL: strided(0, program.cluster_size - 1, 1), **opaque.ranges, **given}
 
 
 def faults(program: Program, launch: Launch, op: Placed, env: Mapping[str, Range]) -> Iterator[tuple[str, str, str, str, str]]:

@@ -154,10 +154,11 @@ def apply(machine: Machine, at: At) -> None:  # noqa: C901  one case per op
             _write(at)
         case ops.BarSync() | ops.ClusterSync():
             agent.released = False
-        case ops.LoadIndex() | ops.ShareTiles() | ops.NextTile():
-            pass  # what they read is known by its range alone, from the start
-        case ops.Scope() | ops.When() | ops.Loop() | ops.ProduceStage() | ops.ConsumeStage() | ops.LoadStoreStage():
-            pass
+        case (
+            ops.Scope() | ops.When() | ops.Loop() | ops.ProduceStage() | ops.ConsumeStage() | ops.LoadStoreStage()
+            | ops.LoadIndex() | ops.ShareTiles() | ops.NextTile()
+        ):  # fmt: skip
+            pass  # what the last three read is known by its range alone, from the start
         case _:
             assert_never(op)
 

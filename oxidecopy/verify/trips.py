@@ -9,8 +9,8 @@ F(T) is the co-execution for T tiles. It is run for T = 0, 1, 2, ... up to where
    to a shift of loop counters and T by P and of each barrier's phase by what the P iterations moved it. No op tells them apart when every
    expression that steers (asked by F(T - P) from turn k on, to its end) is indifferent to the shift: an index or a truth does not change,
    a phase moves as its barrier does. So F(T) is as free of violations as F(T - P), and asks the same expressions, shifted.
-3. Hence F(0) to F(T1 + P - 1), run one by one, cover all T by induction. What is indifferent only within bounds (`i - 2 >= 0`) is judged over
-   all values up to N.
+3. Hence F(0) to F(T1 + P - 1), run one by one, cover all T by induction. What is indifferent only within bounds (`i - 2 >= 0`) is judged
+   over all values up to N.
 
 Where a program does not settle like that, all F(T) are run if they are few, else it is refused.
 """
@@ -102,7 +102,7 @@ class _Probe:
         self.saved[state] = _Saved(turn, _counters(machine), phases, lives)
 
     def _repeat(self, agent: Agent, op: ops.Loop, saved: _Saved, turn: int) -> Repeat | None:
-        """The period, if every agent with a loop over the share has moved by it, and nothing but going on in such loops hung on T so far."""
+        """The period, if every agent with a loop over the share moved by it, and nothing but going on in such loops hung on T so far."""
         machine, period = self.machine, turn - saved.turn
         first = 0
         for a, now, before in zip(machine.agents, _counters(machine), saved.counters, strict=True):

@@ -54,7 +54,8 @@ class Agent:
     """One class of threads of one CTA."""
 
     __slots__ = (
-        "answers", "clock", "code", "cta", "ended", "env", "given", "groups", "index", "kind", "open_group", "pc", "synced", "threads", "wait"
+        "answers", "clock", "code", "cta", "ended", "env", "given", "groups", "index", "kind", "open_group", "pc", "synced", "threads",
+        "wait",
     )  # fmt: skip
 
     def __init__(self, cta: Cta, kind: ThreadClass, code: Code, index: int) -> None:

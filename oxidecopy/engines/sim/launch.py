@@ -43,7 +43,8 @@ def execute(program: Program, bindings: Bindings, memory: GlobalMemory, *, seed:
     program = expanded(program)
     classes = thread_classes(program)
     clocks = Clocks(program, len(classes) * program.cluster_size) if hazards else None
-    machine = Machine(program, clocks=clocks, schedule=Schedule(seed) if hazards else None, max_steps=max_steps, shares=Shares(seed, bindings.grid))
+    schedule, shares = Schedule(seed) if hazards else None, Shares(seed, bindings.grid)
+    machine = Machine(program, clocks=clocks, schedule=schedule, max_steps=max_steps, shares=shares)
     found = clocks.findings.all if clocks is not None else tuple
     try:
         check_grid(program, bindings.grid)
