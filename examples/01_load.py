@@ -20,6 +20,7 @@ import oxidecopy as ox
 BOX = (64, 64)
 Source = ox.TmaDescriptor[ox.f32, ox.D2]
 Result = ox.GlobalArray[ox.f32, ox.D2]
+Array = npt.NDArray[np.float32]
 
 
 # ---- one thread arrives
@@ -57,20 +58,20 @@ def tma_load(cta: ox.Cta, src: Source, out: Result) -> None:
 # A recipe says how to launch: from a device and (optionally) the user's array to descriptors, grid, results, and what they must be. The
 # command line uses it (`oxidecopy run examples/01_load.py:tma_load`), and so does `main` at the end of this file.
 @tma_load.recipe
-def load_recipe(dev: ox.Device, x: npt.NDArray[np.float32] | None = None) -> ox.Recipe:
-    return copy_of(tma_load, dev, x)
+def load_recipe(dev: ox.Device, x: Array | None = None) -> ox.Recipe:
+    x, src, out, grid = arguments(dev, x)
+    return ox.Recipe(launch=tma_load[grid].bind(src, out), outputs={"out": out}, expected={"out": x})
 
 
-def copy_of(pipe: ox.Pipeline[[Source, Result]], dev: ox.Device, x: npt.NDArray[np.float32] | None) -> ox.Recipe:
-    """All pipelines of this lesson are launched alike: one CTA per box, the last ones in each row and column reaching over the edge."""
+def arguments(dev: ox.Device, x: Array | None) -> tuple[Array, Source, Result, ox.Grid]:
+    """What all pipelines of this lesson are launched with: one CTA per box, the last in each row and column reaching over the edge."""
     if x is None:
         x = np.arange(128 * 256, dtype=np.float32).reshape(128, 256)
     # `pad=True` starts rows a multiple of 16 bytes apart, which a tensor map needs; lesson 05 is about that.
     src = ox.TmaDescriptor.tiled(dev.array(x, ox.f32, pad=True), box=BOX)
     out = dev.empty(x.shape, ox.f32)
     rows, cols = x.shape
-    launch = pipe[-(-cols // 64), -(-rows // 64)].bind(src, out)  # the grid: x, y, as in CUDA; -(-a // b) rounds up
-    return ox.Recipe(launch=launch, outputs={"out": out}, expected={"out": x})
+    return x, src, out, ox.Grid(x=-(-cols // 64), y=-(-rows // 64))  # x, y, z as in CUDA; -(-a // b) rounds up
 
 
 # ---- every thread arrives
@@ -95,8 +96,9 @@ def everyone_arrives(cta: ox.Cta, src: Source, out: Result) -> None:
 
 
 @everyone_arrives.recipe
-def everyone_recipe(dev: ox.Device, x: npt.NDArray[np.float32] | None = None) -> ox.Recipe:
-    return copy_of(everyone_arrives, dev, x)
+def everyone_recipe(dev: ox.Device, x: Array | None = None) -> ox.Recipe:
+    x, src, out, grid = arguments(dev, x)
+    return ox.Recipe(launch=everyone_arrives[grid].bind(src, out), outputs={"out": out}, expected={"out": x})
 
 
 # ---- broken on purpose: half the bytes
@@ -116,8 +118,9 @@ def broken_bytes(cta: ox.Cta, src: Source, out: Result) -> None:
 
 
 @broken_bytes.recipe(refused="OX3021")
-def broken_bytes_recipe(dev: ox.Device, x: npt.NDArray[np.float32] | None = None) -> ox.Recipe:
-    return copy_of(broken_bytes, dev, x)
+def broken_bytes_recipe(dev: ox.Device) -> ox.Recipe:
+    x, src, out, grid = arguments(dev, None)
+    return ox.Recipe(launch=broken_bytes[grid].bind(src, out), outputs={"out": out}, expected={"out": x})
 
 
 # ---- broken on purpose: a handle used twice
@@ -139,8 +142,9 @@ def broken_init(cta: ox.Cta, src: Source, out: Result) -> None:
 
 
 @broken_init.recipe(refused="OX1003")
-def broken_init_recipe(dev: ox.Device, x: npt.NDArray[np.float32] | None = None) -> ox.Recipe:
-    return copy_of(broken_init, dev, x)
+def broken_init_recipe(dev: ox.Device) -> ox.Recipe:
+    x, src, out, grid = arguments(dev, None)
+    return ox.Recipe(launch=broken_init[grid].bind(src, out), outputs={"out": out}, expected={"out": x})
 
 
 def main(argv: Sequence[str] | None = None) -> int:

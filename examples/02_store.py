@@ -17,6 +17,7 @@ import oxidecopy as ox
 
 BOX = (8, 64)
 Target = ox.TmaDescriptor[ox.i32, ox.D2]
+Array = npt.NDArray[np.int32]
 
 
 # Ordinary instructions and the copy engine see shared memory by different paths: the generic proxy and the async proxy. What a thread has
@@ -43,12 +44,7 @@ def ruler(cta: ox.Cta, dst: Target) -> None:
 
 
 @ruler.recipe
-def ruler_recipe(dev: ox.Device, x: npt.NDArray[np.int32] | None = None) -> ox.Recipe:
-    return ruler_on(ruler, dev, x)
-
-
-def ruler_on(pipe: ox.Pipeline[[Target]], dev: ox.Device, x: npt.NDArray[np.int32] | None) -> ox.Recipe:
-    """The launch: one CTA for each 64 columns; the result is the user's array with its first 8 rows overwritten."""
+def ruler_recipe(dev: ox.Device, x: Array | None = None) -> ox.Recipe:
     if x is None:
         x = np.full((32, 200), -1, dtype=np.int32)
     out = dev.array(x, ox.i32, pad=True)
@@ -56,7 +52,8 @@ def ruler_on(pipe: ox.Pipeline[[Target]], dev: ox.Device, x: npt.NDArray[np.int3
     _, cols = x.shape
     expected = x.copy()
     expected[:8] = np.arange(cols, dtype=np.int32) % 64
-    return ox.Recipe(launch=pipe[-(-cols // 64)].bind(dst), outputs={"out": out}, expected={"out": expected})
+    # One CTA for each 64 columns; -(-a // b) rounds up.
+    return ox.Recipe(launch=ruler[-(-cols // 64)].bind(dst), outputs={"out": out}, expected={"out": expected})
 
 
 # ---- broken on purpose: no fence
@@ -76,8 +73,9 @@ def broken_fence(cta: ox.Cta, dst: Target) -> None:
 
 
 @broken_fence.recipe(refused="OX3046")
-def broken_fence_recipe(dev: ox.Device, x: npt.NDArray[np.int32] | None = None) -> ox.Recipe:
-    return ruler_on(broken_fence, dev, x)
+def broken_fence_recipe(dev: ox.Device) -> ox.Recipe:
+    out = dev.zeros((8, 64), ox.i32)
+    return ox.Recipe(launch=broken_fence[1].bind(ox.TmaDescriptor.tiled(out, box=BOX)), outputs={"out": out})
 
 
 def main(argv: Sequence[str] | None = None) -> int:

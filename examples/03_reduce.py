@@ -9,6 +9,7 @@ the same place of the three results. One twin is broken on purpose: it ends with
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ import oxidecopy as ox
 
 BOX = (1, 32, 64)  # one image, 32 rows, 64 columns
 Images = ox.TmaDescriptor[ox.i32, ox.D3]
+Array = npt.NDArray[np.int32]
 
 
 # `reduce` is a store that combines: element by element, `new = op(old, tile)`, done by the memory system, each element in one piece. What
@@ -44,30 +46,46 @@ def combine(cta: ox.Cta, src: Images, total: Images, low: Images, high: Images) 
     full.inval()
 
 
+class Launch(NamedTuple):
+    """What both pipelines of this lesson are launched with, and what must come out."""
+
+    grid: ox.Grid
+    maps: tuple[Images, Images, Images, Images]
+    outputs: dict[str, ox.GlobalArray[ox.i32, ox.D3]]
+    expected: dict[str, Array]
+
+
 @combine.recipe
-def combine_recipe(dev: ox.Device, x: npt.NDArray[np.int32] | None = None) -> ox.Recipe:
-    return combine_on(combine, dev, x)
+def combine_recipe(dev: ox.Device, x: Array | None = None) -> ox.Recipe:
+    made = prepared(dev, x)
+    return ox.Recipe(launch=combine[made.grid].bind(*made.maps), outputs=made.outputs, expected=made.expected)
 
 
-def combine_on(pipe: ox.Pipeline[[Images, Images, Images, Images]], dev: ox.Device, x: npt.NDArray[np.int32] | None) -> ox.Recipe:
-    """The launch: the grid's z counts the images, x and y their tiles. The results begin with what changes nothing."""
+def prepared(dev: ox.Device, x: Array | None) -> Launch:
+    """The results begin with what changes nothing: 0, the largest and the smallest number."""
     if x is None:
         x = np.random.default_rng(3).integers(-1000, 1000, size=(5, 48, 100), dtype=np.int32)
     src = ox.TmaDescriptor.tiled(dev.array(x, ox.i32, pad=True), box=BOX)
     images, rows, cols = x.shape
     limits = np.iinfo(np.int32)
-    start = {"total": 0, "low": limits.max, "high": limits.min}
-    out = {name: dev.array(np.full((1, rows, cols), value, np.int32), ox.i32, pad=True) for name, value in start.items()}
-    maps = {name: ox.TmaDescriptor.tiled(array, box=BOX) for name, array in out.items()}
-    launch = pipe[-(-cols // 64), -(-rows // 32), images].bind(src, maps["total"], maps["low"], maps["high"])
-    # Rows and columns beyond the edge are loaded as zeros. They would be wrong for a minimum, but they lie beyond the edge of the results,
-    # too, where nothing is written.
-    expected = {
-        "total": x.sum(axis=0, dtype=np.int32, keepdims=True),
-        "low": x.min(axis=0, keepdims=True),
-        "high": x.max(axis=0, keepdims=True),
-    }
-    return ox.Recipe(launch=launch, outputs=out, expected=expected)
+    total, low, high = (dev.array(np.full((1, rows, cols), start, np.int32), ox.i32, pad=True) for start in (0, limits.max, limits.min))
+    return Launch(
+        grid=ox.Grid(x=-(-cols // 64), y=-(-rows // 32), z=images),
+        maps=(
+            src,
+            ox.TmaDescriptor.tiled(total, box=BOX),
+            ox.TmaDescriptor.tiled(low, box=BOX),
+            ox.TmaDescriptor.tiled(high, box=BOX),
+        ),
+        outputs={"total": total, "low": low, "high": high},
+        # Rows and columns beyond the edge are loaded as zeros. They would be wrong for a minimum, but they lie beyond the edge of the
+        # results, too, where nothing is written.
+        expected={
+            "total": x.sum(axis=0, dtype=np.int32, keepdims=True),
+            "low": x.min(axis=0, keepdims=True),
+            "high": x.max(axis=0, keepdims=True),
+        },
+    )
 
 
 # ---- broken on purpose: stores not waited for
@@ -91,8 +109,9 @@ def broken_drain(cta: ox.Cta, src: Images, total: Images, low: Images, high: Ima
 
 
 @broken_drain.recipe(refused="OX3050")
-def broken_drain_recipe(dev: ox.Device, x: npt.NDArray[np.int32] | None = None) -> ox.Recipe:
-    return combine_on(broken_drain, dev, x)
+def broken_drain_recipe(dev: ox.Device) -> ox.Recipe:
+    made = prepared(dev, None)
+    return ox.Recipe(launch=broken_drain[made.grid].bind(*made.maps), outputs=made.outputs, expected=made.expected)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

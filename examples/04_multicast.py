@@ -19,6 +19,7 @@ import oxidecopy as ox
 ALL = 0b1111  # bit i of a mask is the CTA of rank i in the cluster
 Source = ox.TmaDescriptor[ox.f32, ox.D2]
 Result = ox.GlobalArray[ox.f32, ox.D2]
+Array = npt.NDArray[np.float32]
 
 
 # ---- one load for all
@@ -49,19 +50,19 @@ def one_for_all(cta: ox.ClusterCta, src: Source, out: Result) -> None:
 
 
 @one_for_all.recipe
-def one_for_all_recipe(dev: ox.Device, x: npt.NDArray[np.float32] | None = None) -> ox.Recipe:
-    return copy_of(one_for_all, dev, x, box=(64, 64))
+def one_for_all_recipe(dev: ox.Device, x: Array | None = None) -> ox.Recipe:
+    x, src, out, grid = arguments(dev, x, box=(64, 64))
+    return ox.Recipe(launch=one_for_all[grid].bind(src, out), outputs={"out": out}, expected={"out": x})
 
 
-def copy_of(pipe: ox.Pipeline[[Source, Result]], dev: ox.Device, x: npt.NDArray[np.float32] | None, *, box: tuple[int, int]) -> ox.Recipe:
-    """The launch: four CTAs for each 64 x 64 tile, so the cluster always divides the grid."""
+def arguments(dev: ox.Device, x: Array | None, *, box: tuple[int, int]) -> tuple[Array, Source, Result, ox.Grid]:
+    """Four CTAs for each 64 x 64 tile, so the cluster always divides the grid."""
     if x is None:
         x = np.arange(128 * 128, dtype=np.float32).reshape(128, 128)
     src = ox.TmaDescriptor.tiled(dev.array(x, ox.f32, pad=True), box=box)
     out = dev.empty(x.shape, ox.f32)
     rows, cols = x.shape
-    launch = pipe[4 * -(-cols // 64), -(-rows // 64)].bind(src, out)
-    return ox.Recipe(launch=launch, outputs={"out": out}, expected={"out": x})
+    return x, src, out, ox.Grid(x=4 * -(-cols // 64), y=-(-rows // 64))
 
 
 # ---- a slice from each
@@ -87,8 +88,9 @@ def slices(cta: ox.ClusterCta, src: Source, out: Result) -> None:
 
 
 @slices.recipe
-def slices_recipe(dev: ox.Device, x: npt.NDArray[np.float32] | None = None) -> ox.Recipe:
-    return copy_of(slices, dev, x, box=(16, 64))
+def slices_recipe(dev: ox.Device, x: Array | None = None) -> ox.Recipe:
+    x, src, out, grid = arguments(dev, x, box=(16, 64))
+    return ox.Recipe(launch=slices[grid].bind(src, out), outputs={"out": out}, expected={"out": x})
 
 
 # ---- broken on purpose: a mask beyond the cluster
@@ -110,8 +112,9 @@ def broken_mask(cta: ox.ClusterCta, src: Source, out: Result) -> None:
 
 
 @broken_mask.recipe(refused="OX3083")
-def broken_mask_recipe(dev: ox.Device, x: npt.NDArray[np.float32] | None = None) -> ox.Recipe:
-    return copy_of(broken_mask, dev, x, box=(64, 64))
+def broken_mask_recipe(dev: ox.Device) -> ox.Recipe:
+    x, src, out, grid = arguments(dev, None, box=(64, 64))
+    return ox.Recipe(launch=broken_mask[grid].bind(src, out), outputs={"out": out}, expected={"out": x})
 
 
 # ---- broken on purpose: only the own slice announced
@@ -135,8 +138,9 @@ def broken_slices(cta: ox.ClusterCta, src: Source, out: Result) -> None:
 
 
 @broken_slices.recipe(refused="OX3021")
-def broken_slices_recipe(dev: ox.Device, x: npt.NDArray[np.float32] | None = None) -> ox.Recipe:
-    return copy_of(broken_slices, dev, x, box=(16, 64))
+def broken_slices_recipe(dev: ox.Device) -> ox.Recipe:
+    x, src, out, grid = arguments(dev, None, box=(16, 64))
+    return ox.Recipe(launch=broken_slices[grid].bind(src, out), outputs={"out": out}, expected={"out": x})
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -18,6 +18,8 @@ import oxidecopy as ox
 
 BOX = (32, 64)
 Map = ox.TmaDescriptor[ox.f32, ox.D2]
+Result = ox.GlobalArray[ox.f32, ox.D2]
+Array = npt.NDArray[np.float32]
 
 
 # ---- a copy that never touches a register
@@ -39,23 +41,22 @@ def copy(cta: ox.Cta, src: Map, dst: Map) -> None:
 
 
 @copy.recipe
-def copy_recipe(dev: ox.Device, x: npt.NDArray[np.float32] | None = None) -> ox.Recipe:
-    return copy_of(copy, dev, default() if x is None else x, pad=True)
+def copy_recipe(dev: ox.Device, x: Array | None = None) -> ox.Recipe:
+    x, src, dst, out, grid = arguments(dev, x, pad=True)
+    return ox.Recipe(launch=copy[grid].bind(src, dst), outputs={"out": out}, expected={"out": x})
 
 
-def default() -> npt.NDArray[np.float32]:
-    """70 x 201: neither extent fits the box, and 201 elements are 804 bytes, which 16 does not divide."""
-    return np.random.default_rng(5).standard_normal((70, 201), dtype=np.float32)
-
-
-def copy_of(pipe: ox.Pipeline[[Map, Map]], dev: ox.Device, x: npt.NDArray[np.float32], *, pad: bool) -> ox.Recipe:
-    """The launch: as many boxes as cover the array, counted with a division that rounds up."""
+def arguments(dev: ox.Device, x: Array | None, *, pad: bool) -> tuple[Array, Map, Map, Result, ox.Grid]:
+    """As many boxes as cover the array, counted with a division that rounds up."""
+    if x is None:
+        # Neither extent fits the box, and 201 elements are 804 bytes, which 16 does not divide.
+        x = np.random.default_rng(5).standard_normal((70, 201), dtype=np.float32)
     a = dev.array(x, ox.f32, pad=pad)
     out = dev.empty(x.shape, ox.f32, pad=pad)
     # With `pad=True` the strides in memory are larger than the rows: 816 bytes for 804. numpy never sees it; `out.numpy()` is dense again.
     src, dst = ox.TmaDescriptor.tiled(a, box=BOX), ox.TmaDescriptor.tiled(out, box=BOX)
     rows, cols = x.shape
-    return ox.Recipe(launch=pipe[-(-cols // 64), -(-rows // 32)].bind(src, dst), outputs={"out": out}, expected={"out": x})
+    return x, src, dst, out, ox.Grid(x=-(-cols // 64), y=-(-rows // 32))
 
 
 # ---- coordinates below zero
@@ -78,12 +79,11 @@ def shift(cta: ox.Cta, src: Map, dst: Map) -> None:
 
 
 @shift.recipe
-def shift_recipe(dev: ox.Device, x: npt.NDArray[np.float32] | None = None) -> ox.Recipe:
-    x = default() if x is None else x
-    made = copy_of(shift, dev, x, pad=True)
+def shift_recipe(dev: ox.Device, x: Array | None = None) -> ox.Recipe:
+    x, src, dst, out, grid = arguments(dev, x, pad=True)
     moved = np.zeros_like(x)
     moved[1:, 4:] = x[:-1, :-4]
-    return ox.Recipe(launch=made.launch, outputs=made.outputs, expected={"out": moved})
+    return ox.Recipe(launch=shift[grid].bind(src, dst), outputs={"out": out}, expected={"out": moved})
 
 
 # ---- broken on purpose: no padding
@@ -91,7 +91,8 @@ def shift_recipe(dev: ox.Device, x: npt.NDArray[np.float32] | None = None) -> ox
 # reaches a driver (which would only answer "invalid value").
 @copy.recipe(refused="OX2006")
 def broken_pad_recipe(dev: ox.Device) -> ox.Recipe:
-    return copy_of(copy, dev, default(), pad=False)  # the edit: `pad=False`
+    x, src, dst, out, grid = arguments(dev, None, pad=False)  # the edit: not `pad=True`
+    return ox.Recipe(launch=copy[grid].bind(src, dst), outputs={"out": out}, expected={"out": x})
 
 
 # ---- broken on purpose: off the 16-byte grid
@@ -113,7 +114,8 @@ def broken_shift(cta: ox.Cta, src: Map, dst: Map) -> None:
 
 @broken_shift.recipe(refused="OX3080")
 def broken_shift_recipe(dev: ox.Device) -> ox.Recipe:
-    return copy_of(broken_shift, dev, default(), pad=True)
+    _, src, dst, out, grid = arguments(dev, None, pad=True)
+    return ox.Recipe(launch=broken_shift[grid].bind(src, dst), outputs={"out": out})
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -21,6 +21,7 @@ STAGES = 4
 BOX = (64, 32)  # rows of 32 f32 are 128 bytes: what a 128-byte swizzle permutes, so that reading a column meets no bank conflicts
 Source = ox.TmaDescriptor[ox.f32, ox.D2, ox.Swizzle128B]
 Result = ox.GlobalArray[ox.f32, ox.D2]
+Array = npt.NDArray[np.float32]
 
 
 # Brands: any class will do. Tokens and barriers of different brands do not mix, and the barriers bear the names in errors.
@@ -65,19 +66,19 @@ def prefetch(cta: ox.Cta, src: Source, out: Result, n: ox.Idx) -> None:
 
 
 @prefetch.recipe
-def prefetch_recipe(dev: ox.Device, x: npt.NDArray[np.float32] | None = None) -> ox.Recipe:
-    return copy_of(prefetch, dev, x)
+def prefetch_recipe(dev: ox.Device, x: Array | None = None) -> ox.Recipe:
+    x, src, out, blocks, n = arguments(dev, x)
+    return ox.Recipe(launch=prefetch[blocks].bind(src, out, n), outputs={"out": out}, expected={"out": x})
 
 
-def copy_of(pipe: ox.Pipeline[[Source, Result, ox.Idx]], dev: ox.Device, x: npt.NDArray[np.float32] | None) -> ox.Recipe:
-    """The launch: one CTA for each 64 rows, each walking over all columns."""
+def arguments(dev: ox.Device, x: Array | None) -> tuple[Array, Source, Result, int, int]:
+    """One CTA for each 64 rows, each walking over all columns, 32 at a time."""
     if x is None:
         x = np.random.default_rng(6).standard_normal((192, 500), dtype=np.float32)
     src = ox.TmaDescriptor.tiled(dev.array(x, ox.f32, pad=True), box=BOX, swizzle=ox.Swizzle128B)
     out = dev.empty(x.shape, ox.f32)
     rows, cols = x.shape
-    launch = pipe[-(-rows // 64)].bind(src, out, -(-cols // 32))
-    return ox.Recipe(launch=launch, outputs={"out": out}, expected={"out": x})
+    return x, src, out, -(-rows // 64), -(-cols // 32)
 
 
 # ---- roles
@@ -111,8 +112,9 @@ def producer_consumers(cta: ox.Cta, src: Source, out: Result, n: ox.Idx) -> None
 
 
 @producer_consumers.recipe
-def producer_consumers_recipe(dev: ox.Device, x: npt.NDArray[np.float32] | None = None) -> ox.Recipe:
-    return copy_of(producer_consumers, dev, x)
+def producer_consumers_recipe(dev: ox.Device, x: Array | None = None) -> ox.Recipe:
+    x, src, out, blocks, n = arguments(dev, x)
+    return ox.Recipe(launch=producer_consumers[blocks].bind(src, out, n), outputs={"out": out}, expected={"out": x})
 
 
 # ---- broken on purpose: a refill before everybody has read
@@ -140,7 +142,8 @@ def broken_sync(cta: ox.Cta, src: Source, out: Result, n: ox.Idx) -> None:
 
 @broken_sync.recipe(refused="OX3044")
 def broken_sync_recipe(dev: ox.Device) -> ox.Recipe:
-    return copy_of(broken_sync, dev, None)
+    x, src, out, blocks, n = arguments(dev, None)
+    return ox.Recipe(launch=broken_sync[blocks].bind(src, out, n), outputs={"out": out}, expected={"out": x})
 
 
 # ---- broken on purpose: one phase too far
@@ -170,7 +173,8 @@ def broken_phase(cta: ox.Cta, src: Source, out: Result, n: ox.Idx) -> None:
 
 @broken_phase.recipe(refused="OX3030")
 def broken_phase_recipe(dev: ox.Device) -> ox.Recipe:
-    return copy_of(broken_phase, dev, None)
+    x, src, out, blocks, n = arguments(dev, None)
+    return ox.Recipe(launch=broken_phase[blocks].bind(src, out, n), outputs={"out": out}, expected={"out": x})
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -20,6 +20,7 @@ STAGES = 2
 BOX = (1, 64, 32)
 Source = ox.TmaDescriptor[ox.f32, ox.D3]
 Result = ox.GlobalArray[ox.f32, ox.D3]
+Array = npt.NDArray[np.float32]
 
 
 class Full:
@@ -63,19 +64,19 @@ def twice(cta: ox.ClusterCta, src: Source, out: Result, n: ox.Idx) -> None:
 
 
 @twice.recipe
-def twice_recipe(dev: ox.Device, x: npt.NDArray[np.float32] | None = None) -> ox.Recipe:
-    return copies_of(twice, dev, x)
+def twice_recipe(dev: ox.Device, x: Array | None = None) -> ox.Recipe:
+    x, src, out, grid, n = arguments(dev, x)
+    return ox.Recipe(launch=twice[grid].bind(src, out, n), outputs={"out": out}, expected={"out": np.stack([x, x])})
 
 
-def copies_of(pipe: ox.Pipeline[[Source, Result, ox.Idx]], dev: ox.Device, x: npt.NDArray[np.float32] | None) -> ox.Recipe:
-    """The launch: y counts blocks of 64 rows, z the two copies; each CTA walks along its rows."""
+def arguments(dev: ox.Device, x: Array | None) -> tuple[Array, Source, Result, ox.Grid, int]:
+    """The grid's y counts blocks of 64 rows, z the two copies; each CTA walks along its rows, 32 columns at a time."""
     if x is None:
         x = np.random.default_rng(7).standard_normal((100, 150), dtype=np.float32)
     src = ox.TmaDescriptor.tiled(dev.array(x[np.newaxis], ox.f32, pad=True), box=BOX)
     rows, cols = x.shape
     out = dev.empty((2, rows, cols), ox.f32)
-    launch = pipe[1, -(-rows // 64), 2].bind(src, out, -(-cols // 32))
-    return ox.Recipe(launch=launch, outputs={"out": out}, expected={"out": np.stack([x, x])})
+    return x, src, out, ox.Grid(y=-(-rows // 64), z=2), -(-cols // 32)
 
 
 # ---- broken on purpose: no cluster sync at the start
@@ -106,7 +107,8 @@ def broken_start(cta: ox.ClusterCta, src: Source, out: Result, n: ox.Idx) -> Non
 
 @broken_start.recipe(refused="OX3006")
 def broken_start_recipe(dev: ox.Device) -> ox.Recipe:
-    return copies_of(broken_start, dev, None)
+    x, src, out, grid, n = arguments(dev, None)
+    return ox.Recipe(launch=broken_start[grid].bind(src, out, n), outputs={"out": out}, expected={"out": np.stack([x, x])})
 
 
 def main(argv: Sequence[str] | None = None) -> int:

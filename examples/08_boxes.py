@@ -49,8 +49,11 @@ def volume_recipe(dev: ox.Device, x: npt.NDArray[np.float32] | None = None) -> o
 #
 # The tile is swizzled: rows of 128 bytes, whose 16-byte pieces are permuted so that a column of them lies in different banks. `cta.store`
 # undoes it; what reads shared memory itself must know of it. That is why the swizzle is part of the descriptor's type.
+Swizzled = ox.TmaDescriptor[ox.f16, ox.D4, ox.Swizzle128B]
+
+
 @ox.pipeline(threads=64)
-def batch(cta: ox.Cta, src: ox.TmaDescriptor[ox.f16, ox.D4, ox.Swizzle128B], out: ox.GlobalArray[ox.f16, ox.D4]) -> None:
+def batch(cta: ox.Cta, src: Swizzled, out: ox.GlobalArray[ox.f16, ox.D4]) -> None:
     tile = cta.shared(src)
     full = cta.barrier().init(1)
     channels = src.shape[1]
@@ -66,21 +69,12 @@ def batch(cta: ox.Cta, src: ox.TmaDescriptor[ox.f16, ox.D4, ox.Swizzle128B], out
 
 @batch.recipe
 def batch_recipe(dev: ox.Device, x: npt.NDArray[np.float16] | None = None) -> ox.Recipe:
-    return images(batch, dev, x)
-
-
-def images(
-    pipe: ox.Pipeline[[ox.TmaDescriptor[ox.f16, ox.D4, ox.Swizzle128B], ox.GlobalArray[ox.f16, ox.D4]]],
-    dev: ox.Device,
-    x: npt.NDArray[np.float16] | None,
-) -> ox.Recipe:
-    """The launch: x and y count boxes of an image, z all its channels in all images."""
     if x is None:
         x = np.random.default_rng(8).standard_normal((2, 3, 20, 100)).astype(np.float16)
     src = ox.TmaDescriptor.tiled(dev.array(x, ox.f16, pad=True), box=(1, 1, 16, 64), swizzle=ox.Swizzle128B)
     out = dev.empty(x.shape, ox.f16)
     number, channels, rows, cols = x.shape
-    launch = pipe[-(-cols // 64), -(-rows // 16), number * channels].bind(src, out)
+    launch = batch[-(-cols // 64), -(-rows // 16), number * channels].bind(src, out)
     return ox.Recipe(launch=launch, outputs={"out": out}, expected={"out": x})
 
 
@@ -115,10 +109,10 @@ def batch_of_volumes_recipe(dev: ox.Device, x: npt.NDArray[np.uint8] | None = No
 
 # ---- broken on purpose: an alignment too weak
 # The pattern of a 128-byte swizzle repeats every 1,024 bytes of shared memory. From a tile that starts in the middle of it the same
-# program would read rotated rows: wrong numbers, no fault. The comment that silences mypy is the proof that it sees the mistake: mypy
-# complains about such a comment where there is nothing to silence. The recorder sees it without any checker.
+# program would read rotated rows: wrong numbers, no fault. The comments that silence mypy and ty are the proof that both see the mistake:
+# they complain about such a comment where there is nothing to silence. The recorder sees it without any checker.
 @ox.pipeline(threads=64)
-def broken_align(cta: ox.Cta, src: ox.TmaDescriptor[ox.f16, ox.D4, ox.Swizzle128B], out: ox.GlobalArray[ox.f16, ox.D4]) -> None:
+def broken_align(cta: ox.Cta, src: Swizzled, out: ox.GlobalArray[ox.f16, ox.D4]) -> None:
     tile = cta.shared(ox.f16, (1, 1, 16, 64), align=ox.A128)  # the edit: not `cta.shared(src)`, which would be aligned to 1,024
     full = cta.barrier().init(1)
     channels = src.shape[1]
@@ -126,7 +120,7 @@ def broken_align(cta: ox.Cta, src: ox.TmaDescriptor[ox.f16, ox.D4, ox.Swizzle128
     at = (n, c, cta.block_idx.y * 16, cta.block_idx.x * 64)
     with cta.elect() as leader:
         token = full.arrive_expect_tx(leader, tile.nbytes)
-        src.g2s(leader, tile, at, token)  # type: ignore[arg-type]
+        src.g2s(leader, tile, at, token)  # type: ignore[arg-type]  # ty: ignore[no-matching-overload]
     full.wait(token)
     cta.store(out, tile, at)
     full.inval()
@@ -134,7 +128,9 @@ def broken_align(cta: ox.Cta, src: ox.TmaDescriptor[ox.f16, ox.D4, ox.Swizzle128
 
 @broken_align.recipe(refused="OX1010")
 def broken_align_recipe(dev: ox.Device) -> ox.Recipe:
-    return images(broken_align, dev, None)
+    a, out = dev.zeros((1, 1, 16, 64), ox.f16), dev.empty((1, 1, 16, 64), ox.f16)
+    src = ox.TmaDescriptor.tiled(a, box=(1, 1, 16, 64), swizzle=ox.Swizzle128B)
+    return ox.Recipe(launch=broken_align[1].bind(src, out), outputs={"out": out})
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -18,6 +18,7 @@ import oxidecopy as ox
 BOX = (64, 32)
 Source = ox.TmaDescriptor[ox.f32, ox.D2]
 Result = ox.GlobalArray[ox.f32, ox.D2]
+Array = npt.NDArray[np.float32]
 
 
 # ---- every second row
@@ -37,18 +38,19 @@ def every_second(cta: ox.Cta, src: Source, out: Result) -> None:
 
 
 @every_second.recipe
-def every_second_recipe(dev: ox.Device, x: npt.NDArray[np.float32] | None = None) -> ox.Recipe:
-    return every_second_of(every_second, dev, x)
+def every_second_recipe(dev: ox.Device, x: Array | None = None) -> ox.Recipe:
+    x, src, out, grid = arguments(dev, x)
+    return ox.Recipe(launch=every_second[grid].bind(src, out), outputs={"out": out}, expected={"out": x[::2]})
 
 
-def every_second_of(pipe: ox.Pipeline[[Source, Result]], dev: ox.Device, x: npt.NDArray[np.float32] | None) -> ox.Recipe:
-    """The launch: boxes of 64 x 32 over the array, tiles of 32 x 32 over the result."""
+def arguments(dev: ox.Device, x: Array | None) -> tuple[Array, Source, Result, ox.Grid]:
+    """Boxes of 64 x 32 over the array, tiles of 32 x 32 over the result."""
     if x is None:
         x = np.random.default_rng(9).standard_normal((150, 70), dtype=np.float32)
     src = ox.TmaDescriptor.tiled(dev.array(x, ox.f32, pad=True), box=BOX, element_strides=(2, 1))
     rows, cols = x.shape
     out = dev.empty((-(-rows // 2), cols), ox.f32)
-    return ox.Recipe(launch=pipe[-(-cols // 32), -(-rows // 64)].bind(src, out), outputs={"out": out}, expected={"out": x[::2]})
+    return x, src, out, ox.Grid(x=-(-cols // 32), y=-(-rows // 64))
 
 
 # ---- NaN outside
@@ -68,7 +70,7 @@ def framed(cta: ox.Cta, src: Source, out: Result) -> None:
 
 
 @framed.recipe
-def framed_recipe(dev: ox.Device, x: npt.NDArray[np.float32] | None = None) -> ox.Recipe:
+def framed_recipe(dev: ox.Device, x: Array | None = None) -> ox.Recipe:
     if x is None:
         x = np.random.default_rng(9).standard_normal((100, 70), dtype=np.float32)
     src = ox.TmaDescriptor.tiled(dev.array(x, ox.f32, pad=True), box=BOX, oob_fill="nan")
@@ -96,7 +98,8 @@ def broken_box(cta: ox.Cta, src: Source, out: Result) -> None:
 
 @broken_box.recipe(refused="OX3020")
 def broken_box_recipe(dev: ox.Device) -> ox.Recipe:
-    return every_second_of(broken_box, dev, None)
+    x, src, out, grid = arguments(dev, None)
+    return ox.Recipe(launch=broken_box[grid].bind(src, out), outputs={"out": out}, expected={"out": x[::2]})
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""Prefetch with a ring: the pipeline of lesson 06 in which barriers, phases and bytes cannot be written wrong.
+"""Prefetch with a ring: the pipeline of lesson 06 with no barrier, phase or byte count to write.
 
 Roles say which warps load and which use. A ring is a number of stages between them: tiles, a full and an empty barrier for each, and the
 count of what was loaded and used. What was a dozen lines by hand is four here. Four twins are broken on purpose: two misuse the ring and

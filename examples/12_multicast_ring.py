@@ -1,4 +1,4 @@
-"""A multicast ring: the CTAs of a cluster load each tile together, a slice each, and all of them get all of it.
+"""A multicast ring: the CTAs of a cluster load each tile together, and each of them gets all of it.
 
 Lesson 04 did it for one tile, lesson 07 kept the cluster's barriers by hand in a loop. Here a ring does both: each CTA's producer loads its
 slice into all CTAs, and a stage is free when the consumers of all CTAs have given it back, which they tell each other across the cluster.

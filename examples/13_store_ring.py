@@ -1,4 +1,4 @@
-"""Store rings: one tile is filled while those before it are still being stored; a copy that no thread touches.
+"""Store rings: a tile is filled while those before it are stored; a copy that no thread touches.
 
 A store by the copy engine reads its tile some time later. With two staging tiles a group fills one while the engine reads the other; a
 store ring counts which is free. In the second pipeline loads feed stores directly: a ring's tiles are passed on as they land, by two

@@ -34,11 +34,9 @@ if TYPE_CHECKING:
     from oxidecopy.tiles.work import StageAt as StageAt
     from oxidecopy.tiles.work import Work as Work
     from oxidecopy.typed import reduce as reduce
-    from oxidecopy.typed.barrier import BarrierToken as BarrierToken
     from oxidecopy.typed.barrier import ManagedBarrier as ManagedBarrier
-    from oxidecopy.typed.barrier import ManagedBarriers as ManagedBarriers
     from oxidecopy.typed.barrier import TmaBarrierHandle as TmaBarrierHandle
-    from oxidecopy.typed.barrier import TxToken as TxToken
+    from oxidecopy.typed.barrier_array import ManagedBarriers as ManagedBarriers
     from oxidecopy.typed.cta import Dim3 as Dim3
     from oxidecopy.typed.descriptor import TmaDescriptor as TmaDescriptor
     from oxidecopy.typed.dtypes import DType as DType
@@ -89,6 +87,8 @@ if TYPE_CHECKING:
     from oxidecopy.typed.leader import ClusterLeader as ClusterLeader
     from oxidecopy.typed.leader import Leader as Leader
     from oxidecopy.typed.reduce import ReduceOp as ReduceOp
+    from oxidecopy.typed.scalar import Scalar as Scalar
+    from oxidecopy.typed.scalar import ScalarValue as ScalarValue
     from oxidecopy.typed.smem import SharedArray as SharedArray
     from oxidecopy.typed.smem import SharedArrays as SharedArrays
     from oxidecopy.typed.states import AnyId as AnyId
@@ -103,11 +103,11 @@ if TYPE_CHECKING:
     from oxidecopy.typed.states import Uninit as Uninit
     from oxidecopy.typed.symbolic import Idx as Idx
     from oxidecopy.typed.symbolic import Pred as Pred
-    from oxidecopy.typed.symbolic import Scalar as Scalar
-    from oxidecopy.typed.symbolic import ScalarValue as ScalarValue
     from oxidecopy.typed.symbolic import SymIdx as SymIdx
     from oxidecopy.typed.symbolic import maximum as maximum
     from oxidecopy.typed.symbolic import minimum as minimum
+    from oxidecopy.typed.tokens import BarrierToken as BarrierToken
+    from oxidecopy.typed.tokens import TxToken as TxToken
 
 # Public name -> module that defines it; a test keeps this equal to the imports above.
 _HOME: Final = {
@@ -128,11 +128,9 @@ _HOME: Final = {
     "StageAt": "oxidecopy.tiles.work",
     "Work": "oxidecopy.tiles.work",
     "run_recipes": "oxidecopy.host.script",
-    "BarrierToken": "oxidecopy.typed.barrier",
     "ManagedBarrier": "oxidecopy.typed.barrier",
-    "ManagedBarriers": "oxidecopy.typed.barrier",
     "TmaBarrierHandle": "oxidecopy.typed.barrier",
-    "TxToken": "oxidecopy.typed.barrier",
+    "ManagedBarriers": "oxidecopy.typed.barrier_array",
     "ClusterCta": "oxidecopy.tiles.cta",
     "Cta": "oxidecopy.tiles.cta",
     "Dim3": "oxidecopy.typed.cta",
@@ -186,6 +184,8 @@ _HOME: Final = {
     "Group": "oxidecopy.tiles.group",
     "Leader": "oxidecopy.typed.leader",
     "ReduceOp": "oxidecopy.typed.reduce",
+    "Scalar": "oxidecopy.typed.scalar",
+    "ScalarValue": "oxidecopy.typed.scalar",
     "SharedArray": "oxidecopy.typed.smem",
     "SharedArrays": "oxidecopy.typed.smem",
     "AnyId": "oxidecopy.typed.states",
@@ -200,11 +200,11 @@ _HOME: Final = {
     "Uninit": "oxidecopy.typed.states",
     "Idx": "oxidecopy.typed.symbolic",
     "Pred": "oxidecopy.typed.symbolic",
-    "Scalar": "oxidecopy.typed.symbolic",
-    "ScalarValue": "oxidecopy.typed.symbolic",
     "SymIdx": "oxidecopy.typed.symbolic",
     "maximum": "oxidecopy.typed.symbolic",
     "minimum": "oxidecopy.typed.symbolic",
+    "BarrierToken": "oxidecopy.typed.tokens",
+    "TxToken": "oxidecopy.typed.tokens",
 }
 _MODULES: Final = {"order": "oxidecopy.tiles.order", "errors": "oxidecopy.errors", "reduce": "oxidecopy.typed.reduce"}
 

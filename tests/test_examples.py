@@ -16,7 +16,9 @@ import numpy.typing as npt
 import pytest
 
 import oxidecopy as ox
+from oxidecopy.engines.sim import SimEngine, explore
 from oxidecopy.errors import OxidecopyError
+from oxidecopy.host.compare import difference
 from oxidecopy.host.recipe import RecipeFunction
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -138,7 +140,15 @@ CASES = (
 )
 ON_USERS_DATA = [pytest.param(case, shape, id=f"{case.lesson}-{case.pipeline}-{shape}") for case in CASES for shape in case.shapes]
 LESSONS = pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-TWINS = [pytest.param(path, recipe, id=f"{path.stem}-{recipe.name}") for path in EXAMPLES for _, recipe in recipes(path) if recipe.refused]
+EVERY = [(path, recipe) for path in EXAMPLES for _, recipe in recipes(path)]
+GOOD = [(path, recipe) for path, recipe in EVERY if not recipe.refused]
+TWINS = [(path, recipe) for path, recipe in EVERY if recipe.refused]
+# What the recorder or the descriptor refuses leaves no program that could be run.
+PROGRAMS = [(path, recipe) for path, recipe in TWINS if recipe.refused.startswith("OX3")]
+
+
+def of_each(pairs: list[tuple[Path, RecipeFunction]]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize(("path", "recipe"), [pytest.param(*pair, id=f"{pair[0].stem}-{pair[1].name}") for pair in pairs])
 
 
 def example(name: str) -> Path:
@@ -157,6 +167,15 @@ def test_runs_and_agrees_with_numpy(path: Path, capsys: pytest.CaptureFixture[st
     assert printed.count("equal to numpy's") >= len(good)
     assert printed.count("refused, as it should be") == sum(bool(recipe.refused) for _, recipe in recipes(path)) > 0
     assert "not checked" not in printed
+
+
+@of_each(GOOD)
+def test_no_schedule_shows_a_hazard(path: Path, recipe: RecipeFunction) -> None:
+    for seed in range(5):
+        made = recipe(ox.Device("sim", SimEngine(seed=seed), chosen=True))
+        made.launch()
+        for name, array in made.outputs.items():
+            assert difference(name, array.numpy(), made.expected[name]) is None, f"seed {seed} of {path.stem}"
 
 
 def test_as_a_script() -> None:
@@ -207,7 +226,7 @@ def test_a_wrong_array_is_refused_by_rule(path: Path, x: Array, tmp_path: Path, 
 
 
 # ---- broken twins
-@pytest.mark.parametrize(("path", "recipe"), TWINS)
+@of_each(TWINS)
 def test_the_twin_is_refused_by_its_rule(path: Path, recipe: RecipeFunction) -> None:
     with pytest.raises(OxidecopyError) as caught:
         recipe(ox.Device.open("sim")).launch()
@@ -215,6 +234,15 @@ def test_the_twin_is_refused_by_its_rule(path: Path, recipe: RecipeFunction) -> 
     for diagnostic in caught.value.diagnostics:
         assert diagnostic.site is not None
         assert Path(diagnostic.site.file) == path
+
+
+@of_each(PROGRAMS)
+def test_the_simulator_sees_what_the_verifier_refuses(path: Path, recipe: RecipeFunction) -> None:
+    """The second judge: it runs the program unverified, on any schedule, and finds fault with it."""
+    launch = recipe(ox.Device.open("sim")).launch
+    for seed in range(5):
+        seen = explore(launch.program, launch._arguments.bindings, seed=seed)
+        assert seen.diagnostics or seen.findings, f"seed {seed} of {path.stem}"
 
 
 @LESSONS

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 import oxidecopy as ox
-from oxidecopy.bench.measure import Measured, cpu_model, one_core, seconds
+from oxidecopy.bench.measure import Measured, cpu_model, load, one_core, seconds
 from oxidecopy.bench.pipelines import TILE, one_shot, prefetch
 from oxidecopy.errors import Diagnostic, ExecutionError, UsageError
 from oxidecopy.host.npy import write_whole
@@ -161,6 +161,7 @@ def as_data(rows: Sequence[Measured], runs: int) -> dict[str, object]:
         "oxidecopy": ox.__version__,
         "cpu": cpu_model(),
         "platform": f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs",
+        "load": load(),
         "python": platform.python_version(),
         "numpy": np.__version__,
         "passed": all(row.passed for row in rows),

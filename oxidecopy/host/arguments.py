@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, SupportsIndex, final
+from typing import TYPE_CHECKING, Any, final
 
 from oxidecopy.engines.base import Bindings, BoundArray, BoundMap
 from oxidecopy.errors import ArgumentError, Diagnostic
@@ -13,8 +13,9 @@ from oxidecopy.program.program import ArrayInfo, ArrayParam, IdxParam, MapParam,
 from oxidecopy.typed.descriptor import TmaDescriptor
 from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.recording import ArgumentSpec
+from oxidecopy.typed.refusal import described, refuse, whole
 from oxidecopy.typed.sites import caller_site
-from oxidecopy.typed.values import fill_value
+from oxidecopy.typed.values import misfit, plain_number
 
 if TYPE_CHECKING:
     from oxidecopy.engines.base import Engine
@@ -33,24 +34,24 @@ class Arguments:
 
 
 def bind(
-    name: str, signature: inspect.Signature, formals: Sequence[Formal], grid: tuple[int, int, int], args: tuple[object, ...], kwargs: dict[str, object]
+    name: str,
+    signature: inspect.Signature,
+    formals: Sequence[Formal],
+    grid: tuple[int, int, int],
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
 ) -> Arguments:
     """Checks everything and reports all that is wrong at once."""
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as problem:
-        raise ArgumentError(
-            Diagnostic(rule="OX1032", what=f"the arguments do not fit {name!r}", got=str(problem), required=f"{name}{signature}", site=caller_site())
-        ) from None
+        required, fix = f"{name}{signature}", "pass one argument for each parameter after `cta`"
+        refuse(ArgumentError, "OX1032", f"the arguments do not fit {name!r}", got=str(problem), required=required, fix=fix)
     bound.apply_defaults()
     collected = _Collected()
     for formal in formals:
         collected.take(formal, bound.arguments[formal.name])
-    if not collected.devices and not collected.broken:
-        collected.refuse("OX1052", f"{name!r} is launched without any array", required="at least one descriptor or array: it names the device")
-    if len(collected.devices) > 1:
-        names = ", ".join(sorted(d.name for d in collected.devices.values()))
-        collected.refuse("OX1050", "the arguments live on different devices", got=names, fix="make all arrays on one device")
+    collected.check_devices(name)
     if collected.broken:
         raise ArgumentError(*collected.broken)
     (device,) = collected.devices.values()
@@ -59,6 +60,8 @@ def bind(
 
 
 class _Collected:
+    """Takes one argument after the other and notes what is wrong with each."""
+
     def __init__(self) -> None:
         self.broken: list[Diagnostic] = []
         self.specs: dict[str, ArgumentSpec] = {}
@@ -68,11 +71,21 @@ class _Collected:
         self.scalars: dict[str, int | float] = {}
         self.devices: dict[int, Any] = {}
 
-    def refuse(self, rule: str, what: str, *, got: str = "", required: str = "", fix: str = "") -> None:
-        self.broken.append(Diagnostic(rule=rule, what=what, got=got, required=required, fix=fix, site=caller_site()))
+    def refuse(self, rule: str, what: str, *, got: str, required: str, fix: str) -> None:
+        self.broken.append(Diagnostic(rule=rule, what=what, got=got[:200], required=required, fix=fix, site=caller_site()))
 
-    def mismatch(self, formal: Formal, got: str) -> None:
-        self.refuse("OX1053", f"argument {formal.name!r} does not fit its parameter", got=got, required=str(formal))
+    def mismatch(self, formal: Formal, got: str, fix: str) -> None:
+        self.refuse("OX1053", f"argument {formal.name!r} does not fit its parameter", got=got, required=str(formal), fix=fix)
+
+    def check_devices(self, name: str) -> None:
+        """The arrays of one launch say where it runs."""
+        if not self.devices and not self.broken:
+            required, fix = "at least one descriptor or array", "pass the array that the pipeline writes: it names the device"
+            self.refuse("OX1052", f"{name!r} is launched without any array", got="no array", required=required, fix=fix)
+        if len(self.devices) > 1:
+            names = ", ".join(sorted(repr(d) for d in self.devices.values()))
+            fix = "make all arrays with one device: open it once"
+            self.refuse("OX1050", "the arguments live on different devices", got=names, required="one device", fix=fix)
 
     def take(self, formal: Formal, value: object) -> None:
         match formal.kind:
@@ -85,13 +98,11 @@ class _Collected:
             case "scalar":
                 self._scalar(formal, value)
             case _:
-                if type(value) is not formal.plain:
-                    self.mismatch(formal, f"{value!r} ({type(value).__name__})")
-                self.specs[formal.name] = value  # type: ignore[assignment]  # int, bool or str by the check above
+                self._plain(formal, value)
 
     def _map(self, formal: Formal, value: object) -> None:
         if not isinstance(value, TmaDescriptor):
-            self.mismatch(formal, type(value).__name__)
+            self.mismatch(formal, described(value), "pass ox.TmaDescriptor.tiled(array, box=...)")
             return
         array: GlobalArray[Any, Any] = value.array
         m = value.tensor_map
@@ -102,46 +113,58 @@ class _Collected:
             or (formal.box is not None and formal.box != m.box_dim)
         )
         if wrong:
-            self.mismatch(formal, f"TmaDescriptor[{m.dtype}, D{m.rank}, swizzle {m.swizzle}, box {m.box_dim}]")
+            got = f"TmaDescriptor[{m.dtype}, D{m.rank}, swizzle {m.swizzle}, box {m.box_dim}]"
+            self.mismatch(formal, got, "make the descriptor as the parameter asks, or change the parameter's annotation")
         self.specs[formal.name] = MapParam(
-            name=formal.name, dtype=m.dtype, box_dim=m.box_dim, element_strides=m.element_strides, interleave=m.interleave,
-            swizzle=m.swizzle, oob_fill=m.oob_fill,
-        )  # fmt: skip
+            name=formal.name,
+            dtype=m.dtype,
+            box_dim=m.box_dim,
+            element_strides=m.element_strides,
+            interleave=m.interleave,
+            swizzle=m.swizzle,
+            oob_fill=m.oob_fill,
+        )
         self.maps[formal.name] = BoundMap(map=m, buffer=array.buffer, offset_bytes=array.offset_bytes)
         self._on(array)
 
     def _array(self, formal: Formal, value: object) -> None:
         if not isinstance(value, GlobalArray):
-            self.mismatch(formal, type(value).__name__)
+            self.mismatch(formal, described(value), "pass what `dev.array` or `dev.empty` made")
             return
         dtype = value.dtype.info.name
         shape = value.shape
         if (formal.dtype is not None and formal.dtype != dtype) or (formal.rank is not None and formal.rank != len(shape)):
-            self.mismatch(formal, f"GlobalArray[{dtype}, D{len(shape)}]")
+            fix = "pass an array as the parameter asks, or change the parameter's annotation"
+            self.mismatch(formal, f"GlobalArray[{dtype}, D{len(shape)}]", fix)
         self.specs[formal.name] = ArrayParam(name=formal.name, dtype=dtype, rank=len(shape))
         info = ArrayInfo(dtype=dtype, shape=shape, strides_bytes=value.strides_bytes)
         self.arrays[formal.name] = BoundArray(info=info, buffer=value.buffer, offset_bytes=value.offset_bytes)
         self._on(value)
 
     def _idx(self, formal: Formal, value: object) -> None:
-        if isinstance(value, bool) or not isinstance(value, SupportsIndex):
-            self.mismatch(formal, f"{value!r} ({type(value).__name__})")
+        number = whole(value)
+        if number is None or not -(1 << 63) <= number < 1 << 63:
+            self.mismatch(formal, described(value), "pass an int of at most 64 bits: `//` keeps a quotient one")
             return
         self.specs[formal.name] = IdxParam(name=formal.name)
-        self.idx[formal.name] = value.__index__()
+        self.idx[formal.name] = number
 
     def _scalar(self, formal: Formal, value: object) -> None:
-        dtype = formal.dtype
-        if dtype is None:
-            self.mismatch(formal, "a Scalar without an element type")
-            return
-        try:
-            number = fill_value(value.item() if hasattr(value, "item") else value, dtype, f"scalar {formal.name!r}")
-        except ArgumentError as problem:
-            self.broken.extend(problem.diagnostics)
+        dtype = str(formal.dtype)
+        number = plain_number(value)
+        problem = misfit(value, dtype)
+        if number is None or problem:
+            fix = "pass a value of that type"
+            self.refuse("OX1035", f"scalar {formal.name!r} does not fit {dtype}", got=described(value), required=problem, fix=fix)
             return
         self.specs[formal.name] = ScalarParam(name=formal.name, dtype=dtype)
         self.scalars[formal.name] = number
+
+    def _plain(self, formal: Formal, value: object) -> None:
+        if type(value) is not formal.plain:
+            self.mismatch(formal, described(value), f"pass a plain {formal}")
+        elif isinstance(value, int | str):
+            self.specs[formal.name] = value
 
     def _on(self, array: GlobalArray[Any, Any]) -> None:
         self.devices[id(array.device)] = array.device

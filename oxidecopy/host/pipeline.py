@@ -5,9 +5,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, ParamSpec, Protocol, final, overload
-
-from typing_extensions import Self
+from math import prod
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, ParamSpec, Protocol, Self, final, overload
 
 from oxidecopy.errors import ArgumentError, Diagnostic, UsageError
 from oxidecopy.host.arguments import Arguments, bind
@@ -17,6 +16,7 @@ from oxidecopy.runtime import execute, launch_of, verified
 from oxidecopy.tiles.cta import ClusterCta, Cta
 from oxidecopy.tiles.roles import Roles
 from oxidecopy.typed.recording import record
+from oxidecopy.typed.refusal import described, refuse, whole
 from oxidecopy.typed.signature import Formal, formals
 from oxidecopy.typed.sites import caller_site
 
@@ -40,7 +40,8 @@ class Grid(NamedTuple):
 class SupportsCudaStream(Protocol):
     """Any object that names a CUDA stream (cuda.core's protocol)."""
 
-    def __cuda_stream__(self) -> tuple[int, int]: ...
+    def __cuda_stream__(self) -> tuple[int, int]:
+        """Version of the protocol, and the stream's handle."""
 
 
 @final
@@ -66,6 +67,7 @@ class BoundLaunch:
         return verified(self.program, self.launch)
 
     def __call__(self) -> None:
+        """Verifies (once for this shape) and runs."""
         execute(self._arguments.engine, self.program, self._arguments.bindings)
 
 
@@ -83,7 +85,7 @@ class Launchable(Generic[P]):
 
     def bind(self, *args: P.args, **kwargs: P.kwargs) -> BoundLaunch:
         """Checks the arguments and records, without verifying or running."""
-        return self._pipeline._bind(self._grid, args, kwargs)
+        return self._pipeline.bind_on(self._grid, args, kwargs)
 
     def prepare(self, *args: P.args, **kwargs: P.kwargs) -> BoundLaunch:
         """Checks, records and verifies now; the result can be called many times."""
@@ -94,15 +96,8 @@ class Launchable(Generic[P]):
     def on(self, stream: SupportsCudaStream | int, /) -> Self:
         """Orders the launch on a CUDA stream; the simulator runs at once, whatever the stream."""
         if isinstance(stream, bool) or not (isinstance(stream, int) or hasattr(stream, "__cuda_stream__")):
-            raise ArgumentError(
-                Diagnostic(
-                    rule="OX1051",
-                    what="no CUDA stream",
-                    got=repr(stream),
-                    required="an int or an object with __cuda_stream__",
-                    site=caller_site(),
-                )
-            )
+            required, fix = "an int, or an object with __cuda_stream__", "pass a stream of cuda.core, or its handle"
+            refuse(ArgumentError, "OX1051", "this is no CUDA stream", got=described(stream), required=required, fix=fix)
         return self
 
 
@@ -110,7 +105,7 @@ class Launchable(Generic[P]):
 class Pipeline(Generic[P]):
     """A pipeline function. `pipe[grid](...)` launches it; `pipe.recipe` declares how the command line does."""
 
-    def __init__(self, fn: Callable[..., None], *, threads: int, cluster: tuple[int, int, int], roles: Roles | None = None) -> None:
+    def __init__(self, fn: Callable[..., None], *, threads: int, cluster: tuple[int, int, int] | None, roles: Roles | None = None) -> None:
         self._fn = fn
         self.roles = roles
         self.threads = threads
@@ -118,17 +113,17 @@ class Pipeline(Generic[P]):
         self.recipes: list[RecipeFunction] = []
         self._programs: dict[tuple[tuple[str, object], ...], Program] = {}
         self.__doc__ = fn.__doc__
-        self.__name__ = fn.__name__
+        self.__name__ = getattr(fn, "__name__", repr(fn))
         self.__module__ = fn.__module__
 
     @cached_property
     def signature(self) -> inspect.Signature:
         """Parameters after `cta`."""
-        return formals(self._fn)[0]
+        return self._parameters[0]
 
     @cached_property
-    def _formals(self) -> tuple[Formal, ...]:
-        return formals(self._fn)[1]
+    def _parameters(self) -> tuple[inspect.Signature, tuple[Formal, ...]]:
+        return formals(self._fn, clustered=self.cluster is not None)
 
     def __getitem__(self, grid: int | tuple[int] | tuple[int, int] | tuple[int, int, int] | Grid, /) -> Launchable[P]:
         return Launchable(self, _grid(grid))
@@ -141,6 +136,7 @@ class Pipeline(Generic[P]):
         """Declares how to launch: a function of a device and, optionally, input arrays, that returns a `Recipe`.
 
         Args:
+            fn: the recipe.
             refused: for a lesson that is broken on purpose: the id of the rule it must be refused by.
         """
 
@@ -153,22 +149,20 @@ class Pipeline(Generic[P]):
     if not TYPE_CHECKING:
 
         def __call__(self, *_: object, **__: object) -> None:
-            name = self._fn.__name__
-            raise ArgumentError(
-                Diagnostic(
-                    rule="OX1033",
-                    what=f"{name!r} is launched without a grid",
-                    required="a grid in square brackets",
-                    fix=f"{name}[4, 2](...)",
-                    site=caller_site(),
-                )
+            """Refuses: a launch needs a grid."""
+            name = self.__name__
+            fix = f"{name}[4, 2](...)"
+            refuse(
+                ArgumentError, "OX1033", f"{name!r} is launched without a grid", got=f"{name}(...)", required="a grid in brackets", fix=fix
             )
 
     def _cta(self, recorder: Recorder) -> Cta:
-        return (Cta if self.cluster == (1, 1, 1) else ClusterCta)(recorder, self.roles)
+        return (Cta if self.cluster is None else ClusterCta)(recorder, self.roles)
 
-    def _bind(self, grid: Grid, args: tuple[object, ...], kwargs: dict[str, object]) -> BoundLaunch:
-        arguments = bind(self._fn.__name__, self.signature, self._formals, grid, args, kwargs)
+    def bind_on(self, grid: Grid, args: tuple[object, ...], kwargs: dict[str, object]) -> BoundLaunch:
+        """`pipe[grid].bind(*args, **kwargs)`, which checkers hold against the signature."""
+        signature, parameters = self._parameters
+        arguments = bind(self.__name__, signature, parameters, grid, args, kwargs)
         key = tuple((name, (type(spec).__name__, spec)) for name, spec in arguments.specs.items())
         program = self._programs.get(key)
         if program is None:
@@ -189,78 +183,58 @@ def pipeline(
 def pipeline(
     *, threads: int, cluster: int | tuple[int, int] | tuple[int, int, int]
 ) -> Callable[[Callable[Concatenate[ClusterCta, P], None]], Pipeline[P]]: ...
-def pipeline(
-    *, threads: int | None = None, warps: Roles | None = None, cluster: int | tuple[int, ...] | None = None
-) -> Callable[[Callable[..., None]], Pipeline[Any]]:
+def pipeline(*misplaced: object, threads: Any = None, warps: Any = None, cluster: Any = None) -> Any:
     """Makes a function a pipeline.
 
     Args:
+        misplaced: nothing; what stands here was meant to be named, or is the function of a decorator without brackets.
         threads: of each CTA, 1 to 1,024; it need not be a multiple of 32.
         warps: instead of `threads`: the roles of the CTA's warps, `ox.roles(producer=1, consumers=4)`.
         cluster: CTAs of a cluster in x, y and z, at most 16 in all (more than 8 are not portable); its `cta` is a `ClusterCta`.
     """
     broken: list[Diagnostic] = []
-    shape = (1, 1, 1) if cluster is None else _three(cluster)
-    if (warps is None) == (threads is None) or not isinstance(warps, Roles | None):
-        broken.append(
-            Diagnostic(
-                rule="OX1031",
-                what="a pipeline is declared with either threads or roles",
-                got=f"threads={threads!r}, warps={warps!r}",
-                required="threads=128, or warps=ox.roles(...)",
-                site=caller_site(),
-            )
+
+    def note(rule: str, what: str, got: object, required: str, fix: str) -> None:
+        broken.append(Diagnostic(rule=rule, what=what, got=described(got), required=required, fix=fix, site=caller_site()))
+
+    roles = warps if isinstance(warps, Roles) else None
+    count = whole(threads) if roles is None else roles.threads
+    if warps is not None and (roles is None or threads is not None):
+        note(
+            "OX1114",
+            "a pipeline declares either threads or roles",
+            warps if roles is None else threads,
+            "one of them, roles by `ox.roles`",
+            "@ox.pipeline(warps=ox.roles(producer=1, consumers=4))",
         )
-    elif warps is not None:
-        threads = warps.threads
-    elif type(threads) is not int or not 1 <= threads <= limits.THREADS_MAX:
-        broken.append(
-            Diagnostic(
-                rule="OX1031",
-                what="a CTA cannot have that many threads",
-                got=repr(threads),
-                required=f"1 to {limits.THREADS_MAX}",
-                site=caller_site(),
-            )
-        )
-    if shape is None or shape[0] * shape[1] * shape[2] > limits.CLUSTER_MAX:
-        broken.append(
-            Diagnostic(
-                rule="OX1031",
-                what="no such cluster",
-                got=repr(cluster),
-                required=f"1 to 3 positive ints, at most {limits.CLUSTER_MAX} CTAs in all",
-                site=caller_site(),
-            )
-        )
-    if broken or shape is None or threads is None:
+    elif misplaced or count is None or not 1 <= count <= limits.THREADS_MAX:
+        required = f"`threads`, a plain int from 1 to {limits.THREADS_MAX}"
+        note("OX1031", "a pipeline declares the threads of a CTA", misplaced or threads, required, "@ox.pipeline(threads=128)")
+    shape = None if cluster is None else _three(cluster)
+    if cluster is not None and (shape is None or prod(shape) > limits.CLUSTER_MAX):
+        required = f"1 to 3 positive ints, at most {limits.CLUSTER_MAX} CTAs in all (8 are portable)"
+        note("OX1065", "there is no such cluster", cluster, required, "@ox.pipeline(threads=128, cluster=(2, 1))")
+    if broken:
         raise UsageError(*broken)
-    size, extent = threads, shape
-    return lambda fn: Pipeline(fn, threads=size, cluster=extent, roles=warps)
+    known = count or 0  # never 0: that was noted
+    return lambda fn: Pipeline(fn, threads=known, cluster=shape, roles=roles)
 
 
 def _three(n: object) -> tuple[int, int, int] | None:
     """An int or up to three of them as x, y, z; None when it is something else."""
-    parts = (n,) if type(n) is int else n
-    if not isinstance(parts, tuple) or not 1 <= len(parts) <= 3 or not all(type(p) is int and p >= 1 for p in parts):
+    parts = tuple(whole(p) for p in (n if isinstance(n, tuple) else (n,)))
+    known = tuple(p for p in parts if p is not None and p >= 1)
+    if not 1 <= len(known) == len(parts) <= 3:
         return None
-    x, y, z = (*parts, 1, 1)[:3]
+    x, y, z = (*known, 1, 1)[:3]
     return x, y, z
 
 
 def _grid(grid: object) -> Grid:
     shape = _three(grid)
     if shape is None:
-        raise ArgumentError(
-            Diagnostic(
-                rule="OX1034",
-                what="no such grid",
-                got=repr(grid),
-                required="1 to 3 positive ints: x, y, z",
-                fix="pipe[4, 2](...), or ox.Grid(x=4, y=2)",
-                site=caller_site(),
-            )
-        )
+        fix = "pipe[4, 2](...), or pipe[ox.Grid(x=4, y=2)](...); -(-n // 64) rounds up"
+        refuse(ArgumentError, "OX1034", "there is no such grid", got=described(grid), required="1 to 3 positive ints: x, y, z", fix=fix)
     bounds = (limits.GRID_X_MAX, limits.GRID_YZ_MAX, limits.GRID_YZ_MAX)
     broken = [
         Diagnostic(
@@ -268,6 +242,7 @@ def _grid(grid: object) -> Grid:
             what=f"the grid is too large in {axis}",
             got=str(n),
             required=f"at most {top} (CUDA launch limits)",
+            fix="let each CTA do more: loop over tiles with `cta.range`",
             site=caller_site(),
         )
         for axis, n, top in zip("xyz", shape, bounds, strict=True)

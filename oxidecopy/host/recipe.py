@@ -48,4 +48,5 @@ class RecipeFunction:
         return len(inspect.signature(self.fn).parameters) - 1
 
     def __call__(self, device: object, *arrays: npt.NDArray[Any]) -> Recipe:
+        """The launch on `device`, of these input arrays or of the recipe's own."""
         return self.fn(device, *arrays)

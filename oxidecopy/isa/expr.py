@@ -1,9 +1,7 @@
 """Integer expressions and conditions that a program carries: what is known only at launch or while it runs.
 
 An `Expr` is affine over symbols plus floor division, remainder, minimum and maximum. All are uniform over a CTA: they depend on block
-index, cluster rank, launch parameters and loop counters, never on a thread. On data they depend through two kinds of symbols only, of
-which nothing but a range is known before the launch: `OPAQUE` ones choose coordinates, `TRIPS` ones also steer loops, alike in all roles
-of a CTA. Division and remainder are Python's (floor).
+index, cluster rank, launch parameters and loop counters, never on a thread or on data. Division and remainder are Python's (floor).
 Build them with the functions below, which fold constants, so that `64 * 1 + 0` never reaches an engine.
 """
 
@@ -26,6 +24,7 @@ class SymKind(enum.Enum):
     LOOP = "loop"  # counter of an enclosing recorded loop
     OPAQUE = "opaque"  # read while it runs, in [0, bound): LoadIndex, NextTile
     TRIPS = "trips"  # how many tiles a counter gives this CTA, in [0, tiles]: ShareTiles
+    STAGE = "stage"  # a ring's stage number while its loop is recorded: replaced before the program is finished
 
 
 LAUNCH_KINDS: Final = frozenset({SymKind.GRID, SymKind.PARAM, SymKind.EXTENT})

@@ -165,4 +165,13 @@ RULES: Final[tuple[Rule, ...]] = (
         wrong=_program(head=_HEAD.replace("stages=2", "stages=0")),
         right=_GOOD,
     ),
+    Rule(
+        id="OX1114",
+        title="A pipeline declares either threads or roles",
+        error="UsageError",
+        why="Roles say how many threads there are; a second number could only contradict them.",
+        source="ox.pipeline",
+        wrong="ox.pipeline(threads=128, warps=ox.roles(producer=1, consumers=4))\n",
+        right="ox.pipeline(warps=ox.roles(producer=1, consumers=4))\n",
+    ),
 )

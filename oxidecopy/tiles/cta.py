@@ -19,16 +19,18 @@ from oxidecopy.tiles.schedule import Linear, Order, Per
 from oxidecopy.tiles.store_ring import StoreRing
 from oxidecopy.tiles.work import Boxes, Work, make_work
 from oxidecopy.typed import cta as level1
+from oxidecopy.typed.cta_checks import warp_threads
 from oxidecopy.typed.descriptor import TmaDescriptor
 from oxidecopy.typed.dtypes import DType
-from oxidecopy.typed.geometry import AnyBox
-from oxidecopy.typed.layout import TileRequest
-from oxidecopy.typed.leader import ClusterLeader, Leader, ScopeBlock
+from oxidecopy.typed.geometry import A1024, AnyBox
+from oxidecopy.typed.leader import ClusterLeader, HandleBlock, Leader
+from oxidecopy.typed.refusal import refuse
 from oxidecopy.typed.sites import caller_site
-from oxidecopy.typed.symbolic import Idx, refuse
+from oxidecopy.typed.symbolic import Idx
 
 if TYPE_CHECKING:
-    from oxidecopy.typed.recorder import Frame, Recorder
+    from oxidecopy.typed.frames import Frame
+    from oxidecopy.typed.recorder import Recorder
 
 DT = TypeVar("DT", bound=DType)
 C = TypeVar("C", bound=tuple[Idx, ...])
@@ -66,27 +68,26 @@ class Cta(level1.Cta):
     def consumers(self, number: int = 0, /) -> AbstractContextManager[Group, None]:
         """A consumer group's block, by its number in `ox.roles(consumers=...)`."""
         role = self._role("consumers", number)
-        return ScopeBlock(self._recorder, "consumers", role.threads, Group)
+        return HandleBlock(self._recorder, "consumers", role.threads, Group)
 
     @override
-    def warps(self, first: int, stop: int, /) -> ScopeBlock[Group]:
-        base = super().warps(first, stop)
-        return ScopeBlock(self._recorder, "warps", base.threads, Group)
+    def warps(self, first: int, stop: int, /) -> AbstractContextManager[Group, None]:
+        return HandleBlock(self._recorder, "warps", warp_threads(self._recorder, first, stop), Group)
 
     def _leader(self, name: str, cls: type[_Lead]) -> AbstractContextManager[_Lead, None]:
         first = self._role(name, 0).threads.first
-        return ScopeBlock(self._recorder, name, ThreadSet(((first, first + 1),)), cls)
+        return HandleBlock(self._recorder, name, ThreadSet(((first, first + 1),)), cls)
 
     def _role(self, name: str, number: int) -> Role:
         self._recorder.check_open("the cta")
         known = [r for r in self._roles.all if r.name == name] if self._roles is not None else []
         if type(number) is not int or not 0 <= number < len(known):
             refuse(
+                ScopeError,
                 "OX1111",
                 f"this pipeline has no role {name}" + (f"({number!r})" if known else ""),
                 got=", ".join(map(str, self._roles.all)) if self._roles is not None else "no roles",
                 fix="declare it: @ox.pipeline(warps=ox.roles(producer=1, consumers=4))",
-                error=ScopeError,
             )
         self._opened.add(known[number])
         return known[number]
@@ -147,7 +148,7 @@ class Cta(level1.Cta):
     ) -> Ring[Any, Any]:
         recorder = self._recorder
         recorder.check_open("the cta")
-        recorder.require_toplevel("making a ring")
+        recorder.require_once("making a ring")
         groups = consumers if consumers is not None else max(1, self._groups)
         given: object = tiles
         fits = isinstance(given, tuple) and 1 <= len(given) <= 3
@@ -163,14 +164,13 @@ class Cta(level1.Cta):
             )
         size = recorder.cluster[0] * recorder.cluster[1] * recorder.cluster[2] if multicast else 1
         name = f"ring{sum(1 for b in recorder.barriers if b.name.endswith('_full'))}"
-        params = tuple(t._recorded("cta.ring") for t in tiles)
+        params = tuple(t._recorded("ring")[1] for t in tiles)
         made = []
         for p in params:
             outer, *inner = p.layout.shape
-            request = TileRequest(f"{name}_{p.name}", p.dtype, (outer * size, *inner), 1024, stages, caller_site())
+            request = self._request(f"{name}_{p.name}", p.dtype, (outer * size, *inner), A1024.bytes, stages)
             request.adopt(p.swizzle)
-            recorder.tiles.append(request)
-            made.append((len(recorder.tiles) - 1, request))
+            made.append((self._add(request), request))
         full = recorder.add_barrier("TmaBarrier", stages, f"{name}_full")
         empty = recorder.add_barrier("TmaBarrier", stages, f"{name}_empty")
         self._init(full, 1, empty, groups * size, stages)
@@ -204,7 +204,7 @@ class Cta(level1.Cta):
         """`stages` staging tiles for stores to `dst`: one is filled while others are still being read."""
         recorder = self._recorder
         recorder.check_open("the cta")
-        recorder.require_toplevel("making a store ring")
+        recorder.require_once("making a store ring")
         if type(stages) is not int or not 1 <= stages <= 16:
             raise ArgumentError(
                 Diagnostic(
@@ -215,11 +215,10 @@ class Cta(level1.Cta):
                     site=caller_site(),
                 )
             )
-        param = dst._recorded("cta.store_ring")
-        request = TileRequest(self._tile_name(f"{param.name}_out"), param.dtype, param.layout.shape, 1024, stages, caller_site())
+        _, param, _ = dst._recorded("store_ring")
+        request = self._request(f"{param.name}_out", param.dtype, param.layout.shape, A1024.bytes, stages)
         request.adopt(param.swizzle)
-        recorder.tiles.append(request)
-        return StoreRing(recorder, param, len(recorder.tiles) - 1, request)
+        return StoreRing(recorder, param, self._add(request), request)
 
     # ---- schedules
     def tiles(
@@ -234,7 +233,7 @@ class Cta(level1.Cta):
             box: extents of what one visit covers, when it is not the descriptor's box (the full tile of a multicast ring).
         """
         self._recorder.check_open("the cta")
-        yield from Work(self, Boxes(self, desc, box), order or Linear(), per)
+        yield from Work(self, Boxes(desc, box, "tiles"), order or Linear(), per)
 
     def schedule(
         self, desc: TmaDescriptor[Any, C, Any, Any], /, *, order: Order | None = None, per: Per = "cta", box: tuple[int, ...] | None = None
@@ -248,7 +247,7 @@ class Cta(level1.Cta):
             box: as in `cta.tiles`.
         """
         self._recorder.check_open("the cta")
-        return make_work(self, Boxes(self, desc, box), order or Linear(), per)
+        return make_work(self, Boxes(desc, box, "schedule"), order or Linear(), per)
 
 
 @final
@@ -290,5 +289,5 @@ class ClusterCta(Cta, level1.ClusterCta):
         self._recorder.require_cluster("a multicast ring")
         ring = self._ring(stages, tiles, consumers, multicast=True)
         # Peers may still arrive here when this CTA's roles are done: nobody leaves before everybody is.
-        self._recorder.frames[0].closing.append(lambda _: self._recorder.emit(ops.ClusterSync(), self._recorder.site))
+        self._recorder.frames[0].closing.append(lambda _: self._recorder.emit(ops.ClusterSync()))
         return ring

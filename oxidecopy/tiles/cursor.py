@@ -20,7 +20,8 @@ from oxidecopy.typed.sites import caller_site
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from oxidecopy.typed.recorder import Frame, Recorder
+    from oxidecopy.typed.frames import Frame
+    from oxidecopy.typed.recorder import Recorder
 
 
 @final
@@ -70,7 +71,7 @@ class Cursor:
         loops = [f for f in recorder.frames if f.is_loop]
         for frame in loops[len(self._levels) - 1 :]:
             assert isinstance(frame.op, ops.Loop)  # is_loop
-            self._levels.append(_Level(frame, Sym(f"{self._name}@{frame.op.counter}", SymKind.LOOP)))
+            self._levels.append(_Level(frame, Sym(f"{self._name}@{frame.op.counter}", SymKind.STAGE)))
             frame.closing.append(self._close)
 
     def _close(self, frame: Frame) -> None:

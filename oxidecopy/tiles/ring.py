@@ -29,19 +29,20 @@ from oxidecopy.isa.ops import BarrierRef, MapRef, Part, TileRef
 from oxidecopy.program.expansion import ALWAYS
 from oxidecopy.tiles.cursor import Cursor
 from oxidecopy.tiles.work import StageAt, Work
-from oxidecopy.typed.descriptor import TmaDescriptor, coordinates
+from oxidecopy.typed.descriptor import TmaDescriptor
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.geometry import A1024, AnyBox
 from oxidecopy.typed.leader import Group as AnyGroup
-from oxidecopy.typed.leader import Leader, require_leader
+from oxidecopy.typed.leader import Leader, check_leader, leader_of
 from oxidecopy.typed.sites import caller_site
 from oxidecopy.typed.smem import SharedArray
 from oxidecopy.typed.symbolic import Idx
 
 if TYPE_CHECKING:
     from oxidecopy.program.program import MapParam
+    from oxidecopy.typed.frames import Frame
     from oxidecopy.typed.layout import TileRequest
-    from oxidecopy.typed.recorder import Frame, Recorder
+    from oxidecopy.typed.recorder import Recorder
 
 DT = TypeVar("DT", bound=DType)
 C = TypeVar("C", bound=tuple[Idx, ...])
@@ -65,7 +66,7 @@ class BlockTile(SharedArray[DT, Bx, A1024]):
     _block: Block
 
     @override
-    def _ref(self) -> TileRef:
+    def _ref(self, recorder: Recorder) -> TileRef:
         if not self._block.open:
             raise ScopeError(
                 Diagnostic(
@@ -76,7 +77,7 @@ class BlockTile(SharedArray[DT, Bx, A1024]):
                     site=caller_site(),
                 )
             )
-        return super()._ref()
+        return super()._ref(recorder)
 
     @override
     def part(self, rank: Idx, *, of: int) -> BlockTile[DT, Any]:
@@ -173,7 +174,7 @@ class Slot(Generic[DT, Bx]):
                     site=caller_site(),
                 )
             )
-        require_leader(self._leader, recorder, f"a load into {ring.name}")
+        check_leader(self._leader, recorder)
         if self.loaded:
             raise RecordError(
                 Diagnostic(
@@ -184,7 +185,7 @@ class Slot(Generic[DT, Bx]):
                     site=caller_site(),
                 )
             )
-        param, wanted = src._recorded("a load"), ring.params[self._index]
+        (_, param, what), wanted = src._recorded("load"), ring.params[self._index]
         same = (param.dtype, param.layout.shape, param.swizzle) == (wanted.dtype, wanted.layout.shape, wanted.swizzle)
         if not same:
             raise ShapeError(
@@ -197,7 +198,7 @@ class Slot(Generic[DT, Bx]):
                     site=caller_site(),
                 )
             )
-        corner = coordinates(at, param.rank, f"a load of {param.name!r}")
+        corner = recorder.coordinates(at, param.rank, what)
         tile, _ = ring.tiles[self._index]
         slot = expr.mod(self._number, Const(ring.stages))
         bar = ring.bar(ring.full, self._number)
@@ -250,7 +251,7 @@ class Ring(Generic[Slots_co, Tiles_co]):
 
     def visits(self, leader: Leader, work: Work[C], /) -> Iterator[C]:
         """As `stages`, for a leader that forwards the stages: `for at in ring.visits(leader, work): ring.forward(leader, dst, at)`."""
-        require_leader(leader, self._recorder, f"forwarding from {self._stages.name}")
+        check_leader(leader_of(leader, f"forwarding from {self._stages.name}"), self._recorder)
         yield from work._followed(self._fills, self._stages.name)
 
     def consume(self, group: AnyGroup, /, *, keep: int = 0) -> AbstractContextManager[Tiles_co, None]:
@@ -288,8 +289,8 @@ class Ring(Generic[Slots_co, Tiles_co]):
         stages - 1) may still be under way then. Drained when the role's block ends.
         """
         recorder, ring = self._recorder, self._stages
-        require_leader(leader, recorder, f"forwarding from {ring.name}")
-        param, (tile, request) = dst._recorded("a store"), ring.tiles[0]
+        check_leader(leader_of(leader, f"forwarding from {ring.name}"), recorder)
+        (_, param, what), (tile, request) = dst._recorded("forward"), ring.tiles[0]
         if (
             len(ring.tiles) != 1
             or ring.multicast
@@ -329,7 +330,7 @@ class Ring(Generic[Slots_co, Tiles_co]):
                 landed=ring.turn(number),
                 map=MapRef(param.name),
                 tile=TileRef(tile, expr.mod(number, Const(ring.stages))),
-                coords=coordinates(at, param.rank, f"a store to {param.name!r}"),
+                coords=recorder.coordinates(at, param.rank, what),
                 pending=pending,
                 empty=ring.bar(ring.empty, released),
                 release=expr.Cmp(expr.CmpOp.LE, ZERO, released) if pending else ALWAYS,
@@ -338,9 +339,8 @@ class Ring(Generic[Slots_co, Tiles_co]):
         )
 
     def _drain(self, frame: Frame) -> None:
-        if self._recorder.left_loop is not None:
-            return  # an exception leaves the block: it is the error, not that its loop has no end
-        self._recorder.emit(ops.WaitGroupRead(pending=0), frame.site)
+        del frame
+        self._recorder.emit(ops.WaitGroupRead(pending=0))
 
     @property
     def produced(self) -> bool:
@@ -396,7 +396,7 @@ class _Produce(AbstractContextManager[Any, None]):
     @override
     def __enter__(self) -> tuple[Slot[Any, Any], ...]:
         recorder, ring = self._recorder, self._ring
-        require_leader(self._leader, recorder, f"producing into {ring.name}")
+        check_leader(leader_of(self._leader, f"producing into {ring.name}"), recorder)
         number = self._cursor.take()
         stage = ops.ProduceStage(
             empty=ring.bar(ring.empty, number),
@@ -412,7 +412,7 @@ class _Produce(AbstractContextManager[Any, None]):
     @override
     def __exit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None, /) -> None:
         self._block.open = False
-        self._recorder.pop(self._frame)
+        self._recorder.pop(self._frame, failed=exc is not None)
         missing = [self._ring.params[i].name for i, s in enumerate(self._slots) if not s.loaded]
         if missing and exc_type is None:
             raise RecordError(
@@ -465,7 +465,7 @@ class _Consume(AbstractContextManager[Any, None]):
     @override
     def __exit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None, /) -> None:
         self._block.open = False
-        self._recorder.pop(self._frame)
+        self._recorder.pop(self._frame, failed=exc is not None)
 
 
 def unused(ring: Stages, what: str, site: Any) -> RecordError:

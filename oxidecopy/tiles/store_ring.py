@@ -14,7 +14,6 @@ from oxidecopy.isa.expr import Const
 from oxidecopy.isa.ops import MapRef, TileRef
 from oxidecopy.tiles.cursor import Cursor
 from oxidecopy.tiles.ring import Block, BlockTile
-from oxidecopy.typed.descriptor import coordinates
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.geometry import A1024, AnyBox
 from oxidecopy.typed.leader import Group as AnyGroup
@@ -25,7 +24,8 @@ from oxidecopy.typed.symbolic import Idx
 if TYPE_CHECKING:
     from oxidecopy.program.program import MapParam
     from oxidecopy.typed.layout import TileRequest
-    from oxidecopy.typed.recorder import Frame, Recorder
+    from oxidecopy.typed.frames import Frame
+    from oxidecopy.typed.recorder import Recorder
 
 DT = TypeVar("DT", bound=DType)
 C = TypeVar("C", bound=tuple[Idx, ...])
@@ -76,16 +76,14 @@ class StoreRing(Generic[DT, C, Bx]):
             )
         if not any(getattr(c, "__self__", None) is self for c in group._frame.closing):
             group._frame.closing.append(self._drain)
-        return _Put(self, group, coordinates(at, self._param.rank, f"a store to {self._param.name!r}"))
+        return _Put(self, group, recorder.coordinates(at, self._param.rank, f"a store to {self._param.name!r}"))
 
     def _drain(self, frame: Frame) -> None:
         """The group's block ends: its elected lane waits for what it stored, so that shared memory outlives the reads."""
-        if self._recorder.left_loop is not None:
-            return  # an exception leaves the block: it is the error, not that its loop has no end
         first = frame.threads.first
         threads = ops.ThreadSet(((first, first + 1),))
         block = self._recorder.push(ops.Scope(role="elect", threads=threads), threads)
-        self._recorder.emit(ops.WaitGroupRead(pending=0), frame.site)
+        self._recorder.emit(ops.WaitGroupRead(pending=0))
         self._recorder.pop(block)
 
 

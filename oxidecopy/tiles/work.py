@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, final
 
 from typing_extensions import TypeVar
 
-from oxidecopy.errors import Cause, Diagnostic, RecordError, ScopeError
+from oxidecopy.errors import Cause, RecordError, ScopeError, ShapeError
 from oxidecopy.isa import expr, ops
 from oxidecopy.isa.expr import Const, Expr, Sym, SymKind
 from oxidecopy.tiles.schedule import Order, Per, product, unravel, worker_of
-from oxidecopy.typed.descriptor import TmaDescriptor, extents
+from oxidecopy.typed.descriptor import TmaDescriptor
+from oxidecopy.typed.frames import Frame, fresh
+from oxidecopy.typed.refusal import refuse
 from oxidecopy.typed.sites import caller_site
-from oxidecopy.typed.symbolic import Idx, SymIdx, refuse
+from oxidecopy.typed.symbolic import Idx, SymIdx, extents
 
 if TYPE_CHECKING:
     from oxidecopy.tiles.cta import Cta
-    from oxidecopy.typed.recorder import Frame, Recorder
+    from oxidecopy.typed.recorder import Recorder
 
 C = TypeVar("C", bound=tuple[Idx, ...])
 C_co = TypeVar("C_co", bound=tuple[Idx, ...], covariant=True)
@@ -38,12 +40,12 @@ class Counter:
         """Each call of `cta.tiles` would ask for tiles of its own."""
         del cta, counts, worker, workers
         refuse(
+            ScopeError,
             "OX1141",
             "tiles by a counter are one share of the CTA, not of each role",
             got="cta.tiles(..., order=ox.order.counter())",
             required="a schedule that the roles share",
             fix="work = cta.schedule(desc, order=ox.order.counter()), then `for at in work` and `ring.stages(group, work)`",
-            error=ScopeError,
         )
 
 
@@ -60,12 +62,18 @@ class StageAt(Generic[Tiles_co, C_co]):
 class Boxes(Generic[C]):
     """The boxes that cover a descriptor's array, counted per dimension."""
 
-    def __init__(self, cta: Cta, desc: TmaDescriptor[Any, C, Any, Any], box: tuple[int, ...] | None) -> None:
-        recorder = cta._recorder
-        param = desc._recorded("a schedule")
+    def __init__(self, desc: TmaDescriptor[Any, C, Any, Any], box: tuple[int, ...] | None, method: str) -> None:
+        recorder, param, what = desc._recorded(method)
         steps = box if box is not None else param.box_dim
         if len(steps) != param.rank or not all(type(n) is int and n > 0 for n in steps):
-            refuse("OX1012", "`box` does not fit the descriptor", got=repr(box), required=f"{param.rank} positive ints", error=ScopeError)
+            refuse(
+                ShapeError,
+                "OX1012",
+                f"{what}: `box` does not fit the descriptor",
+                got=repr(box),
+                required=f"{param.rank} positive ints",
+                fix="name one extent per dimension",
+            )
         self._recorder = recorder
         self._steps = steps
         self.counts = tuple(
@@ -106,40 +114,36 @@ class Work(Generic[C]):
 class CounterWork(Work[C]):
     """A schedule by a counter: one role claims the tiles, once."""
 
-    __slots__ = ("_claim", "_name", "_reads")
+    __slots__ = ("_claim", "_trips")
 
     def __init__(self, cta: Cta, boxes: Boxes[C], order: Order, per: Per) -> None:
         super().__init__(cta, boxes, order, per)
         recorder = self._recorder
-        recorder.require_toplevel("making a schedule")
+        recorder.require_once("making a schedule by a counter")
         others = sum(1 for s in recorder.frames[0].steps if isinstance(s.op, ops.ShareTiles))
         if others or recorder.cluster != (1, 1, 1):
             refuse(
+                ScopeError,
                 "OX1143",
                 "this pipeline cannot have a counter-driven schedule" + (" more" if others else ""),
                 got="a second one" if others else f"a cluster of {recorder.cluster}",
                 required="at most one, in a pipeline without a cluster",
                 fix="use a static order: `ox.order.linear`, `ox.order.grouped(rows)`",
-                error=ScopeError,
             )
         self._claim: Frame | None = None
-        self._reads = 0
-        self._name = "tiles_given"
-        recorder.emit(ops.ShareTiles(name=self._name, tiles=product(boxes.counts)))
-        recorder.opaque = True
+        self._trips = Sym(fresh("tiles_given", {p.name for p in recorder.params}), SymKind.TRIPS)
+        recorder.emit(ops.ShareTiles(name=self._trips.name, tiles=product(boxes.counts)))
 
     def __iter__(self) -> Iterator[C]:
         self._recorder.check_open("a schedule")
         if self._claim is not None:
-            raise ScopeError(
-                Diagnostic(
-                    rule="OX1144",
-                    what="the tiles of a counter are claimed twice",
-                    required="one `for at in work`; other roles are told by the stages that it fills",
-                    fix="for stage in ring.stages(group, work): ... stage.tiles, stage.at",
-                    site=caller_site(),
-                    causes=(Cause("claimed here", self._claim.site),),
-                )
+            refuse(
+                ScopeError,
+                "OX1144",
+                "the tiles of a counter are claimed twice",
+                required="one `for at in work`; other roles are told by the stages that it fills",
+                fix="for stage in ring.stages(group, work): ... stage.tiles, stage.at",
+                causes=(Cause("claimed here", self._claim.site),),
             )
         for at, frame in self._given():
             self._claim = frame
@@ -150,15 +154,14 @@ class CounterWork(Work[C]):
 
         def check(_: Frame) -> None:
             if self._claim is None or fills != [self._claim]:
-                raise RecordError(
-                    Diagnostic(
-                        rule="OX1145",
-                        what=f"the stages of {name} do not tell which tiles of the counter they bring",
-                        got="nobody claims the tiles" if self._claim is None else f"{len(fills)} produce blocks, not one per claimed tile",
-                        required="the ring's one produce block directly inside `for at in work`",
-                        fix="for at in work: with ring.produce(leader) as (slot,): slot.load(src, at)",
-                        site=site,
-                    )
+                refuse(
+                    RecordError,
+                    "OX1145",
+                    f"the stages of {name} do not tell which tiles of the counter they bring",
+                    got="nobody claims the tiles" if self._claim is None else f"{len(fills)} produce blocks, not one per claimed tile",
+                    required="the ring's one produce block directly inside `for at in work`",
+                    fix="for at in work: with ring.produce(leader) as (slot,): slot.load(src, at)",
+                    site=site,
                 )
 
         self._recorder.frames[0].closing.append(check)
@@ -170,22 +173,18 @@ class CounterWork(Work[C]):
         recorder = self._recorder
         around = next((f for f in recorder.frames if f.is_loop), None)
         if around is not None:
-            raise ScopeError(
-                Diagnostic(
-                    rule="OX1144",
-                    what="the tiles of a counter are visited inside another loop: they are given once",
-                    fix="make it the outermost loop of the role",
-                    site=caller_site(),
-                    causes=(Cause("the loop around", around.site),),
-                )
+            refuse(
+                ScopeError,
+                "OX1144",
+                "the tiles of a counter are visited inside another loop: they are given once",
+                required="no loop around",
+                fix="make it the outermost loop of the role",
+                causes=(Cause("the loop around", around.site),),
             )
-        trips = Sym(self._name, SymKind.TRIPS)
-        for i in self._cta.range(SymIdx(trips, recorder)):
-            tile = f"tile{self._reads}"
-            self._reads += 1
-            frame = recorder.frames[-1]
-            recorder.emit(ops.NextTile(name=tile, trips=trips, index=i.expr))
-            yield self._boxes.corner(unravel(Sym(tile, SymKind.OPAQUE), self._boxes.counts)), frame
+        for i in self._cta.range(SymIdx(self._trips, recorder)):
+            tile, frame = recorder.read(), recorder.frames[-1]
+            recorder.emit(ops.NextTile(name=tile.name, trips=self._trips, index=i.expr))
+            yield self._boxes.corner(unravel(tile, self._boxes.counts)), frame
 
 
 def make_work(cta: Cta, boxes: Boxes[C], order: Order, per: Per) -> Work[C]:

@@ -8,30 +8,35 @@ from typing import TYPE_CHECKING, Any, Final, final, overload
 
 from typing_extensions import TypeVar, override
 
-from oxidecopy.errors import ArgumentError, Diagnostic, DTypeError, ScopeError, ShapeError
-from oxidecopy.isa import expr, ops
-from oxidecopy.isa.expr import Sym, SymKind
+from oxidecopy.errors import DTypeError, RecordError, ScopeError, ShapeError
+from oxidecopy.isa import ops
+from oxidecopy.isa.expr import ZERO, Const, Expr, Sym, SymKind, is_launch_constant
 from oxidecopy.isa.ops import ArrayRef, ScalarRef, ThreadSet
 from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL
-from oxidecopy.typed.barrier import ManagedBarrier, ManagedBarriers
-from oxidecopy.typed.descriptor import TmaDescriptor, coordinates
+from oxidecopy.typed.barrier import ManagedBarrier
+from oxidecopy.typed.barrier_array import ManagedBarriers
+from oxidecopy.typed.cta_checks import alignment, barrier_kind, box_of, brand_name, element_type, loop_step, stages_of, warp_threads
+from oxidecopy.typed.descriptor import TmaDescriptor
+from oxidecopy.typed.descriptor_checks import refuse_captured, whole_bytes
 from oxidecopy.typed.dtypes import DType, i32, i64, u8, u16, u32, u64
-from oxidecopy.typed.geometry import A16, A128, A1024, D1, D2, D3, D4, D5, AnyBox, Box1, Box2, Box3, Box4, Box5, box_extents
+from oxidecopy.typed.frames import fresh
+from oxidecopy.typed.geometry import A16, A1024, D1, D2, D3, D4, D5, AnyBox, Box1, Box2, Box3, Box4, Box5
 from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.handles import RecordedArray
 from oxidecopy.typed.layout import TileRequest
-from oxidecopy.typed.leader import ClusterLeader, ConditionBlock, Group, Leader, ScopeBlock
+from oxidecopy.typed.leader import ClusterLeader, ConditionBlock, Group, HandleBlock, Leader, ThreadsBlock
+from oxidecopy.typed.refusal import described, refuse, require, whole
+from oxidecopy.typed.scalar import Scalar, ScalarValue
 from oxidecopy.typed.sites import caller_site
 from oxidecopy.typed.smem import SharedArray, SharedArrays
 from oxidecopy.typed.states import AnyId, Kind, TmaBarrier, Uninit
-from oxidecopy.typed.symbolic import Idx, Pred, Scalar, ScalarValue, SymIdx, refuse, to_expr
-from oxidecopy.typed.values import fill_value
+from oxidecopy.typed.symbolic import Idx, Pred, SymIdx, refuse_foreign, shown, to_cond
+from oxidecopy.typed.values import fitting_value
 
 if TYPE_CHECKING:
     from oxidecopy.typed.recorder import Recorder
 
 DT = TypeVar("DT", bound=DType)
-C = TypeVar("C", bound=tuple[Idx, ...])
 Bx = TypeVar("Bx", bound=AnyBox, default=Any)
 AL = TypeVar("AL", bound=A16)
 _B1 = TypeVar("_B1", bound=AnyBox)
@@ -40,6 +45,8 @@ _ID2 = TypeVar("_ID2")
 _CS = TypeVar("_CS", D1, D2, D3, D4, D5)
 _IDX = TypeVar("_IDX", u8, u16, u32, i32, u64, i64)
 _INTEGERS: Final = ("u8", "u16", "u32", "i32", "u64", "i64")
+
+NO_STOP: Final = SymIdx(ZERO, None)  # stands for the argument that `cta.range(stop)` leaves out
 
 
 @final
@@ -90,7 +97,7 @@ class Cta:
     def barrier(self, *, kind: type[_K2], brand: type[_ID2]) -> ManagedBarrier[Uninit, _K2, _ID2]: ...
     def barrier(self, *, kind: type[Kind] = TmaBarrier, brand: type[object] = AnyId) -> ManagedBarrier[Uninit, Any, Any]:
         """One mbarrier, not yet initialised. `brand` is any class of yours: tokens of another brand are then type errors."""
-        return ManagedBarrier(self._recorder, self._declare(kind, brand, 1), kind, Uninit)
+        return self._declare(kind, brand, 1)
 
     @overload
     def barriers(self, n: int, /) -> ManagedBarriers[Uninit, TmaBarrier, AnyId]: ...
@@ -102,17 +109,15 @@ class Cta:
     def barriers(self, n: int, /, *, kind: type[_K2], brand: type[_ID2]) -> ManagedBarriers[Uninit, _K2, _ID2]: ...
     def barriers(self, n: int, /, *, kind: type[Kind] = TmaBarrier, brand: type[object] = AnyId) -> ManagedBarriers[Uninit, Any, Any]:
         """`n` mbarriers indexed by an `Idx`, for loops whose stage is only known when they run."""
-        return ManagedBarriers(ManagedBarrier(self._recorder, self._declare(kind, brand, _stages(n, "barriers")), kind, Uninit))
+        return ManagedBarriers(self._declare(kind, brand, stages_of(n, "barriers")))
 
-    def _declare(self, kind: type[Kind], brand: type[object], stages: int) -> int:
-        self._recorder.check_open("the cta")
-        self._recorder.require_toplevel("allocating a barrier")
-        if not (isinstance(kind, type) and issubclass(kind, Kind) and kind is not Kind):
-            refuse("OX1047", "`kind` is no barrier kind", got=repr(kind), required="TmaBarrier, MmaBarrier or GeneralBarrier", error=DTypeError)
-        stem = "bar" if brand is AnyId else getattr(brand, "__name__", "bar").lower()
-        taken = {b.name for b in self._recorder.barriers}
-        name = stem if stem != "bar" and stem not in taken else f"{stem}{len(taken)}"
-        return self._recorder.add_barrier(kind.__name__, stages, name)
+    def _declare(self, kind: type[Kind], brand: type[object], stages: int) -> ManagedBarrier[Uninit, Any, Any]:
+        recorder = self._recorder
+        recorder.check_open("the cta")
+        recorder.require_no_loop("a barrier")
+        cls = barrier_kind(kind)
+        stem = f"bar{len(recorder.barriers)}" if brand is AnyId else brand_name(brand)
+        return ManagedBarrier(recorder, recorder.add_barrier(cls.__name__, stages, stem), cls, Uninit)
 
     # ---- shared memory
     @overload
@@ -135,7 +140,7 @@ class Cta:
     def shared(
         self, dtype: type[DT], box: tuple[int, int, int, int, int], /, *, align: type[AL]
     ) -> SharedArray[DT, Box5[Any, Any, Any, Any, Any], AL]: ...
-    def shared(self, like: Any, box: Any = None, /, *, align: type[A16] = A128, stages: int | None = None) -> Any:
+    def shared(self, like: Any, box: Any = None, /, *, align: Any = None, stages: Any = None) -> Any:
         """A tile in shared memory.
 
         Args:
@@ -145,77 +150,94 @@ class Cta:
             stages: with a descriptor: this many equal tiles, indexed by an `Idx`.
         """
         self._recorder.check_open("the cta")
-        self._recorder.require_toplevel("allocating shared memory")
-        if isinstance(like, TmaDescriptor):
-            param = like._recorded("cta.shared")
-            request = TileRequest(
-                self._tile_name(param.name), param.dtype, param.layout.shape, 1024, _stages(stages, "stages") if stages is not None else 1, caller_site()
-            )
-            # A tile made for one descriptor has that descriptor's layout from the start.
-            request.adopt(param.swizzle)
-        else:
-            request = TileRequest(self._tile_name("tile"), _dtype_name(like), _box(box), _align(align), 1, caller_site())
-        self._recorder.tiles.append(request)
-        number = len(self._recorder.tiles) - 1
-        if stages is not None:
-            return SharedArrays[Any, Any, Any](self._recorder, number, request)
-        return SharedArray[Any, Any, Any](self._recorder, number, request, expr.ZERO)
+        self._recorder.require_no_loop("a tile")
+        if not isinstance(like, TmaDescriptor):
+            _only("stages", stages, "with a descriptor")
+            dtype = element_type(like)
+            request = self._request("tile", dtype, box_of(box), alignment(align), 1)
+            return SharedArray[Any, Any, Any](self._recorder, self._add(request), request, ZERO)
+        _only("a box", box, "with an element type")
+        _only("align", align, "with an element type")
+        recorder, param, _ = like._recorded("shared")
+        if recorder is not self._recorder:
+            refuse_foreign("a descriptor")
+        count = 1 if stages is None else stages_of(stages, "stages")
+        request = self._request(f"{param.name}_tile", param.dtype, param.layout.shape, A1024.bytes, count)
+        # A tile made for one descriptor has that descriptor's layout from the start.
+        request.adopt(param.swizzle)
+        if stages is None:
+            return SharedArray[Any, Any, Any](self._recorder, self._add(request), request, ZERO)
+        return SharedArrays[Any, Any, Any](self._recorder, self._add(request), request)
 
-    def _tile_name(self, stem: str) -> str:
-        taken = {t.name for t in self._recorder.tiles}
-        stem = stem if stem == "tile" else f"{stem}_tile"
-        return stem if stem not in taken else f"{stem}{len(taken)}"
+    def _request(self, stem: str, dtype: str, shape: tuple[int, ...], align: int, stages: int) -> TileRequest:
+        whole_bytes(dtype)
+        name = fresh(stem, {t.name for t in self._recorder.tiles})
+        return TileRequest(name=name, dtype=dtype, shape=shape, align=align, stages=stages, site=caller_site())
+
+    def _add(self, request: TileRequest) -> int:
+        self._recorder.tiles.append(request)
+        return len(self._recorder.tiles) - 1
 
     # ---- who executes
     def elect(self) -> AbstractContextManager[Leader, None]:
         """One fixed thread of the CTA: the first."""
-        return ScopeBlock(self._recorder, "elect", _one(self._recorder.scope.first), Leader)
+        return HandleBlock(self._recorder, "elect", _first(self._recorder.scope), Leader)
 
     def thread(self, i: int) -> AbstractContextManager[Leader, None]:
         """Thread number `i`."""
-        return ScopeBlock(self._recorder, "thread", _one(self._thread(i)), Leader)
+        return HandleBlock(self._recorder, "thread", self._recorder.thread(i, "`thread`"), Leader)
 
     def threads_except(self, i: int) -> AbstractContextManager[None, None]:
         """All threads but number `i`."""
-        n = self._thread(i)
+        one = self._recorder.thread(i, "`threads_except`")
+        n = one.first
         ranges = tuple((lo, hi) for lo, hi in ((0, n), (n + 1, self.threads)) if lo < hi)
         if not ranges:
-            refuse("OX1030", "a block that no thread executes: the CTA has one thread", got="threads=1", required="2 threads or more", error=ScopeError)
-        return ScopeBlock(self._recorder, "threads_except", ThreadSet(ranges), type(None))
+            refuse(
+                ScopeError,
+                "OX1030",
+                "this threads_except block would never run: the CTA has one thread",
+                got="threads=1",
+                required="at least one thread",
+                fix="ask for more threads in the pipeline's declaration",
+            )
+        return ThreadsBlock(self._recorder, "threads_except", ThreadSet(ranges))
 
-    def warps(self, first: int, stop: int, /) -> ScopeBlock[Group]:
+    def warps(self, first: int, stop: int, /) -> AbstractContextManager[Group, None]:
         """Warps `first` to `stop` - 1 as a role of their own; the last warp may be partial."""
-        n = -(-self.threads // 32)
-        if not (type(first) is int and type(stop) is int and 0 <= first < stop <= n):
-            refuse("OX1043", "no such warps", got=f"{first!r} to {stop!r}", required=f"0 <= first < stop <= {n}", error=ScopeError)
-        return ScopeBlock(self._recorder, "warps", ThreadSet(((first * 32, min(stop * 32, self.threads)),)), Group)
+        return HandleBlock(self._recorder, "warps", warp_threads(self._recorder, first, stop), Group)
 
-    def when(self, cond: Pred | bool, /) -> AbstractContextManager[None, None]:
+    def when(self, cond: Pred | bool, /) -> AbstractContextManager[None, None]:  # noqa: FBT001  # a condition, not an option
         """Runs the block where `cond` holds. A plain bool is decided while recording."""
-        if not isinstance(cond, Pred | bool):
-            refuse("OX1027", "`when` takes a condition", got=repr(cond), required="a comparison of recorded integers, or a bool", fix="write `i == 3`")
-        return ConditionBlock(self._recorder, ops.When(cond=cond.cond if isinstance(cond, Pred) else expr.Bool(cond)))
+        to_cond(cond)
+        return ConditionBlock(self._recorder, cond)
 
-    def range(self, a: Idx, b: Idx | None = None, step: int = 1, /) -> Iterator[SymIdx]:
-        """A loop that the device runs: its body is recorded once. `break` out of it is refused."""
-        start, stop = (expr.ZERO, to_expr(a, "a trip count")) if b is None else (to_expr(a, "a loop's start"), to_expr(b, "a loop's end"))
-        if type(step) is not int or step == 0:
-            refuse("OX1029", "a loop's step is a constant", got=repr(step), required="an int other than 0", fix="multiply the counter instead")
-        return self._loop(start, stop, step)
+    # One signature, not two overloads: where an argument is wrong, checkers still know that the counter is a SymIdx.
+    def range(self, start: Idx, stop: Idx = NO_STOP, step: int = 1, /) -> Iterator[SymIdx]:
+        """A loop that the device runs: its body is recorded once. `break` out of it is refused.
 
-    def _loop(self, start: expr.Expr, stop: expr.Expr, step: int) -> Iterator[SymIdx]:
+        Args:
+            start: the first value of the counter; as the only argument it is `stop`, and the counter starts at 0, as with Python's range.
+            stop: where the loop ends, exclusive.
+            step: a plain int other than 0.
+        """
+        alone = stop is NO_STOP
+        first = ZERO if alone else self._recorder.index(start, "a loop's start")
+        end = self._recorder.index(start, "a trip count") if alone else self._recorder.index(stop, "a loop's end")
+        return self._loop(first, end, loop_step(step))
+
+    def _loop(self, start: Expr, stop: Expr, step: int) -> Iterator[SymIdx]:
         recorder = self._recorder
         recorder.check_open("a loop")
-        counter = f"i{recorder.loops}"
-        recorder.loops += 1
+        counter = recorder.next_counter()
         frame = recorder.push(ops.Loop(counter=counter, start=start, stop=stop, step=step), recorder.scope)
         try:
             yield SymIdx(Sym(counter, SymKind.LOOP), recorder)
         except GeneratorExit:
             # The for statement dropped this iterator before its body's end: break, return or an exception.
-            recorder.left_loop = frame.site
+            recorder.leave(frame)
             raise
-        recorder.check_loops()
+        recorder.check_open("a loop")
         recorder.pop(frame)
 
     def load_index(self, array: GlobalArray[_IDX, D1], i: Idx, /, *, below: Idx) -> SymIdx:
@@ -230,25 +252,24 @@ class Cta:
         """
         recorder = self._recorder
         recorder.check_open("the cta")
-        given: object = array
-        if not isinstance(given, RecordedArray) or given.owner is not recorder:
-            refuse("OX1019", "`load_index` reads an array that is a parameter of this pipeline", got=type(array).__name__, error=ScopeError)
-        index, bound = to_expr(i, "an index"), to_expr(below, "a bound")
-        dtype, rank = given.param.dtype, given.param.rank
-        if rank != 1 or dtype not in _INTEGERS or not expr.is_launch_constant(bound) or (isinstance(bound, expr.Const) and bound.value < 1):
+        source = _array(array, "`load_index`")
+        if source._recorder is not recorder:
+            refuse_foreign("an array")
+        param = source._param
+        index, bound = recorder.index(i, "an index of `load_index`"), recorder.index(below, "a bound")
+        fits = is_launch_constant(bound) and not (isinstance(bound, Const) and bound.value < 1)
+        if param.rank != 1 or param.dtype not in _INTEGERS or not fits:
             refuse(
+                DTypeError,
                 "OX1142",
-                f"`load_index` cannot read indices from {given.param.name!r} like this",
-                got=f"{dtype} of rank {rank}, below={below if isinstance(below, int) else 'a recorded integer'}",
+                f"`load_index` cannot read indices from {param.name!r} like this",
+                got=f"{param.dtype} of rank {param.rank}, below {shown(bound)}",
                 required=f"a 1-D array of {', '.join(_INTEGERS)}; a bound of 1 or more that is one value for the launch",
                 fix="pass the extent that the index goes into: `below=src.shape[0]`",
-                error=DTypeError,
             )
-        name = f"read{recorder.reads}"
-        recorder.reads += 1
-        recorder.opaque = True
-        recorder.emit(ops.LoadIndex(name=name, array=ArrayRef(given.param.name), index=index, below=bound))
-        return SymIdx(Sym(name, SymKind.OPAQUE), recorder)
+        read = recorder.read()
+        recorder.emit(ops.LoadIndex(name=read.name, array=ArrayRef(param.name), index=index, below=bound))
+        return SymIdx(read, recorder)
 
     # ---- ordering
     def sync(self) -> None:
@@ -264,33 +285,53 @@ class Cta:
     # ---- plain accesses, by all threads in scope together
     def fill(self, tile: SharedArray[DT, Any, Any], value: Scalar[DT]) -> None:
         """Sets every element of `tile` to `value`, rounded to its type."""
-        ref = tile._ref()
-        self._recorder.emit(ops.Fill(tile=ref, value=ScalarRef(value.name) if isinstance(value, ScalarValue) else fill_value(value, tile._request.dtype)))
+        target = _tile(tile, "`fill`")
+        ref, dtype = target._ref(self._recorder), target._request.dtype
+        if not isinstance(value, ScalarValue):
+            self._recorder.emit(ops.Fill(tile=ref, value=fitting_value(value, dtype)))
+            return
+        if value.owner is not self._recorder:
+            refuse_foreign(f"scalar {value.name!r}")
+        _same_type("`fill`: the value", value.dtype_name, dtype)
+        self._recorder.emit(ops.Fill(tile=ref, value=ScalarRef(value.name)))
 
     def iota(self, tile: SharedArray[Any, Any, Any], axis: int) -> None:
         """Sets every element of `tile` to its index along `axis` (0 is the outermost)."""
-        ref = tile._ref()
-        if type(axis) is not int or not 0 <= axis < len(tile.shape):
-            refuse("OX1013", "`iota` along an axis that the tile does not have", got=repr(axis), required=f"0 to {len(tile.shape) - 1}", error=ShapeError)
-        self._recorder.emit(ops.Iota(tile=ref, axis=axis))
+        target = _tile(tile, "`iota`")
+        ref, rank, number = target._ref(self._recorder), len(target.shape), whole(axis)
+        if number is None or not 0 <= number < rank:
+            refuse(
+                ShapeError,
+                "OX1061",
+                "`iota` along an axis that the tile does not have",
+                got=described(axis),
+                required=f"a plain int from 0 to {rank - 1}",
+                fix=f"{rank - 1} is the innermost axis",
+            )
+        self._recorder.emit(ops.Iota(tile=ref, axis=number))
 
     def store(self, out: GlobalArray[DT, _CS], tile: SharedArray[DT, Any, Any], at: _CS, /) -> None:
         """Plain stores of `tile` to `out` at element coordinates `at`, clipped at its edge, the tile's swizzle undone."""
         self._recorder.check_open("the cta")
-        array: object = out
-        if not isinstance(array, RecordedArray) or array.owner is not self._recorder:
-            refuse("OX1019", "`store` needs an array that is a parameter of this pipeline", got=type(out).__name__, error=ScopeError)
-        if tile._request.dtype != array.param.dtype:
-            refuse("OX1011", f"`store` to {array.param.name!r}: element types differ", got=tile._request.dtype, required=array.param.dtype, error=DTypeError)
-        at_exprs = coordinates(at, array.param.rank, f"`store` to {array.param.name!r}")
-        if len(tile.shape) != array.param.rank:
-            refuse("OX1013", f"`store` to {array.param.name!r}: the tile's rank differs", got=str(len(tile.shape)), required=str(array.param.rank), error=ShapeError)
-        self._recorder.emit(ops.StoreGlobal(array=ArrayRef(array.param.name), tile=tile._ref(), coords=at_exprs))
-
-    def _thread(self, i: int) -> int:
-        if type(i) is not int or not 0 <= i < self.threads:
-            refuse("OX1043", "no such thread", got=repr(i), required=f"0 to {self.threads - 1}", error=ScopeError)
-        return i
+        array, source = _array(out, "`store`"), _tile(tile, "`store`")
+        if array._recorder is not self._recorder:
+            refuse_foreign("an array")
+        param = array._param
+        what = f"`store` to {param.name!r}"
+        ref = source._ref(self._recorder)
+        _same_type(f"{what}: the tile", source._request.dtype, param.dtype)
+        coords = self._recorder.coordinates(at, param.rank, what)
+        if len(source.shape) != param.rank:
+            fix = "use a tile with the array's number of dimensions"
+            refuse(
+                ShapeError,
+                "OX1013",
+                f"{what} has rank {param.rank}",
+                got=f"a tile of shape {source.shape}",
+                required=f"rank {param.rank}",
+                fix=fix,
+            )
+        self._recorder.emit(ops.StoreGlobal(array=ArrayRef(param.name), tile=ref, coords=coords))
 
 
 class ClusterCta(Cta):
@@ -311,11 +352,13 @@ class ClusterCta(Cta):
 
     @override
     def elect(self) -> AbstractContextManager[ClusterLeader, None]:
-        return ScopeBlock(self._recorder, "elect", _one(self._recorder.scope.first), ClusterLeader)
+        """One fixed thread of the CTA: the first."""
+        return HandleBlock(self._recorder, "elect", _first(self._recorder.scope), ClusterLeader)
 
     @override
     def thread(self, i: int) -> AbstractContextManager[ClusterLeader, None]:
-        return ScopeBlock(self._recorder, "thread", _one(self._thread(i)), ClusterLeader)
+        """Thread number `i`."""
+        return HandleBlock(self._recorder, "thread", self._recorder.thread(i, "`thread`"), ClusterLeader)
 
     def cluster_sync(self) -> None:
         """All threads of all CTAs of the cluster wait for each other (barrier.cluster)."""
@@ -323,34 +366,27 @@ class ClusterCta(Cta):
         self._recorder.emit(ops.ClusterSync())
 
 
-def _one(thread: int) -> ThreadSet:
-    return ThreadSet(((thread, thread + 1),))
+def _first(threads: ThreadSet) -> ThreadSet:
+    return ThreadSet(((threads.first, threads.first + 1),))
 
 
-def _stages(n: object, what: str) -> int:
-    if type(n) is not int or not 1 <= n <= 1024:
-        raise ArgumentError(
-            Diagnostic(rule="OX1048", what=f"the number of {what} is a constant", got=repr(n), required="an int from 1 to 1024", site=caller_site())
-        )
-    return n
+def _only(name: str, value: object, when: str) -> None:
+    """Refuses an argument of `shared` that belongs to its other form."""
+    if value is not None:
+        fix = "cta.shared(src), cta.shared(src, stages=4) or cta.shared(ox.f32, (64, 64), align=ox.A128)"
+        refuse(RecordError, "OX1009", f"`shared` takes {name} only {when}", got=described(value), required="one of its forms", fix=fix)
 
 
-def _dtype_name(dtype: object) -> str:
-    if not (isinstance(dtype, type) and issubclass(dtype, DType) and "info" in dtype.__dict__):
-        refuse("OX1011", "no element type of oxidecopy", got=repr(dtype), required="ox.f32, ox.bf16, ...", error=DTypeError)
-    if dtype.info.bits % 8:
-        refuse("OX1049", f"shared tiles of packed {dtype.info.name} are not supported yet", got=f"{dtype.info.bits} bits", required="whole bytes", error=DTypeError)
-    return dtype.info.name
+def _tile(tile: object, what: str) -> SharedArray[Any, Any, Any]:
+    return require(tile, SharedArray, what, "pass what `cta.shared` gave; of an array of stages, one element: `tiles[i]`")
 
 
-def _box(box: object) -> tuple[int, ...]:
-    shape = box_extents(box) or box
-    if not (isinstance(shape, tuple) and 1 <= len(shape) <= 5 and all(type(n) is int and n > 0 for n in shape)):
-        refuse("OX1012", "no box", got=repr(box), required="1 to 5 positive ints, outermost first, in elements", error=ShapeError)
-    return shape
+def _array(out: object, what: str) -> RecordedArray:
+    if isinstance(out, GlobalArray):
+        refuse_captured(f"{what} of an array")
+    return require(out, RecordedArray, what, "pass an array that is a parameter of the pipeline")
 
 
-def _align(align: object) -> int:
-    if not (isinstance(align, type) and issubclass(align, A16)):
-        refuse("OX1047", "`align` is no alignment", got=repr(align), required="ox.A16, A128, A256, A512 or A1024", error=DTypeError)
-    return align.bytes
+def _same_type(what: str, got: str, required: str) -> None:
+    if got != required:
+        refuse(DTypeError, "OX1011", f"{what} has another element type", got=got, required=required, fix=f"make it of ox.{required}")

@@ -6,7 +6,7 @@ The classes are never instantiated.
 
 from __future__ import annotations
 
-from typing import ClassVar, NoReturn, final
+from typing import ClassVar, Never, final
 
 from oxidecopy.isa.dtypes import DTYPES, DTypeInfo
 
@@ -16,7 +16,7 @@ class DType:
 
     info: ClassVar[DTypeInfo]
 
-    def __init__(self, _never: NoReturn) -> None:
+    def __init__(self, _never: Never) -> None:
         raise TypeError(f"{type(self).__name__} is a type to name, not a value to make")
 
     def __init_subclass__(cls) -> None:

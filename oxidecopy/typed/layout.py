@@ -6,17 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
-from oxidecopy.errors import Cause, Diagnostic, RecordError, Site
+from oxidecopy.errors import Cause, RecordError, Site
 from oxidecopy.isa import limits
 from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.isa.swizzle import SWIZZLES
 from oxidecopy.program.program import BarrierDecl, TileDecl
 from oxidecopy.program.tensor_map import TileLayout
+from oxidecopy.typed.refusal import refuse
 from oxidecopy.typed.sites import caller_site
 
 
 @final
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class TileRequest:
     """A tile asked for. The first tensor copy decides its swizzle; a copy with another one is refused."""
 
@@ -39,16 +40,14 @@ class TileRequest:
         if self.swizzle is None:
             self.swizzle, self.swizzle_site = swizzle, caller_site()
         elif self.swizzle != swizzle:
-            raise RecordError(
-                Diagnostic(
-                    rule="OX1037",
-                    what=f"tile {self.name!r} is copied with two swizzle modes",
-                    got=f"{swizzle} after {self.swizzle}",
-                    required="one mode per tile: the bytes of one would be read in the order of the other",
-                    fix="use a tile of its own for each descriptor, or descriptors of one swizzle",
-                    site=caller_site(),
-                    causes=(Cause(f"first copied with {self.swizzle} here", self.swizzle_site),),
-                )
+            refuse(
+                RecordError,
+                "OX1037",
+                f"tile {self.name!r} is copied with two swizzle modes",
+                got=f"{swizzle} after {self.swizzle}",
+                required="one mode per tile: the bytes of one would be read in the order of the other",
+                fix="use a tile of its own for each descriptor, or descriptors of one swizzle",
+                causes=(Cause(f"first copied with {self.swizzle} here", self.swizzle_site),),
             )
 
 

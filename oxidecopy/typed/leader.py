@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, final
+from typing import TYPE_CHECKING, Any, Generic, Never, NoReturn, TypeVar, final
 
 from typing_extensions import override
 
-from oxidecopy.errors import Cause, Diagnostic, ScopeError
+from oxidecopy.errors import Cause, RecordError, ScopeError
 from oxidecopy.isa import limits, ops
 from oxidecopy.isa.ops import ThreadSet
-from oxidecopy.typed.sites import caller_site
+from oxidecopy.typed.refusal import described, refuse, whole
+from oxidecopy.typed.symbolic import Pred
 
 if TYPE_CHECKING:
-    from oxidecopy.typed.recorder import Frame, Recorder
+    from oxidecopy.typed.frames import Frame
+    from oxidecopy.typed.recorder import Recorder
 
 _T = TypeVar("_T")
-_T_co = TypeVar("_T_co", covariant=True)
 
 
 class Leader:
@@ -27,19 +28,12 @@ class Leader:
     _frame: Frame
     _recorder: Recorder
 
-    def __init__(self, _key: NoReturn) -> None: ...
+    def __init__(self, _key: Never) -> None: ...
 
     if not TYPE_CHECKING:
 
-        def __init__(self, *_: Any) -> None:
-            raise ScopeError(
-                Diagnostic(
-                    rule="OX1015",
-                    what="a leader cannot be constructed: it stands for a thread that a block has picked",
-                    fix="use `with cta.elect() as leader:` or `with cta.thread(i) as leader:`",
-                    site=caller_site(),
-                )
-            )
+        def __init__(self, *_: Any, **__: Any) -> None:
+            _refuse_forged("a leader", "with cta.elect() as leader:")
 
     def commit_group(self) -> None:
         """Closes this thread's open bulk group (PTX cp.async.bulk.commit_group)."""
@@ -47,14 +41,14 @@ class Leader:
 
     def wait_group(self, n: int) -> None:
         """Waits until at most `n` (0 to 15) of this thread's newest bulk groups are unfinished: written and visible to this thread."""
-        self._emit(ops.WaitGroup(pending=_group_count(n)))
+        self._emit(ops.WaitGroup(pending=_pending(n)))
 
     def wait_group_read(self, n: int) -> None:
         """As `wait_group`, but only until shared memory has been read and may be overwritten."""
-        self._emit(ops.WaitGroupRead(pending=_group_count(n)))
+        self._emit(ops.WaitGroupRead(pending=_pending(n)))
 
     def _emit(self, op: ops.Instr) -> None:
-        require_leader(self, self._recorder, "a bulk group operation")
+        check_leader(self, self._recorder)
         self._recorder.emit(op)
 
 
@@ -64,57 +58,6 @@ class ClusterLeader(Leader):
     __slots__ = ()
 
 
-def make_leader(cls: type[_T], recorder: Recorder, frame: Frame) -> _T:
-    """The one factory of leaders and groups."""
-    made = cls.__new__(cls)
-    made._frame = frame  # type: ignore[attr-defined]  # the private slots of Leader and Group
-    made._recorder = recorder  # type: ignore[attr-defined]  # as above
-    return made
-
-
-def _group_count(n: int) -> int:
-    if type(n) is not int or not 0 <= n <= limits.WAIT_GROUP_MAX:
-        raise ScopeError(
-            Diagnostic(
-                rule="OX1039",
-                what="the number of groups left pending is an immediate of the instruction",
-                got=repr(n),
-                required=f"a plain int from 0 to {limits.WAIT_GROUP_MAX}",
-                fix="use a constant: stages - 1 for a ring of stores",
-                site=caller_site(),
-            )
-        )
-    return n
-
-
-def require_leader(leader: object, recorder: Recorder, what: str) -> Leader:
-    """`leader` must be this recording's, inside its block."""
-    recorder.check_open(what)
-    if not isinstance(leader, Leader):
-        raise ScopeError(
-            Diagnostic(
-                rule="OX1014",
-                what=f"{what} is issued by one elected thread",
-                got=type(leader).__name__,
-                required="a Leader",
-                fix="use `with cta.elect() as leader:` and pass `leader`",
-                site=caller_site(),
-            )
-        )
-    if leader._recorder is not recorder or leader._frame not in recorder.frames or recorder.scope != leader._frame.threads:
-        raise ScopeError(
-            Diagnostic(
-                rule="OX1018",
-                what="a leader is used outside its with-block",
-                required="use inside the block, where exactly this thread executes",
-                fix="move the call into the block",
-                site=caller_site(),
-                causes=(Cause("the leader was elected here", leader._frame.site),),
-            )
-        )
-    return leader
-
-
 class Group:
     """Several warps, inside their with-block; `sync` is their own named barrier (PTX bar.sync)."""
 
@@ -122,29 +65,12 @@ class Group:
     _frame: Frame
     _recorder: Recorder
 
-    def __init__(self, _key: NoReturn) -> None: ...
+    def __init__(self, _key: Never) -> None: ...
 
     if not TYPE_CHECKING:
 
-        def __init__(self, *_: Any) -> None:
-            raise ScopeError(
-                Diagnostic(
-                    rule="OX1015", what="a group cannot be constructed", fix="use `with cta.warps(a, b) as group:`", site=caller_site()
-                )
-            )
-
-    def _check(self, what: str) -> None:
-        self._recorder.check_open(what)
-        if self._frame not in self._recorder.frames:
-            raise ScopeError(
-                Diagnostic(
-                    rule="OX1018",
-                    what="a group is used outside its with-block",
-                    fix="move the call into the block",
-                    site=caller_site(),
-                    causes=(Cause("the group's block", self._frame.site),),
-                )
-            )
+        def __init__(self, *_: Any, **__: Any) -> None:
+            _refuse_forged("a group", "with cta.warps(0, 4) as group:")
 
     def sync(self) -> None:
         """Waits for all threads of the group."""
@@ -156,64 +82,179 @@ class Group:
         """One fixed lane of the group: the first."""
         self._check("a group's elect")
         first = self._frame.threads.first
-        cls = ClusterLeader if self._recorder.cluster != (1, 1, 1) else Leader
-        return ScopeBlock(self._recorder, "elect", ThreadSet(((first, first + 1),)), cls)
+        threads = ThreadSet(((first, first + 1),))
+        if self._recorder.clustered:
+            return HandleBlock(self._recorder, "elect", threads, ClusterLeader)
+        return HandleBlock(self._recorder, "elect", threads, Leader)
 
-
-@final
-class ScopeBlock(AbstractContextManager[_T_co, None], Generic[_T_co]):
-    """The with-block of a narrower thread set; gives a handle of class `cls` (nothing for `NoneType`)."""
-
-    __slots__ = ("_cls", "_frame", "_recorder", "_role", "threads")
-
-    def __init__(self, recorder: Recorder, role: str, threads: ThreadSet, cls: type[_T_co]) -> None:
-        self._recorder = recorder
-        self._role = role
-        self.threads = threads
-        self._cls = cls
-
-    @override
-    def __enter__(self) -> _T_co:
-        recorder = self._recorder
-        recorder.check_open(f"a block of {self._role}")
-        threads = intersect(recorder.scope, self.threads)
-        if threads is None:
-            raise ScopeError(
-                Diagnostic(
-                    rule="OX1030",
-                    what=f"this {self._role} block would never run: none of its threads is in the block around it",
-                    got=f"threads {_words(self.threads)} inside {_words(recorder.scope)}",
-                    fix="put the two blocks beside each other",
-                    site=caller_site(),
-                    causes=(Cause("the block around it", recorder.frames[-1].site),),
-                )
+    def _check(self, what: str) -> None:
+        self._recorder.check_open(what)
+        if self._frame not in self._recorder.frames:
+            refuse(
+                ScopeError,
+                "OX1018",
+                f"{what} is used outside its with-block",
+                required="use inside the block",
+                fix="move the call into the block",
+                causes=(Cause("the group's block", self._frame.site),),
             )
-        self._frame = recorder.push(ops.Scope(role=self._role, threads=threads), threads)
-        return None if self._cls is type(None) else make_leader(self._cls, recorder, self._frame)
+
+
+def _refuse_forged(what: str, block: str) -> NoReturn:
+    refuse(
+        ScopeError,
+        "OX1015",
+        f"{what} cannot be constructed: it stands for threads that a block has picked",
+        required="what a block gives",
+        fix=f"use `{block}`",
+    )
+
+
+def _pending(n: object) -> int:
+    number = whole(n)
+    if number is None or not 0 <= number <= limits.WAIT_GROUP_MAX:
+        refuse(
+            RecordError,
+            "OX1064",
+            "the number of groups left pending is an immediate of the instruction",
+            got=described(n),
+            required=f"a plain int from 0 to {limits.WAIT_GROUP_MAX}",
+            fix="use a constant: stages - 1 for a ring of stores",
+        )
+    return number
+
+
+def leader_of(leader: object, what: str) -> Leader:
+    """`what` is issued by a leader."""
+    if not isinstance(leader, Leader):
+        refuse(
+            ScopeError,
+            "OX1014",
+            f"{what} is issued by one elected thread",
+            got=described(leader),
+            required="a Leader",
+            fix="use `with cta.elect() as leader:` and pass `leader`",
+        )
+    return leader
+
+
+def check_leader(leader: Leader, recorder: Recorder) -> None:
+    """`leader` must be this recording's, inside its block."""
+    leader._recorder.check_open("a leader", recorder)
+    if leader._frame not in recorder.frames or recorder.scope != leader._frame.threads:
+        refuse(
+            ScopeError,
+            "OX1018",
+            "a leader is used outside its with-block",
+            required="use inside the block, where exactly this thread executes",
+            fix="move the call into the block",
+            causes=(Cause("the leader was elected here", leader._frame.site),),
+        )
+
+
+# ---- the with-blocks
+class _Block(AbstractContextManager[_T, None], Generic[_T]):
+    """What all with-blocks share: they are entered once, and what was recorded inside becomes their body."""
+
+    __slots__ = ("_frame", "_recorder")
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._frame: Frame | None = None
+
+    def _open(self, op: ops.Block, threads: ThreadSet) -> Frame:
+        if self._frame is not None:
+            refuse(
+                ScopeError,
+                "OX1071",
+                "a block is entered a second time",
+                required="a new block for each `with`",
+                fix="write `with cta.elect() as leader:` where it is needed",
+                causes=(Cause("it was entered here", self._frame.site),),
+            )
+        self._frame = self._recorder.push(op, threads)
+        return self._frame
 
     @override
     def __exit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None, /) -> None:
-        self._recorder.pop(self._frame)
+        if self._frame is not None:
+            self._recorder.pop(self._frame, failed=exc is not None)
+
+
+class _ThreadsBlock(_Block[_T]):
+    """A with-block that a narrower set of threads executes."""
+
+    __slots__ = ("_role", "_threads")
+
+    def __init__(self, recorder: Recorder, role: str, threads: ThreadSet) -> None:
+        super().__init__(recorder)
+        self._role = role
+        self._threads = threads
+
+    def _narrow(self) -> Frame:
+        recorder = self._recorder
+        recorder.check_open(f"a block of {self._role}")
+        threads = intersect(recorder.scope, self._threads)
+        if threads is None:
+            refuse(
+                ScopeError,
+                "OX1030",
+                f"this {self._role} block would never run: none of its threads is in the block around it",
+                got=f"threads {_words(self._threads)} inside {_words(recorder.scope)}",
+                required="at least one thread",
+                fix="put the two blocks beside each other",
+                causes=(Cause("the block around it", recorder.frames[-1].site),),
+            )
+        return self._open(ops.Scope(role=self._role, threads=threads), threads)
+
+
+_H = TypeVar("_H", bound=Leader | Group)
 
 
 @final
-class ConditionBlock(AbstractContextManager[None, None]):
+class HandleBlock(_ThreadsBlock[_H]):
+    """The with-block that gives a `Leader` or a `Group`; only it makes them."""
+
+    __slots__ = ("_cls",)
+
+    def __init__(self, recorder: Recorder, role: str, threads: ThreadSet, cls: type[_H]) -> None:
+        super().__init__(recorder, role, threads)
+        self._cls = cls
+
+    @override
+    def __enter__(self) -> _H:
+        frame = self._narrow()
+        handle = object.__new__(self._cls)
+        handle._frame = frame
+        handle._recorder = self._recorder
+        return handle
+
+
+@final
+class ThreadsBlock(_ThreadsBlock[None]):
+    """The with-block of several threads that need no handle."""
+
+    __slots__ = ()
+
+    @override
+    def __enter__(self) -> None:
+        self._narrow()
+
+
+@final
+class ConditionBlock(_Block[None]):
     """The with-block of `cta.when`."""
 
-    __slots__ = ("_frame", "_op", "_recorder")
+    __slots__ = ("_cond",)
 
-    def __init__(self, recorder: Recorder, op: ops.When) -> None:
-        self._recorder = recorder
-        self._op = op
+    def __init__(self, recorder: Recorder, cond: Pred | bool) -> None:  # noqa: FBT001  # a condition, not an option
+        super().__init__(recorder)
+        self._cond = cond
 
     @override
     def __enter__(self) -> None:
         self._recorder.check_open("a condition")
-        self._frame = self._recorder.push(self._op, self._recorder.scope)
-
-    @override
-    def __exit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None, /) -> None:
-        self._recorder.pop(self._frame)
+        self._open(ops.When(cond=self._recorder.condition(self._cond)), self._recorder.scope)
 
 
 def intersect(a: ThreadSet, b: ThreadSet) -> ThreadSet | None:

@@ -1,100 +1,74 @@
 """The recording under way: a stack of open blocks that ops are appended to, and the shared memory asked for.
 
 Handles (barriers, tiles, leaders) hold the recorder that made them; nothing here is global. A recorder is used once: `finish` turns it
-into a frozen `Program`, after which every handle of it is refused.
+into a frozen `Program`, after which every handle of it is refused. What it appends is well-formed by itself: every expression is checked
+where it becomes part of an op, so that no counter is used outside its loop, whichever handle carried it there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, final
 
-from oxidecopy.errors import Cause, ClusterError, Diagnostic, RecordError, ScopeError, Site, TokenError
+from oxidecopy.errors import Cause, ClusterError, RecordError, ScopeError, ShapeError, Site, TokenError
 from oxidecopy.isa import limits, ops
-from oxidecopy.isa.expr import SymKind, symbols
+from oxidecopy.isa.expr import Cond, Const, Expr, Sym, SymKind, symbols
 from oxidecopy.isa.ops import Instr, ThreadSet
-from oxidecopy.program.nesting import steering
+from oxidecopy.program.nesting import NESTING_MAX, expressions, nodes, steering
 from oxidecopy.program.program import BarrierDecl, Param, Program, Step
+from oxidecopy.typed.frames import Frame, Position, fresh
 from oxidecopy.typed.layout import TileRequest, place
+from oxidecopy.typed.refusal import described, refuse, whole
 from oxidecopy.typed.sites import caller_site
+from oxidecopy.typed.symbolic import Idx, Pred, bounded, owner_of, refuse_foreign, to_cond, to_expr
 
 if TYPE_CHECKING:
-    from oxidecopy.typed.barrier import BarrierToken
+    from oxidecopy.typed.tokens import BarrierToken
 
-
-ROLES: Final = frozenset({"warps", "producer", "consumers", "storer"})
-
-
-@final
-@dataclass(slots=True)
-class Frame:
-    """An open block. `threads` are those that execute it; `steps` grows until the block closes."""
-
-    op: ops.Block | None
-    threads: ThreadSet
-    site: Site | None
-    steps: list[Step] = field(default_factory=list)
-    # Called when the block closes, before it becomes a step: rings number their stages then, and drain their stores.
-    closing: list[Callable[[Frame], None]] = field(default_factory=list)
-
-    @property
-    def is_loop(self) -> bool:
-        return isinstance(self.op, ops.Loop)
-
-    @property
-    def is_role(self) -> bool:
-        return isinstance(self.op, ops.Scope) and self.op.role in ROLES
-
-
-def refuse_steering(op: Instr) -> None:
-    """Refuses an op that a value read from memory would steer: what threads do must not depend on data, or no proof covers it."""
-    opaque = next((s.name for e in steering(op) for s in symbols(e) if s.kind is SymKind.OPAQUE), None)
-    if opaque is not None:
-        raise RecordError(
-            Diagnostic(
-                rule="OX1140",
-                what=f"`{op.mnemonic}` is steered by a value that is read from memory",
-                got=f"{opaque}, known only while the pipeline runs",
-                required="coordinates, and indices of further reads",
-                fix="let conditions, loops, stages and barriers depend on block indices, counters and `Idx` parameters",
-                site=caller_site(),
-            )
-        )
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Position:
-    """Where a token was made: the loops and roles that were open."""
-
-    loops: tuple[int, ...]
-    roles: tuple[int, ...]
+_NUMBERS_MAX: Final = ops.NEW_TOKEN.high  # of tokens and of answers: what the op table can number
 
 
 @final
 class Recorder:
-    """Collects one pipeline's ops. `site` is where the pipeline function is defined."""
+    """Collects one pipeline's ops. `site` is where the pipeline function is defined; `clustered` says that it declares a cluster."""
 
-    __slots__ = ("barriers", "closed", "cluster", "frames", "left_loop", "loops", "name", "named", "opaque", "params", "preds", "reads", "site", "threads", "tiles", "tokens")
+    __slots__ = (
+        "_blocks",
+        "_left",
+        "_loops",
+        "_named",
+        "_preds",
+        "_tokens",
+        "barriers",
+        "closed",
+        "cluster",
+        "clustered",
+        "frames",
+        "name",
+        "params",
+        "reads",
+        "site",
+        "threads",
+        "tiles",
+    )
 
-    def __init__(self, name: str, threads: int, cluster: tuple[int, int, int], site: Site | None) -> None:
+    def __init__(self, name: str, threads: int, cluster: tuple[int, int, int] | None, site: Site | None) -> None:
         self.name = name
         self.threads = threads
-        self.cluster = cluster
+        self.cluster = cluster or (1, 1, 1)
+        self.clustered = cluster is not None
         self.site = site
         self.params: list[Param] = []
         self.tiles: list[TileRequest] = []
         self.barriers: list[BarrierDecl] = []
-        self.frames: list[Frame] = [Frame(None, ThreadSet(((0, threads),)), site)]
-        self.named: dict[ThreadSet, int] = {}
-        self.tokens = 0
-        self.preds = 0
-        self.loops = 0
-        self.opaque = False  # some integer is read while the pipeline runs
-        self.reads = 0
+        self.frames: list[Frame] = [Frame(None, ThreadSet(((0, threads),)), site, 0)]
+        self.reads: dict[str, Frame] = {}  # integers read while the pipeline runs, with the block in which they are known
         self.closed = False
-        self.left_loop: Site | None = None
+        self._named: dict[ThreadSet, int] = {}
+        self._tokens = 0
+        self._preds = 0
+        self._loops = 0
+        self._blocks = 0
+        self._left: Frame | None = None
 
     # ---- blocks
     @property
@@ -104,138 +78,288 @@ class Recorder:
 
     @property
     def position(self) -> Position:
+        """The loops and roles that are open now."""
         return Position(
-            loops=tuple(id(f) for f in self.frames if f.is_loop),
-            roles=tuple(id(f) for f in self.frames if f.is_role),
+            loops=tuple(f.number for f in self.frames if f.is_loop),
+            roles=tuple(f.number for f in self.frames if f.is_role),
         )
 
-    def check_open(self, what: str) -> None:
-        """Refuses `what` when this recording is over, or when a recorded loop was left by `break`."""
-        if self.closed:
-            raise ScopeError(
-                Diagnostic(
-                    rule="OX1019",
-                    what=f"{what} is used outside the pipeline that it was made in",
-                    required="use inside the pipeline function, while it is recorded",
-                    fix=f"make it again inside {self.name!r}",
-                    site=caller_site(),
-                )
-            )
-        self.check_loops()
+    def check_open(self, what: str, recorder: Recorder | None = None) -> None:
+        """Refuses `what` when this recording is over or was left by a `break`, or when it is not the recording that uses it."""
+        if self.closed or recorder not in (None, self):
+            refuse_foreign(what)
+        self._check_left()
 
-    def check_loops(self) -> None:
-        if self.left_loop is not None:
-            site, self.left_loop = self.left_loop, None
-            raise RecordError(
-                Diagnostic(
-                    rule="OX1025",
-                    what="a recorded loop was left by break, return or an exception: its body is recorded once and has no early end",
-                    fix="end the body normally; guard the rest of it with `with cta.when(cond):`",
-                    site=site,
-                )
+    def leave(self, frame: Frame) -> None:
+        """Notes that the loop of `frame` ended before its body did. A generator that is dropped cannot raise: the next op does."""
+        self._left = self._left or frame
+
+    def _check_left(self) -> None:
+        if self._left is not None:
+            raise_at = self._left.site
+            refuse(
+                RecordError,
+                "OX1025",
+                "a recorded loop was left by break, return or an exception: its body is recorded once and has no early end",
+                required="a body that runs to its end",
+                fix="guard the rest of the body with `with cta.when(cond):`",
+                site=raise_at,
             )
 
     def push(self, op: ops.Block, threads: ThreadSet) -> Frame:
-        if self.opaque:
-            refuse_steering(op)
-        frame = Frame(op, threads, caller_site())
+        """Opens a block."""
+        self._check_operands(op)
+        if len(self.frames) > NESTING_MAX:
+            refuse(
+                RecordError,
+                "OX1058",
+                "blocks are nested too deeply",
+                got=f"{len(self.frames)} levels",
+                required=f"at most {NESTING_MAX} levels",
+                fix="put the inner blocks in a pipeline of their own",
+            )
+        self._blocks += 1
+        frame = Frame(op, threads, caller_site(), self._blocks)
         self.frames.append(frame)
         return frame
 
-    def pop(self, frame: Frame) -> None:
-        """Closes `frame`. Blocks that an exception left open above it go with it."""
-        while self.frames[-1] is not frame:
-            self.frames.pop()
+    def pop(self, frame: Frame, *, failed: bool = False) -> None:
+        """Closes `frame`; `failed` when an exception is on its way through it, which is then the one to hear about."""
+        if frame not in self.frames:
+            return  # it went with the block around it, and that was refused
+        inner = self.frames[self.frames.index(frame) + 1 :]
+        if not inner and not failed:
+            self._close(frame)
+        del self.frames[self.frames.index(frame) :]
+        if frame.op is not None:
+            self.frames[-1].steps.append(Step(frame.op, frame.site, tuple(frame.steps)))
+        if inner and not failed:
+            self._check_left()
+            self._refuse_unclosed(inner[0])
+
+    def _close(self, frame: Frame) -> None:
         for close in frame.closing:
             close(frame)
-        self.frames.pop()
-        assert frame.op is not None  # the root is never popped
-        self.frames[-1].steps.append(Step(frame.op, frame.site, tuple(frame.steps)))
 
-    # ---- ops
-    def emit(self, op: Instr, site: Site | None = None) -> None:
-        self.check_loops()
-        if self.opaque:
-            refuse_steering(op)
-        self.frames[-1].steps.append(Step(op, site or caller_site()))
+    def _refuse_unclosed(self, frame: Frame) -> None:
+        refuse(
+            ScopeError,
+            "OX1026",
+            "a block was opened and not closed",
+            required="blocks that close in the order in which they were opened",
+            fix="open blocks by `with`, and loops by `for`",
+            causes=(Cause("the block was opened here", frame.site),),
+        )
 
-    def require_toplevel(self, what: str) -> None:
-        """`what` must be executed by all threads, once: not inside a scope, `when` or loop."""
-        if len(self.frames) > 1:
-            top = self.frames[-1]
-            raise ScopeError(
-                Diagnostic(
-                    rule="OX1028",
-                    what=f"{what} must be executed once, by all threads of the CTA",
-                    got="inside a narrower scope, a condition or a recorded loop",
-                    fix="move it to the level of the pipeline function",
-                    site=caller_site(),
-                    causes=(Cause("the block it is in", top.site),),
+    def require_once(self, what: str) -> None:
+        """`what` must be executed by all threads, once: not by fewer threads, not under a condition, not in a loop."""
+        for frame in self.frames:
+            if frame.is_loop or isinstance(frame.op, ops.When) or len(frame.threads) < self.threads:
+                refuse(
+                    ScopeError,
+                    "OX1028",
+                    f"{what} must be executed once, by all threads of the CTA",
+                    got="a narrower scope, a condition or a recorded loop around it",
+                    required="the level of the pipeline function",
+                    fix="move it out of the block",
+                    causes=(Cause("the block it is in", frame.site),),
                 )
-            )
+
+    def require_no_loop(self, what: str) -> None:
+        """`what` sets memory aside, once: a loop that asks for more in each iteration cannot be recorded."""
+        for frame in self.frames:
+            if frame.is_loop:
+                refuse(
+                    ScopeError,
+                    "OX1069",
+                    f"{what} in a recorded loop would be the same memory in each iteration",
+                    got="a recorded loop around it",
+                    required="shared memory set aside once",
+                    fix="ask for it before the loop; `stages=n` and `cta.barriers(n)` give several",
+                    causes=(Cause("the loop it is in", frame.site),),
+                )
 
     def require_cluster(self, what: str) -> None:
-        if self.cluster == (1, 1, 1):
-            raise ClusterError(
-                Diagnostic(
-                    rule="OX1017",
-                    what=f"{what} needs a cluster",
-                    got="a pipeline without one",
-                    fix=f"declare {self.name!r} with cluster=(2, 1) and `cta: ox.ClusterCta`",
-                    site=caller_site(),
-                )
+        """`what` reaches other CTAs: there must be some."""
+        if not self.clustered:
+            refuse(
+                ClusterError,
+                "OX1017",
+                f"{what} needs a cluster",
+                got="a pipeline without one",
+                required="`cluster=` in the pipeline's declaration",
+                fix=f"declare {self.name!r} with cluster=(2, 1) and `cta: ox.ClusterCta`",
             )
+
+    # ---- ops
+    def emit(self, op: Instr) -> None:
+        """Appends an op of the user's line."""
+        self._check_left()
+        self._check_operands(op)
+        self.frames[-1].steps.append(Step(op, caller_site()))
+
+    def _check_operands(self, op: Instr) -> None:
+        counters = {frame.op.counter for frame in self.frames if isinstance(frame.op, ops.Loop)}
+        for name, root in expressions(op):
+            bounded(root)
+            for node, _ in nodes(root):
+                if isinstance(node, Sym) and node.kind is SymKind.LOOP and node.name not in counters:
+                    refuse(
+                        ScopeError,
+                        "OX1068",
+                        f"{op.mnemonic}: {name} uses the counter of a loop that is over",
+                        got=node.name,
+                        required="use inside the loop's body",
+                        fix="move the call into the loop, or compute the value from the trip count",
+                    )
+                if isinstance(node, Const):
+                    to_expr(node.value, f"{op.mnemonic}: {name}")
+        if self.reads:
+            self._check_reads(op)
+
+    def _check_reads(self, op: Instr) -> None:
+        """A value read from memory steers nothing: what threads do must not depend on data, or no proof covers it."""
+        for _, root in expressions(op):
+            for name in (s.name for s in symbols(root) if s.kind is SymKind.OPAQUE):
+                if self.reads[name] not in self.frames:
+                    refuse(
+                        ScopeError,
+                        "OX1146",
+                        f"`{op.mnemonic}` uses a value that was read in a block that is over",
+                        got=name,
+                        required="use in the block that it was read in",
+                        fix="move the call into the block, or read before it",
+                        causes=(Cause("the block it was read in", self.reads[name].site),),
+                    )
+        for root in steering(op):
+            for name in (s.name for s in symbols(root) if s.kind is SymKind.OPAQUE):
+                refuse(
+                    RecordError,
+                    "OX1140",
+                    f"`{op.mnemonic}` is steered by a value that is read from memory",
+                    got=f"{name}, known only while the pipeline runs",
+                    required="coordinates, and indices of further reads",
+                    fix="let conditions, loops, stages and barriers depend on block indices, counters and `Idx` parameters",
+                )
+
+    def read(self) -> Sym:
+        """A new integer that is read while the pipeline runs, known to the end of the block that is open now."""
+        name = fresh("read", {*self.reads, *(p.name for p in self.params)})
+        self.reads[name] = self.frames[-1]
+        return Sym(name, SymKind.OPAQUE)
+
+    def index(self, value: Idx, what: str) -> Expr:
+        """The expression of an integer that is used in this recording."""
+        e = to_expr(value, what)
+        if owner_of(value) not in (None, self):
+            refuse_foreign(what)
+        return e
+
+    def below(self, value: Idx, stop: int, what: str, error: type[RecordError], rule: str, fix: str) -> Expr:
+        """As `index`, for values from 0 to `stop` - 1: plain ones are checked now, as a list would, the others by the verifier."""
+        e = self.index(value, what)
+        if isinstance(e, Const) and not 0 <= e.value < stop:
+            refuse(error, rule, f"{what} is out of range", got=str(e.value), required=f"0 to {stop - 1}", fix=fix)
+        return e
+
+    def condition(self, value: Pred | bool) -> Cond:  # noqa: FBT001  # a condition, not an option
+        """The condition that a block of this recording runs under."""
+        if owner_of(value) not in (None, self):
+            refuse_foreign("a condition")
+        return to_cond(value)
+
+    def coordinates(self, coords: object, rank: int, what: str) -> tuple[Expr, ...]:
+        """Coordinates as expressions; the rank must be right."""
+        if not isinstance(coords, tuple) or len(coords) != rank:
+            got = f"{len(coords)} coordinates" if isinstance(coords, tuple) else described(coords)
+            fix = "coordinates are elements, outermost first: (y, x) for rank 2"
+            refuse(ShapeError, "OX1013", f"{what} has rank {rank}", got=got, required=f"a tuple of {rank}", fix=fix)
+        return tuple(self.index(c, f"a coordinate of {what}") for c in coords)
+
+    def thread(self, i: object, what: str) -> ThreadSet:
+        """The set of one thread of the CTA."""
+        n = whole(i)
+        if n is None or not 0 <= n < self.threads:
+            refuse(
+                ScopeError,
+                "OX1043",
+                f"{what} names a thread that the CTA does not have",
+                got=described(i),
+                required=f"a plain int from 0 to {self.threads - 1}",
+                fix="use thread 0, or ask for more threads in the pipeline's declaration",
+            )
+        return ThreadSet(((n, n + 1),))
 
     # ---- numbers
     def next_token(self) -> int:
-        self.tokens += 1
-        return self.tokens - 1
+        """A number for a new token."""
+        self._tokens = self._counted(self._tokens, "tokens")
+        return self._tokens - 1
 
     def next_pred(self) -> int:
-        self.preds += 1
-        return self.preds - 1
+        """A number for a new answer of try_wait or test_wait."""
+        self._preds = self._counted(self._preds, "answers of try_wait and test_wait")
+        return self._preds - 1
+
+    def next_counter(self) -> str:
+        """A name for a new loop counter, which no parameter has."""
+        taken = {p.name for p in self.params}
+        while (name := f"i{self._loops}") in taken:
+            self._loops += 1
+        self._loops += 1
+        return name
+
+    def _counted(self, made: int, what: str) -> int:
+        if made > _NUMBERS_MAX:
+            refuse(
+                RecordError,
+                "OX1058",
+                f"too many {what}",
+                required=f"at most {_NUMBERS_MAX + 1} in one pipeline",
+                fix="record the loop once: `for i in cta.range(n)` instead of Python's range",
+            )
+        return made + 1
 
     def barrier_number(self, threads: ThreadSet) -> int:
         """The named barrier of a group of threads; 0 is the whole CTA."""
         if len(threads) == self.threads:
             return 0
-        if threads not in self.named:
-            if len(self.named) + 1 >= limits.NAMED_BARRIERS:
-                raise ScopeError(
-                    Diagnostic(
-                        rule="OX1040",
-                        what="too many groups with a sync of their own",
-                        got=f"{len(self.named) + 1} groups",
-                        required=f"at most {limits.NAMED_BARRIERS - 1} named barriers beside cta.sync (PTX bar)",
-                        fix="let groups share a barrier, or use mbarriers",
-                        site=caller_site(),
-                    )
+        if threads not in self._named:
+            if len(self._named) + 1 >= limits.NAMED_BARRIERS:
+                refuse(
+                    ScopeError,
+                    "OX1040",
+                    "too many groups with a sync of their own",
+                    got=f"{len(self._named) + 1} groups",
+                    required=f"at most {limits.NAMED_BARRIERS - 1} named barriers beside cta.sync (PTX bar)",
+                    fix="let groups share a barrier, or use mbarriers",
                 )
-            self.named[threads] = len(self.named) + 1
-        return self.named[threads]
+            self._named[threads] = len(self._named) + 1
+        return self._named[threads]
 
     def check_token_place(self, token: BarrierToken[Any, Any]) -> None:
-        """A token lives in the loop iteration and the role it was made in."""
+        """A token lives in the loop iteration and the role it was made in; from a role it may pass to the code around it and back."""
         here, made = self.position, token._position
-        if here.loops == made.loops and here.roles[: len(made.roles)] in (made.roles, made.roles[: len(here.roles)]):
+        shared = min(len(here.roles), len(made.roles))
+        if here.loops == made.loops and here.roles[:shared] == made.roles[:shared]:
             return
         border = "recorded loop" if here.loops != made.loops else "role"
-        raise TokenError(
-            Diagnostic(
-                rule="OX1007",
-                what=f"a token crosses the border of a {border}",
-                required="use in the same loop iteration and role",
-                fix="use `bars = cta.barriers(n)` and `bars[i].wait_phase(k)`, which need no token",
-                site=caller_site(),
-                causes=(Cause("the token was made here", token._made),),
-            )
+        refuse(
+            TokenError,
+            "OX1007",
+            f"a token crosses the border of a {border}",
+            required="use in the same loop iteration and role",
+            fix="use `bars = cta.barriers(n)` and `bars[i].wait_phase(k)`, which need no token",
+            causes=(Cause("the token was made here", token._made),),
         )
 
     # ---- the end
     def finish(self) -> Program:
-        self.check_loops()
-        for close in self.frames[0].closing:
-            close(self.frames[0])
+        """The program; nothing can be recorded afterwards."""
+        self._check_left()
+        if len(self.frames) > 1:
+            self._refuse_unclosed(self.frames[1])
+        self._close(self.frames[0])
         self.closed = True
         tiles, barriers, total = place(self.tiles, self.barriers)
         return Program(
@@ -250,9 +374,8 @@ class Recorder:
             site=self.site,
         )
 
-    def add_barrier(self, kind: str, stages: int, name: str) -> int:
+    def add_barrier(self, kind: str, stages: int, stem: str) -> int:
+        """Sets a barrier (array) aside; the result is its number."""
+        name = fresh(stem, {b.name for b in self.barriers})
         self.barriers.append(BarrierDecl(name=name, kind=kind, stages=stages, offset=0, site=caller_site()))
         return len(self.barriers) - 1
-
-    def rename_barrier(self, index: int, name: str) -> None:
-        self.barriers[index] = replace(self.barriers[index], name=name)

@@ -2,43 +2,67 @@
 
 from __future__ import annotations
 
+import inspect
 import traceback
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from oxidecopy.errors import Diagnostic, OxidecopyError, RecordError, Site
 from oxidecopy.isa.expr import Sym, SymKind
 from oxidecopy.program.program import ArrayParam, IdxParam, MapParam, Program, ScalarParam
+from oxidecopy.typed import barrier, barrier_array, descriptor, handles, leader, scalar, smem, symbolic, tokens
+from oxidecopy.typed import cta as level1
 from oxidecopy.typed.cta import ClusterCta, Cta
 from oxidecopy.typed.descriptor import recorded_descriptor
 from oxidecopy.typed.handles import RecordedArray
 from oxidecopy.typed.recorder import Recorder
+from oxidecopy.typed.refusal import described, refuse
+from oxidecopy.typed.scalar import ScalarValue
 from oxidecopy.typed.signature import definition_site
 from oxidecopy.typed.sites import in_package
-from oxidecopy.typed.symbolic import ScalarValue, SymIdx
+from oxidecopy.typed.symbolic import SymIdx
 
 Plain = int | bool | str
 ArgumentSpec = MapParam | ArrayParam | IdxParam | ScalarParam | Plain
+
+# Python's own errors name the class whose method was called wrongly; these are the classes of ours that users hold.
+_ROOMS: Final = (barrier, barrier_array, level1, descriptor, handles, leader, scalar, smem, symbolic, tokens)
+_HANDLES: Final = frozenset(name for room in _ROOMS for name, cls in vars(room).items() if isinstance(cls, type) and name[0].isupper())
 
 
 def record(
     fn: Callable[..., None],
     *,
     threads: int,
-    cluster: tuple[int, int, int],
+    cluster: tuple[int, int, int] | None,
     arguments: Mapping[str, ArgumentSpec],
     cta: Callable[[Recorder], Cta] | None = None,
 ) -> Program:
-    """Records `fn` for these arguments; `cta` makes what it is given first (level 1 alone by default).
+    """Records `fn` for these arguments.
+
+    Args:
+        fn: the pipeline function.
+        threads: of one CTA.
+        cluster: CTAs of a cluster in x, y, z; None for a pipeline without one.
+        arguments: what is known of each parameter after `cta`, by name.
+        cta: makes what the function is given first; level 1 alone by default.
 
     Raises:
         RecordError: (or a subclass) at the user's line, for whatever the recorder refuses.
     """
     recorder = Recorder(fn.__name__, threads, cluster, definition_site(fn))
-    handles = {name: _handle(recorder, name, spec) for name, spec in arguments.items()}
-    make_cta = cta or (Cta if cluster == (1, 1, 1) else ClusterCta)
+    # All parameters first: loop counters take names that none of them has.
+    recorder.params += [spec for spec in arguments.values() if isinstance(spec, MapParam | ArrayParam | IdxParam | ScalarParam)]
+    values = {name: _handle(recorder, name, spec) for name, spec in arguments.items()}
+    positional = [values.pop(p.name) for p in inspect.signature(fn).parameters.values() if p.name in values and p.kind is p.POSITIONAL_ONLY]
     try:
-        fn(make_cta(recorder), **handles)
+        untyped: Callable[..., object] = fn  # without a checker it may return anything
+        make_cta = cta or (Cta if cluster is None else ClusterCta)
+        result = untyped(make_cta(recorder), *positional, **values)
+        if result is not None:
+            what = f"pipeline function {fn.__name__!r} returns something: it must run to its end and return nothing"
+            fix = "take out `return`, `yield` and `async`"
+            refuse(RecordError, "OX1067", what, got=described(result), required="None", fix=fix, site=recorder.site)
         return recorder.finish()
     except OxidecopyError:
         raise
@@ -46,9 +70,11 @@ def record(
         site = _misuse(problem)
         if site is None:
             raise
-        raise RecordError(
-            Diagnostic(rule="OX1009", what="a call does not fit the API", got=str(problem), fix="compare with the signature", site=site)
-        ) from problem
+        fix = "compare with the signature: help(ox.Cta), or your editor"
+        diagnostic = Diagnostic(
+            rule="OX1009", what="a call does not fit the API", got=str(problem), required="a call as it is documented", fix=fix, site=site
+        )
+        raise RecordError(diagnostic) from problem
     finally:
         recorder.closed = True
 
@@ -56,27 +82,22 @@ def record(
 def _handle(recorder: Recorder, name: str, spec: ArgumentSpec) -> Any:
     match spec:
         case MapParam():
-            recorder.params.append(spec)
             return recorded_descriptor(recorder, spec)
         case ArrayParam():
-            recorder.params.append(spec)
             return RecordedArray(recorder, spec)
         case IdxParam():
-            recorder.params.append(spec)
             return SymIdx(Sym(name, SymKind.PARAM), recorder)
         case ScalarParam():
-            recorder.params.append(spec)
-            scalar: ScalarValue[Any] = ScalarValue(name, spec.dtype, recorder)
-            return scalar
+            value: ScalarValue[Any] = ScalarValue(name, spec.dtype, recorder)
+            return value
         case _:
             return spec
 
 
 def _misuse(problem: Exception) -> Site | None:
-    """The user's line, when Python refused a call of ours there (wrong number of arguments, no such method); None for the user's own bugs."""
+    """The user's line, when Python refused a call of ours there (too few arguments, no such method); None for the user's own bugs."""
     frames = traceback.extract_tb(problem.__traceback__)
-    words = str(problem)
-    names = ("ManagedBarrier", "TmaDescriptor", "SharedArray", "Cta", "Leader", "Group", "SymIdx", "Pred", "ScalarValue")
-    if not frames or in_package(frames[-1].filename) or not any(n in words for n in names):
+    words = "".join(c if c.isalnum() or c == "_" else " " for c in str(problem)).split()
+    if in_package(frames[-1].filename) or _HANDLES.isdisjoint(words):
         return None
     return Site(frames[-1].filename, frames[-1].lineno or 0, frames[-1].name)

@@ -10,14 +10,21 @@ import inspect
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import CodeType
 from typing import Any, final
 
-from oxidecopy.errors import Diagnostic, RecordError, Site
+from typing_extensions import override
+
+from oxidecopy.errors import ClusterError, RecordError, Site
+from oxidecopy.program.program import RANK_SYMBOL
+from oxidecopy.typed.cta import ClusterCta, Cta
 from oxidecopy.typed.descriptor import TmaDescriptor
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.geometry import AnySwizzle, box_extents
 from oxidecopy.typed.global_array import GlobalArray
-from oxidecopy.typed.symbolic import ScalarValue, SymIdx
+from oxidecopy.typed.refusal import described, refuse
+from oxidecopy.typed.scalar import ScalarValue
+from oxidecopy.typed.symbolic import SymIdx
 
 
 @final
@@ -42,6 +49,7 @@ class Formal:
     box: tuple[int, ...] | None = None
     plain: type | None = None
 
+    @override
     def __str__(self) -> str:
         """As a user would write the annotation."""
         parts = [self.dtype or "?", f"D{self.rank}" if self.rank else "?"]
@@ -60,47 +68,80 @@ class Formal:
                 return self.plain.__name__ if self.plain else "?"
 
 
-def definition_site(fn: Callable[..., Any]) -> Site:
-    code = fn.__code__ if hasattr(fn, "__code__") else None
-    return Site(code.co_filename, code.co_firstlineno, fn.__name__) if code else Site("?", 0, repr(fn))
+def definition_site(fn: Callable[..., Any]) -> Site | None:
+    """Where a function is defined; None when it is no Python function."""
+    code = getattr(fn, "__code__", None)
+    return Site(code.co_filename, code.co_firstlineno, code.co_name) if isinstance(code, CodeType) else None
 
 
-def formals(fn: Callable[..., Any]) -> tuple[inspect.Signature, tuple[Formal, ...]]:
-    """The signature without `cta`, and its parameters."""
+def formals(fn: Callable[..., Any], *, clustered: bool) -> tuple[inspect.Signature, tuple[Formal, ...]]:
+    """The signature without `cta`, and its parameters.
+
+    Raises:
+        RecordError: for a function that is no pipeline; `clustered` says whether it is declared with a cluster.
+    """
+    if not inspect.isfunction(fn):
+        _refuse(fn, "OX1067", "a pipeline is a Python function", got=described(fn), fix="decorate a `def`")
     signature = inspect.signature(fn)
     names = list(signature.parameters.values())
-    if not names or any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in names):
-        _refuse(fn, "a pipeline function takes `cta` and named parameters", got=f"{fn.__name__}{signature}")
+    if not names or names[0].kind is names[0].KEYWORD_ONLY or any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in names):
+        fix = "write `def pipe(cta: ox.Cta, src: ox.TmaDescriptor[ox.f32, ox.D2], ...) -> None:`"
+        _refuse(fn, "OX1067", "a pipeline function takes `cta` and named parameters", got=f"{fn.__name__}{signature}", fix=fix)
     hints = _hints(fn)
+    _check_cta(fn, hints.get(names[0].name), clustered=clustered)
     rest = names[1:]
+    reserved = [p.name for p in rest if p.name == RANK_SYMBOL]
+    if reserved:
+        _refuse(
+            fn,
+            "OX1067",
+            f"{reserved[0]!r} is the name of a CTA's rank in its cluster",
+            got=f"a parameter {reserved[0]!r}",
+            fix="rename the parameter",
+        )
     return signature.replace(parameters=rest), tuple(_formal(fn, p.name, hints.get(p.name)) for p in rest)
 
 
 def _hints(fn: Callable[..., Any]) -> dict[str, Any]:
-    closure = inspect.getclosurevars(fn).nonlocals if hasattr(fn, "__code__") else {}
+    closure = inspect.getclosurevars(fn).nonlocals
     try:
         return typing.get_type_hints(fn, localns=dict(closure))
-    except (NameError, AttributeError, TypeError) as problem:
-        _refuse(fn, "the annotations of a pipeline function cannot be evaluated", got=str(problem), fix="import the names at run time too, at module level")
+    except Exception as problem:  # an annotation is any expression: it may fail in any way
+        fix = "import the names at run time too, and define them at module level"
+        _refuse(
+            fn, "OX1036", "the annotations of a pipeline function cannot be evaluated", got=f"{type(problem).__name__}: {problem}", fix=fix
+        )
+
+
+def _check_cta(fn: Callable[..., Any], hint: object, *, clustered: bool) -> None:
+    """The first parameter is a `Cta`, or a `ClusterCta` where there is a cluster."""
+    wants_cluster = isinstance(hint, type) and issubclass(hint, ClusterCta)
+    if hint in (None, Any) or (isinstance(hint, type) and issubclass(hint, Cta) and (clustered or not wants_cluster)):
+        return
+    if wants_cluster:
+        what = f"{fn.__name__!r} takes a ClusterCta and declares no cluster"
+        fix = "declare it with cluster=(2, 1), or take `cta: ox.Cta`"
+        refuse(ClusterError, "OX1017", what, got="a pipeline without one", required="`cluster=`", fix=fix, site=definition_site(fn))
+    _refuse(fn, "OX1067", "the first parameter of a pipeline function is its `cta`", got=str(hint), fix="write `cta: ox.Cta` first")
 
 
 def _formal(fn: Callable[..., Any], name: str, hint: Any) -> Formal:
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if hint is TmaDescriptor or origin is TmaDescriptor:
-        return Formal(name=name, kind="map", dtype=_dtype(args, 0), rank=_rank(args, 1), swizzle=_swizzle(args, 2), box=box_extents(args[3]) if len(args) > 3 else None)
+        box = box_extents(args[3]) if len(args) > 3 else None
+        return Formal(name=name, kind="map", dtype=_dtype(args, 0), rank=_rank(args, 1), swizzle=_swizzle(args, 2), box=box)
     if hint is GlobalArray or origin is GlobalArray:
         return Formal(name=name, kind="array", dtype=_dtype(args, 0), rank=_rank(args, 1))
     if SymIdx in args:
         return Formal(name=name, kind="idx")
     for member in args:
-        if typing.get_origin(member) is ScalarValue:
+        if typing.get_origin(member) is ScalarValue and _dtype(typing.get_args(member), 0):
             return Formal(name=name, kind="scalar", dtype=_dtype(typing.get_args(member), 0))
     if hint in (int, bool, str):
         return Formal(name=name, kind="plain", plain=hint)
-    _refuse(
-        fn, f"parameter {name!r} has no annotation that a pipeline understands", got="none" if hint is None else str(hint),
-        fix="use TmaDescriptor, GlobalArray, Idx, Scalar[...], int, bool or str",
-    )  # fmt: skip
+    got = "none" if hint is None else str(hint)
+    fix = "use TmaDescriptor, GlobalArray, Idx, Scalar[ox.f32] (or another element type), int, bool or str"
+    _refuse(fn, "OX1036", f"parameter {name!r} has no annotation that a pipeline understands", got=got, fix=fix)
 
 
 def _dtype(args: tuple[Any, ...], i: int) -> str | None:
@@ -119,5 +160,6 @@ def _swizzle(args: tuple[Any, ...], i: int) -> str | None:
     return mode.info.name if isinstance(mode, type) and issubclass(mode, AnySwizzle) and "info" in mode.__dict__ else None
 
 
-def _refuse(fn: Callable[..., Any], what: str, *, got: str = "", fix: str = "") -> typing.NoReturn:
-    raise RecordError(Diagnostic(rule="OX1036", what=what, got=got, fix=fix, site=definition_site(fn)))
+def _refuse(fn: Callable[..., Any], rule: str, what: str, *, got: str, fix: str) -> typing.NoReturn:
+    required = "a function of `cta` and annotated parameters that returns nothing"
+    refuse(RecordError, rule, what, got=got, required=required, fix=fix, site=definition_site(fn))

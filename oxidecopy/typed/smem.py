@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Generic, final
 
 from typing_extensions import TypeVar
 
-from oxidecopy.errors import Diagnostic, ShapeError
+from oxidecopy.errors import ShapeError
 from oxidecopy.isa import expr
 from oxidecopy.isa.ops import Part, TileRef
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.geometry import A16, AnyBox
-from oxidecopy.typed.sites import caller_site
-from oxidecopy.typed.symbolic import Idx, to_expr
+from oxidecopy.typed.refusal import described, refuse, whole
+from oxidecopy.typed.symbolic import Idx
 
 if TYPE_CHECKING:
     from oxidecopy.typed.layout import TileRequest
@@ -50,23 +50,25 @@ class SharedArray(Generic[DT, Bx, AL_co]):
 
     def part(self, rank: Idx, *, of: int) -> SharedArray[DT, Any, AL_co]:
         """Slice `rank` of `of` equal ones along the outermost dimension, for tiles that the CTAs of a cluster load together."""
-        self._recorder.check_open("a tile")
+        name = f"tile {self._request.name!r}"
+        self._recorder.check_open(name)
         outer = self._request.shape[0]
-        if type(of) is not int or of < 1 or outer % of or self._part:
-            raise ShapeError(
-                Diagnostic(
-                    rule="OX1038",
-                    what=f"tile {self._request.name!r} cannot be cut into {of} equal parts",
-                    got="a part of a part" if self._part else f"{outer} rows / {of}",
-                    required="an outermost extent that `of` divides",
-                    fix=f"use one of {[n for n in range(1, min(outer, 16) + 1) if outer % n == 0]} parts",
-                    site=caller_site(),
-                )
+        parts = whole(of)
+        if parts is None or parts < 1 or outer % parts or self._part:
+            refuse(
+                ShapeError,
+                "OX1038",
+                f"{name} cannot be cut into such parts",
+                got="a part of a part" if self._part else f"{outer} rows / {described(of)}",
+                required="a plain number of parts that divides the outermost extent",
+                fix=f"use one of {[n for n in range(1, min(outer, 16) + 1) if outer % n == 0]} parts",
             )
-        return SharedArray(self._recorder, self._tile, self._request, self._index, Part(to_expr(rank, "a part's rank"), of))
+        index = self._recorder.below(rank, parts, f"the rank of a part of {name}", ShapeError, "OX1042", f"use `cta.cta_rank % {parts}`")
+        return SharedArray(self._recorder, self._tile, self._request, self._index, Part(index, parts))
 
-    def _ref(self) -> TileRef:
-        self._recorder.check_open(f"tile {self._request.name!r}")
+    def _ref(self, recorder: Recorder) -> TileRef:
+        """The tile as an operand of an op of `recorder`."""
+        self._recorder.check_open(f"tile {self._request.name!r}", recorder)
         return TileRef(self._tile, self._index, self._part)
 
 
@@ -82,23 +84,13 @@ class SharedArrays(Generic[DT, Bx, AL_co]):
         self._request = request
 
     def __getitem__(self, i: Idx, /) -> SharedArray[DT, Bx, AL_co]:
-        self._recorder.check_open(f"tile array {self._request.name!r}")
-        return SharedArray(self._recorder, self._tile, self._request, stage_index(i, self._request.stages, f"tile array {self._request.name!r}"))
+        name = f"tile array {self._request.name!r}"
+        self._recorder.check_open(name)
+        index = self._recorder.below(i, len(self), f"an index of {name}", ShapeError, "OX1042", f"use `i % {len(self)}`")
+        return SharedArray(self._recorder, self._tile, self._request, index)
 
     def __len__(self) -> int:
         return self._request.stages
 
     def __iter__(self) -> Iterator[SharedArray[DT, Bx, AL_co]]:
         return (self[i] for i in range(len(self)))
-
-
-def stage_index(i: Idx, stages: int, what: str) -> expr.Expr:
-    """The expression of an index; a plain one out of range is refused at once, as a list would."""
-    index = to_expr(i, f"an index of {what}")
-    if isinstance(index, expr.Const) and not 0 <= index.value < stages:
-        raise ShapeError(
-            Diagnostic(
-                rule="OX1042", what=f"{what} has no such element", got=str(index.value), required=f"0 to {stages - 1}", fix=f"use `i % {stages}`", site=caller_site()
-            )
-        )
-    return index

@@ -115,8 +115,9 @@ class _Walk:
         agent.env[op.counter] += op.step
         agent.turns[op.counter] += 1
         agent.seen = None
+        after, agent.pc = agent.pc + 1, item.target  # where it stands for a snapshot: at the start of the next iteration
         self.edges.edge(agent, op)
-        return self._loop(agent, item, op, inside=item.target, after=agent.pc + 1)
+        return self._loop(agent, item, op, inside=item.target, after=after)
 
     def _loop(self, agent: Agent, item: Item, op: ops.Loop, *, inside: int, after: int) -> bool:
         if truth(self.machine, agent, item.more):

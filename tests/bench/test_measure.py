@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 
-from oxidecopy.bench.measure import Measured, cpu_model, one_core, seconds
+from oxidecopy.bench.measure import Measured, cpu_model, load, one_core, seconds
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,10 @@ def test_where_processes_cannot_be_pinned(monkeypatch: pytest.MonkeyPatch) -> No
 def test_seconds_and_cpu() -> None:
     assert seconds(lambda: None) >= 0
     assert cpu_model()
+
+
+def test_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getloadavg", lambda: (1.234, 0.0, 0.0), raising=False)
+    assert load() == 1.23
+    monkeypatch.delattr(os, "getloadavg")
+    assert load() is None

@@ -42,6 +42,13 @@ def test_all_rows_and_the_file(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["bench.json"]
 
 
+@pytest.mark.usefixtures("_easy")
+@pytest.mark.parametrize(("busy", "said"), [(1.2, False), (7.5, True), (None, False)])
+def test_a_busy_machine_is_said_to_be_one(busy: float | None, said: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sim, "load", lambda: busy)
+    assert ("this machine is busy" in command("bench", "sim", "--runs", "3").stderr) is said
+
+
 def test_a_missed_target_ends_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sim, "_PROOF_MS", 0.0)
     result = command("bench", "sim", "--runs", "3", "--json")

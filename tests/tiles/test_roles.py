@@ -97,4 +97,4 @@ def test_a_role_nobody_declared() -> None:
 def test_either_threads_or_roles() -> None:
     with pytest.raises(UsageError) as refused:
         ox.pipeline(threads=32, warps=ox.roles())  # type: ignore[call-overload]  # what is refused
-    assert refused.value.rule == "OX1031"
+    assert refused.value.rule == "OX1114"

@@ -222,3 +222,18 @@ def test_skipping_changes_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     with_skips = verdicts()
     monkeypatch.setattr(Periods, "edge", lambda *_: None)
     assert verdicts() == with_skips
+
+
+def test_a_token_made_before_the_last_to_come_round_is_kept() -> None:
+    """The watched agent reaches its edge last: the token of its next iteration is already there, and not to be forgotten."""
+    b = Builder(threads=64)
+    b.bar()
+    b.init()
+    with b.elect(63), b.loop(8):
+        b.fence()
+    with b.loop(40):
+        with b.elect():
+            token = b.arrive()
+        b.wait(token)
+        b.sync()
+    accepted(b)

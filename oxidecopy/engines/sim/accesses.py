@@ -6,6 +6,7 @@ import enum
 from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
+    from oxidecopy.engines.sim.clocks import Clock
     from oxidecopy.errors import Site
     from oxidecopy.isa.ops import Fill, Iota, StoreGlobal
 
@@ -27,7 +28,7 @@ class Access:
     who knows of it may treat the copy as over; a load has no target until it has landed.
     """
 
-    __slots__ = ("agent", "alone", "counter", "epoch", "high", "kind", "low", "op", "site", "target", "turn")
+    __slots__ = ("agent", "alone", "counter", "epoch", "high", "kind", "low", "op", "past", "site", "target", "turn")
 
     def __init__(self, kind: Kind, low: int, high: int, agent: int, epoch: int, site: Site | None) -> None:
         self.kind = kind
@@ -39,6 +40,7 @@ class Access:
         self.op: Fill | Iota | StoreGlobal | None = None
         self.turn: tuple[int, ...] = ()  # counters of the loops around a plain write
         self.alone = True  # no other class does a part of this access
+        self.past: Clock | None = None  # of a load: what had happened when it was issued
         self.counter = 0
         self.target = 0
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias, final
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
 
 from oxidecopy.engines.sim.faults import ILLEGAL_ADDRESS, MISALIGNED_ADDRESS, Fault
 from oxidecopy.engines.sim.mbarrier import Mbarrier
-from oxidecopy.isa.limits import CTA_WINDOW_BYTES, MBARRIER_BYTES
+from oxidecopy.isa.limits import MBARRIER_BYTES
 
 if TYPE_CHECKING:
     from oxidecopy.engines.sim.classes import ThreadClass
@@ -38,9 +38,7 @@ class Code:
     env_size: int
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(NamedTuple):
     """Why an agent is blocked: on an mbarrier phase, a token nobody has yet, a thread barrier, the cluster, or its bulk groups."""
 
     kind: str  # "phase", "token", "bar", "cluster", "group"
@@ -107,11 +105,10 @@ class ThreadBarrier:
 class Cta:
     """One CTA: its window of shared memory and everything that lives in it."""
 
-    __slots__ = ("agents", "bars", "block", "live", "memory", "rank", "thread_bars", "token_waiters", "tokens", "window")
+    __slots__ = ("agents", "bars", "block", "memory", "rank", "thread_bars", "token_waiters", "tokens")
 
     def __init__(self, rank: int, memory: SharedMemory) -> None:
         self.rank = rank
-        self.window = rank * CTA_WINDOW_BYTES
         self.memory = memory
         self.agents: tuple[Agent, ...] = ()
         self.reset((0, 0, 0))
@@ -123,7 +120,6 @@ class Cta:
         self.thread_bars: dict[int, ThreadBarrier] = {}
         self.tokens: dict[TokenKey, tuple[Mbarrier, int]] = {}
         self.token_waiters: list[Agent] = []
-        self.live = len(self.agents)
         for agent in self.agents:
             agent.reset()
 
@@ -134,7 +130,7 @@ class Cta:
             return found
         if found is None:
             found = self._place(address)
-        found.load_word(int.from_bytes(self.memory.data[address : address + MBARRIER_BYTES].tobytes(), "little"))
+        found.load_word(int.from_bytes(self.memory.raw[address : address + MBARRIER_BYTES], "little"))
         found.live = True  # whatever it is, from its first use on it is kept there
         return found
 
@@ -159,5 +155,5 @@ class Cta:
         """mbarrier.inval: the state goes back to memory as a word; ops after it find it there."""
         bar = self.barrier(address)
         word = bar.word
-        self.memory.data[address : address + MBARRIER_BYTES] = list(word.to_bytes(MBARRIER_BYTES, "little"))
+        self.memory.raw[address : address + MBARRIER_BYTES] = word.to_bytes(MBARRIER_BYTES, "little")
         bar.live = False

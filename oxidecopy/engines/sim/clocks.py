@@ -5,6 +5,9 @@ fence covers, and how many of its bulk groups are known to be read; then one cou
 release (arrive, bar.sync, cluster sync) and acquire (the waits on them). A copy's own end travels with the phase it reports to, or with
 the wait_group of its thread: a copy publishes nothing of what its issuer did before (PTX 8.9.1.1).
 
+Every array has the counters twice. The first half says what is visible. The second says what has happened, visible or not: a phase that a
+copy reports to cannot end before the copy was issued. Memory needs the first, the order of arrivals and phases only the second.
+
 A class of several threads does not know what its own threads did until they meet at a barrier: its clock's own entry only moves when the
 class acquires it back.
 """
@@ -51,14 +54,13 @@ class AgentClock:
 class BarrierClock:
     """What a barrier carries: the releases of the open phase, those of the last completed phases, who made it and who used it."""
 
-    __slots__ = ("base", "causes", "completed", "counter", "done", "made", "open", "remote", "uses", "waits")
+    __slots__ = ("base", "completed", "counter", "done", "made", "open", "remote", "uses", "waits")
 
     def __init__(self, size: int, counter: int) -> None:
         self.counter = counter
         self.completed = 0
         self.base = 0  # completed phases of earlier lives of the object
         self.open: Clock = np.zeros(size, np.int64)
-        self.causes: Clock = np.zeros(size, np.int64)  # what must have happened before the open phase can end; not published
         self.waits: dict[int, tuple[int, Site | None]] = {}  # who waited for the phase before the open one, in which epoch
         self.done: dict[int, Clock] = {}
         self.made: tuple[int, int, Site | None] | None = None
@@ -80,7 +82,8 @@ class Clocks:
                 self._bars.setdefault(SHARED_BASE + decl.offset + i * MBARRIER_BYTES, len(self._bars))
         self._fence, self._made, self._read, self._first_bar = agents, 2 * agents, 3 * agents, 4 * agents
         # Barriers at addresses nobody declared share one last counter in each CTA.
-        self._size = self._first_bar + program.cluster_size * (len(self._bars) + 1)
+        self._past = self._first_bar + program.cluster_size * (len(self._bars) + 1)
+        self._size = 2 * self._past
         self._accesses: list[list[Access]] = []
         self._written: list[npt.NDArray[np.bool_]] = []
         self._ctas: tuple[Cta, ...] = ()
@@ -103,13 +106,12 @@ class Clocks:
 
     def _settle(self, agent: Agent, clock: AgentClock) -> None:
         if agent.threads == 1:  # program order is enough for one thread
-            clock.known[agent.index] = clock.now
+            clock.known[agent.index] = clock.known[self._past + agent.index] = clock.now
 
     def _release(self, agent: Agent, into: Clock) -> None:
         clock = self._clock(agent)
-        own = int(into[agent.index])
         np.maximum(into, clock.known, out=into)
-        into[agent.index] = max(own, clock.now)
+        into[agent.index] = into[self._past + agent.index] = clock.now
         clock.now += 1
         self._settle(agent, clock)
 
@@ -119,7 +121,8 @@ class Clocks:
 
     def fence(self, agent: Agent, *, proxy: bool) -> None:
         clock = self._clock(agent)
-        clock.known[(self._fence if proxy else self._made) + agent.index] = clock.now
+        slot = (self._fence if proxy else self._made) + agent.index
+        clock.known[slot] = clock.known[self._past + slot] = clock.now
         clock.now += 1
         self._settle(agent, clock)
 
@@ -154,7 +157,6 @@ class Clocks:
         clock.done.clear()
         clock.waits.clear()
         clock.open[:] = 0
-        clock.causes[:] = 0
 
     def inval(self, agent: Agent, bar: Mbarrier, site: Site | None) -> None:
         clock, known = self._bar(agent.cta, bar), self._clock(agent).known
@@ -185,7 +187,7 @@ class Clocks:
 
     def _remote(self, agent: Agent, cta: Cta, site: Site | None) -> None:
         known = self._clock(agent).known
-        if not any(known[other.index] for other in cta.agents):
+        if not any(known[self._past + other.index] for other in cta.agents):
             self.findings.add(reports.peer_not_started(agent, cta, site))
 
     def arrive(self, agent: Agent, cta: Cta, bar: Mbarrier, site: Site | None) -> None:
@@ -194,7 +196,6 @@ class Clocks:
         self._in_phase(agent, clock, bar, site)
         if cta is not agent.cta:
             clock.remote.append((agent.index, self._clock(agent).now, site))
-        self._cause(agent, clock)
         self._release(agent, clock.open)
 
     def announce(self, agent: Agent, bar: Mbarrier, site: Site | None) -> None:
@@ -202,17 +203,23 @@ class Clocks:
         self.use(agent, agent.cta, bar, site)
         clock = self._bar(agent.cta, bar)
         self._in_phase(agent, clock, bar, site)
-        self._cause(agent, clock)
+        self._cause(clock, self._happened(agent))
 
-    def _cause(self, agent: Agent, clock: BarrierClock) -> None:
-        """The open phase cannot end before what `agent` does now."""
-        mine = self._clock(agent)
-        np.maximum(clock.causes, mine.known, out=clock.causes)
-        clock.causes[agent.index] = max(int(clock.causes[agent.index]), mine.now)
+    def _happened(self, agent: Agent) -> Clock:
+        """What has happened before what `agent` does now, this included."""
+        clock = self._clock(agent)
+        past = clock.known[self._past :].copy()
+        past[agent.index] = clock.now
+        return past
+
+    def _cause(self, clock: BarrierClock, past: Clock) -> None:
+        """The open phase cannot end before this has happened."""
+        half = clock.open[self._past :]
+        np.maximum(half, past, out=half)
 
     def _in_phase(self, agent: Agent, clock: BarrierClock, bar: Mbarrier, site: Site | None) -> None:
-        """Who does not know that the phase before is over could have come while it was still open."""
-        if clock.completed > clock.base and self._clock(agent).known[clock.counter] < clock.completed:
+        """Unless the phase before must have ended by now, this could have come while it was still open."""
+        if clock.completed > clock.base and self._clock(agent).known[self._past + clock.counter] < clock.completed:
             self.findings.add(reports.unordered_arrival(self._program, agent, bar, site))
 
     def counted(self, agent: Agent, bar: Mbarrier, before: int, phase: int, token: tuple[Mbarrier, int] | None, site: Site | None) -> None:
@@ -243,12 +250,11 @@ class Clocks:
         if clock is None:
             return
         for index, (epoch, site) in clock.waits.items():
-            if clock.causes[index] < epoch:
+            if clock.open[self._past + index] < epoch:
                 self.findings.add(reports.late_wait(self._program, bar, site))
         clock.waits.clear()
-        clock.causes[:] = 0
         clock.completed += 1
-        clock.open[clock.counter] = clock.completed
+        clock.open[clock.counter] = clock.open[self._past + clock.counter] = clock.completed
         clock.done[bar.phase - 1] = clock.open
         clock.done.pop(bar.phase - 1 - KEPT_PHASES, None)
         clock.open = np.zeros(self._size, np.int64)
@@ -274,14 +280,18 @@ class Clocks:
         access = Access(Kind.LOAD, image.address, image.end, agent.index, 0, site)
         clock = self._bar(cta, bar)
         access.counter = clock.counter
-        self._cause(agent, clock)
+        access.past = self._happened(agent)
         self._check(agent, cta, access)
         image.mark(self._written[cta.rank])
         return access
 
-    def landed(self, access: Access, cta: Cta, bar: Mbarrier) -> None:
-        """The last portion lands now: whoever knows that the open phase is over may use the tile."""
-        access.target = self._bar(cta, bar).completed + 1
+    def landing(self, access: Access, cta: Cta, bar: Mbarrier, *, last: bool) -> None:
+        """A portion lands now. After the last, whoever knows that the open phase is over may use the tile."""
+        clock = self._bar(cta, bar)
+        if access.past is not None:
+            self._cause(clock, access.past)
+        if last:
+            access.target = clock.completed + 1
 
     def issue_store(self, agent: Agent, image: TileImage, site: Site | None) -> None:
         clock = self._clock(agent)
@@ -298,7 +308,8 @@ class Clocks:
     def groups_waited(self, agent: Agent, pending: int) -> None:
         clock = self._clock(agent)
         slot = self._read + agent.index
-        clock.known[slot] = max(int(clock.known[slot]), clock.committed - pending)
+        done = max(int(clock.known[slot]), clock.committed - pending)
+        clock.known[slot] = clock.known[self._past + slot] = done
 
     def _check_written(self, agent: Agent, image: TileImage, site: Site | None) -> None:
         if not image.is_marked(self._written[agent.cta.rank]):
@@ -357,5 +368,5 @@ class Clocks:
         if bar.tx and clock.made is not None:
             self.findings.add(reports.bytes_left(self._program, cta, bar, None))
         for index, epoch, site in clock.remote:
-            if not any(k[index] >= epoch for k in known):
+            if not any(k[self._past + index] >= epoch for k in known):
                 self.findings.add(reports.peer_may_be_gone(cta, site))

@@ -69,8 +69,7 @@ class Load:
         image.scatter_part(self.units, start, stop)
         before = bar.phase
         last = len(self._cuts) == 2
-        if last:
-            flight.clocks.landed(self.access, cta, bar)
+        flight.clocks.landing(self.access, cta, bar, last=last)
         bar.complete_tx((stop - start) * GRANULE)
         if bar.phase != before:
             machine.phase_over(bar)

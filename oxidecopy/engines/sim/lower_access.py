@@ -61,7 +61,7 @@ def _tile_values(low: Lowering, op: ops.Fill | ops.Iota, shape: tuple[int, ...],
     return np.broadcast_to(bits_of(one, row), shape)
 
 
-def write_tile(low: Lowering, op: ops.Fill | ops.Iota) -> Make:
+def write_tile(low: Lowering, op: ops.Fill | ops.Iota) -> list[Make]:
     layout, row = low.tile_layout(op.tile), DTYPES[low.tile(op.tile).dtype]
     tile_at, clocks, site = low.tile_address(op.tile), low.clocks, low.site
     values = np.ascontiguousarray(_tile_values(low, op, layout.shape, row))
@@ -70,6 +70,8 @@ def write_tile(low: Lowering, op: ops.Fill | ops.Iota) -> Make:
     start, stop = share.rows(layout.rows)
     alone = share.high - share.low == share.total
     loops = tuple(low.loops)
+    if start >= stop and clocks is None:
+        return []
 
     def make(nxt: int) -> Op:
         def run(agent: Agent) -> int:
@@ -82,7 +84,7 @@ def write_tile(low: Lowering, op: ops.Fill | ops.Iota) -> Make:
 
         return run
 
-    return make
+    return [make]
 
 
 # ---- global arrays
@@ -97,7 +99,7 @@ def array_view(array: BoundArray, memory: GlobalMemory) -> Array:
     return view
 
 
-def store_global(low: Lowering, op: ops.StoreGlobal) -> Make:
+def store_global(low: Lowering, op: ops.StoreGlobal) -> list[Make]:
     layout, array = low.tile_layout(op.tile), low.bound.arrays[op.array.name]
     tile_at, clocks, site = low.tile_address(op.tile), low.clocks, low.site
     coords_of = [low.value(e) for e in op.coords]
@@ -108,6 +110,8 @@ def store_global(low: Lowering, op: ops.StoreGlobal) -> Make:
     limits = [(0, n) for n in shape]
     limits[0] = (first, last)
     views: list[Array] = []
+    if first >= last and clocks is None:
+        return []
 
     def make(nxt: int) -> Op:
         def run(agent: Agent) -> int:
@@ -123,7 +127,7 @@ def store_global(low: Lowering, op: ops.StoreGlobal) -> Make:
 
         return run
 
-    return make
+    return [make]
 
 
 def _all_or_nothing(share: Share, elements: int) -> tuple[int, int]:
@@ -135,10 +139,11 @@ def _all_or_nothing(share: Share, elements: int) -> tuple[int, int]:
 def _copy_clipped(tile: Array, array: Array, coords: list[int], limits: list[tuple[int, int]]) -> None:
     """Copies the tile's elements within `limits` (per dimension) to the array at `coords`, as far as they are inside it."""
     source, target = [], []
-    for c, (low, high), extent in zip(coords, limits, array.shape, strict=True):
-        lo, hi = max(low, -c), min(high, extent - c)
-        if lo >= hi:
-            return
+    for c, (lo, hi), extent in zip(coords, limits, array.shape, strict=True):
+        if c + lo < 0 or c + hi > extent:
+            lo, hi = max(lo, -c), min(hi, extent - c)  # noqa: PLW2901 - clipped
+            if lo >= hi:
+                return
         source.append(slice(lo, hi))
         target.append(slice(c + lo, c + hi))
     array[tuple(target)] = tile[tuple(source)]
@@ -177,6 +182,8 @@ def bar_sync(low: Lowering, op: ops.BarSync) -> list[Make]:
             if bar.arrived >= wanted:
                 bar.arrived -= wanted
                 machine.sync_over(bar)
+                if clocks is None:
+                    return nxt + 1  # nothing to wait for
             return nxt
 
         return run

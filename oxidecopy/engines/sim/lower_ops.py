@@ -86,9 +86,9 @@ def lower_op(low: Lowering, op: Plain) -> list[Make]:  # noqa: C901 - one line p
         case ops.ClusterSync():
             return lower_access.cluster_sync(low)
         case ops.StoreGlobal():
-            return [lower_access.store_global(low, op)]
+            return lower_access.store_global(low, op)
         case ops.Fill() | ops.Iota():
-            return [lower_access.write_tile(low, op)]
+            return lower_access.write_tile(low, op)
         case ops.LoadIndex():
             return [shares.load_index(low, op)]
         case ops.ShareTiles():

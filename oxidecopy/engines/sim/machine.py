@@ -121,7 +121,6 @@ class Machine:
     def end(self, agent: Agent) -> None:
         """The threads of `agent` exit; exited threads count as arrived at the cluster barrier (PTX barrier.cluster)."""
         agent.ended = True
-        agent.cta.live -= 1
         self.live_threads -= agent.threads
         self.check_cluster_barrier()
 

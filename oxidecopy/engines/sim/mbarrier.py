@@ -32,7 +32,8 @@ class Mbarrier:
         self.address = address
         self.waiters: list[Agent] = []
         self.clock: BarrierClock | None = None  # what hazard checking keeps beside the state
-        self.load_word(0)
+        self.live = self.broken = False
+        self.phase = self.pending = self.tx = self.expected = 0
 
     # ---- the 64-bit word
     def load_word(self, word: int) -> None:
@@ -54,6 +55,11 @@ class Mbarrier:
     # ---- operations
     def init(self, count: int) -> None:
         """Counts outside 1 .. 2^20-1 are not refused: they spill over the fields of the word as on the hardware."""
+        if 0 < count < COUNT_MOD:
+            self.phase = self.tx = 0
+            self.pending = self.expected = count
+            self.broken, self.live = False, True
+            return
         value = (COUNT_MOD - count) % (1 << 32)
         self.load_word((value << 43) % (1 << 64) | (value << 1) % (1 << 32))
         self.live = True
@@ -66,8 +72,13 @@ class Mbarrier:
 
     def arrive(self, threads: int) -> int:
         """`threads` threads arrive one after the other; returns the phase that the last arrival counted in."""
-        self._usable()
         phase = self.phase
+        if threads <= self.pending and not self.broken:  # all in one phase
+            self.pending -= threads
+            if not self.pending and threads:
+                self._test()
+            return phase
+        self._usable()
         while threads:
             phase = self.phase
             step = min(threads, self.pending) or threads
@@ -110,14 +121,15 @@ class Mbarrier:
             raise self._fault("the word of this barrier was never a barrier's", "memory without mbarrier.init")
 
     def _move_tx(self, nbytes: int, sign: int) -> None:
-        self._usable()
+        if self.broken:
+            self._usable()
         if not 0 <= nbytes <= MBARRIER_TX_MAX:
             raise self._fault("byte count of one operation out of range", str(nbytes))
         tx = self.tx + sign * nbytes
         if not TX_LOW <= tx <= TX_HIGH:
             raise self._fault("announced minus delivered bytes left its range", str(tx))
         self.tx = tx
-        if nbytes:
+        if nbytes and not tx:
             self._test()
 
     def _test(self) -> None:

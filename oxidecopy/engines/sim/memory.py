@@ -148,11 +148,12 @@ def unmapped(address: int, nbytes: int) -> Fault:
 class SharedMemory:
     """The window of one CTA: `SHARED_BASE` system bytes (not protected), then the dynamic part rounded up to 128 (measured)."""
 
-    __slots__ = ("_poison", "data", "size", "units")
+    __slots__ = ("_poison", "data", "raw", "size", "units")
 
     def __init__(self, shared_bytes: int) -> None:
         self.size = SHARED_BASE + -(-shared_bytes // 128) * 128
         self.data = poisoned(self.size)
+        self.raw = self.data.data  # the same bytes as a memoryview: quicker for a barrier's word
         self.units = self.data.view(UNIT)
         self._poison = self.data.copy()
 

@@ -83,6 +83,7 @@ class TensorPlan:
         self._load_dims = tensor.global_dim
         self._store_dims = (*tensor.global_dim[:-1], edge)
         self._last = tuple((n - 1) * e for n, e in zip(self.shape, self.steps, strict=True))
+        self._axes = tuple(zip(self._last, self._load_dims, self.strides, strict=True))
         # Whole boxes move as 16-byte units: box rows, strides and starts are multiples of 16 bytes.
         self._unit_shape = (*self.shape[:-1], self.layout.row_bytes // GRANULE)
         self._unit_moves = (*self.moves[:-1], GRANULE)
@@ -141,26 +142,25 @@ class TensorPlan:
     # ---- boxes
     def load(self, coords: Sequence[int]) -> Array:
         """The box as 16-byte units, shape (rows.., units per row). It may be a view of global memory: copy before anything changes."""
-        inside = True
-        for c, last, dim in zip(coords, self._last, self._load_dims, strict=True):
+        offset = 0
+        for c, (last, dim, stride) in zip(coords, self._axes, strict=True):
             if c < 0 or c + last >= dim:
-                inside = False
-                break
-        if inside:
-            view = self.whole(coords)
-            if view is not None:
-                if not self.rounds:
-                    return view
-                bits = np.ascontiguousarray(view).view(np.uint32).copy()
-                round_tf32(bits)
-                return bits.view(UNIT)
-        return self._load_clipped(coords)
+                return self._load_clipped(coords)
+            offset += c * stride
+        view = self._whole(offset)
+        if view is None:
+            return self._load_clipped(coords)
+        if not self.rounds:
+            return view
+        bits = np.ascontiguousarray(view).view(np.uint32).copy()
+        round_tf32(bits)
+        return bits.view(UNIT)
 
     def whole(self, coords: Sequence[int]) -> Array | None:
         """A box that is in bounds everywhere, as a view of global memory when one buffer holds it."""
-        offset = 0
-        for c, stride in zip(coords, self.strides, strict=True):
-            offset += c * stride
+        return self._whole(sum(c * stride for c, stride in zip(coords, self.strides, strict=True)))
+
+    def _whole(self, offset: int) -> Array | None:
         home = self._home
         if home is not None:
             start = self.address + offset - home.address

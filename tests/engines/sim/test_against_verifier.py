@@ -18,7 +18,7 @@ from oxidecopy.verify import verify
 from tests.engines.sim import test_clocks as small
 from tests.engines.sim import test_lowering as large
 from tests.engines.sim.harness import Rig
-from tests.helpers.programs import RANK, Builder, mod, mul
+from tests.helpers.programs import RANK, Builder, add, div, eq, lt, mod, mul
 
 SEEDS = 6
 
@@ -83,6 +83,35 @@ def staged_stores() -> Builder:
     return b
 
 
+def remote_ring() -> Builder:
+    """CTA 0 loads into both CTAs; the consumers of both release a stage by an arrival in CTA 0."""
+    b = Builder(grid=(2, 1, 1), cluster=(2, 1, 1), threads=64)
+    b.map(box=(4, 32), dims=(8, 64))
+    b.array(shape=(8, 64))
+    b.tile(shape=(4, 32), stages=2)
+    b.bar("full", 2)
+    b.bar("empty", 2)
+    b.init(0)
+    b.init(1, count=2)
+    b.cluster_sync()
+    with b.elect(0), b.loop(5) as i:
+        stage, turn = mod(i, 2), div(i, 2)
+        with b.when(eq(RANK, 0)):
+            b.wait_phase(add(turn, -1), bar=1, i=stage)
+        with b.when(lt(0, RANK)):
+            b.wait_phase(add(turn, -1), bar=0, i=stage)
+        b.arm(512, bar=0, i=stage)
+        with b.when(eq(RANK, 0)):
+            b.multicast(3, stage=stage, bar=0, i=stage)
+    with b.elect(32), b.loop(5) as i:
+        stage = mod(i, 2)
+        b.wait_phase(div(i, 2), bar=0, i=stage)
+        b.store(stage=stage)
+        b.arrive_remote(0, bar=1, i=stage)
+    b.cluster_sync()
+    return b
+
+
 CORRECT: dict[str, Callable[[], Builder]] = {
     "load": small.loading,
     "multicast": small.multicast,
@@ -91,6 +120,7 @@ CORRECT: dict[str, Callable[[], Builder]] = {
     "everyone arrives": everyone,
     "slices": slices,
     "staged stores": staged_stores,
+    "remote ring": remote_ring,
 }
 
 

@@ -1,0 +1,126 @@
+"""The run-time twins of a descriptor's signatures: tile, token and operation must fit the map that a copy goes through."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from oxidecopy.errors import AlignmentError, DTypeError, RecordError, ScopeError, ShapeError, TokenError
+from oxidecopy.isa import limits, ops
+from oxidecopy.isa.dtypes import DTYPES
+from oxidecopy.isa.swizzle import SWIZZLES
+from oxidecopy.typed.geometry import AnySwizzle
+from oxidecopy.typed.global_array import GlobalArray
+from oxidecopy.typed.reduce import ReduceOp
+from oxidecopy.typed.refusal import described, refuse, require
+from oxidecopy.typed.smem import SharedArray
+from oxidecopy.typed.tokens import TxToken
+
+if TYPE_CHECKING:
+    from oxidecopy.isa.ops import TileRef
+    from oxidecopy.program.program import MapParam
+    from oxidecopy.typed.recorder import Recorder
+
+
+def armed(token: object, what: str) -> TxToken[Any, Any]:
+    """A token whose arrival announced bytes."""
+    if not isinstance(token, TxToken):
+        refuse(
+            TokenError,
+            "OX1006",
+            f"{what} needs a token whose arrival announced bytes",
+            got=described(token),
+            required="the TxToken that `arrive_expect_tx` returned",
+            fix="token = full.arrive_expect_tx(leader, tile.nbytes)",
+        )
+    return token
+
+
+def fitting(recorder: Recorder, param: MapParam, tile: object, what: str) -> TileRef:
+    """The tile must have the map's element type, box and alignment."""
+    made = require(tile, SharedArray, what, f"tile = cta.shared({param.name})")
+    ref = made._ref(recorder)
+    request = made._request
+    own = f"use cta.shared({param.name})"
+    if request.dtype != param.dtype:
+        refuse(DTypeError, "OX1011", f"{what} and its tile have different element types", got=request.dtype, required=param.dtype, fix=own)
+    if made.shape != param.layout.shape:
+        required = f"{param.layout.shape}, the box of {param.name!r}"
+        refuse(ShapeError, "OX1012", f"{what} and its tile have different boxes", got=str(made.shape), required=required, fix=own)
+    need = max(limits.TENSOR_SMEM_ALIGN, SWIZZLES[param.swizzle].repeat_bytes)
+    if request.align < need:
+        refuse(
+            AlignmentError,
+            "OX1010",
+            f"{what}: the tile is aligned too weakly",
+            got=f"{request.align} bytes",
+            required=f"{need} bytes for swizzle {param.swizzle} (PTX 5.5.7; measured)",
+            fix=f"align=ox.A{need}",
+        )
+    request.adopt(param.swizzle)
+    return ref
+
+
+def reduction(op: object, dtype: str) -> str:
+    """The name of an operation that the element type has."""
+    made = require(op, ReduceOp, "`reduce`", "pass ox.reduce.add or another operation of ox.reduce")
+    legal = DTYPES[dtype].reduce
+    if made.name not in legal:
+        names = ", ".join(f"ox.reduce.{n}" for n in ops.REDUCE.words if n in legal)
+        refuse(
+            DTypeError,
+            "OX1016",
+            f"{dtype} has no such reduction",
+            got=f"ox.reduce.{made.name}",
+            required=names or f"nothing: {dtype} has no reductions",
+            fix="use an element type with this operation (PTX cp.reduce.async.bulk.tensor)",
+        )
+    return made.name
+
+
+def whole_bytes(dtype: str) -> None:
+    """Tiles of packed elements are not laid out yet."""
+    bits = DTYPES[dtype].bits
+    if bits % 8:
+        fix = "carry the bytes as ox.u8"
+        refuse(
+            RecordError,
+            "OX1049",
+            f"shared tiles of packed {dtype} are not supported yet",
+            got=f"{bits} bits",
+            required="whole bytes",
+            fix=fix,
+        )
+
+
+def refuse_captured(what: str) -> NoReturn:
+    """Refuses a host object where a parameter of the pipeline is needed."""
+    refuse(
+        ScopeError,
+        "OX1059",
+        f"{what} that is no parameter of a pipeline under recording",
+        got="an object of the host",
+        required="a parameter of the pipeline function",
+        fix="declare it as a parameter of an `@ox.pipeline` function, and pass it at the launch",
+    )
+
+
+def device_array(a: object) -> GlobalArray[Any, Any]:
+    """What a map is made over."""
+    if not isinstance(a, GlobalArray):
+        refuse(
+            DTypeError,
+            "OX1046",
+            "a descriptor is made of a device array",
+            got=described(a),
+            required="a GlobalArray",
+            fix="use `dev.array(x)`",
+        )
+    return a
+
+
+def swizzle_mode(mode: object) -> type[AnySwizzle]:
+    """A swizzle mode."""
+    if not (isinstance(mode, type) and issubclass(mode, AnySwizzle) and "info" in mode.__dict__):
+        required = "ox.SwizzleNone, ox.Swizzle32B, ox.Swizzle64B or ox.Swizzle128B"
+        refuse(DTypeError, "OX1047", "`swizzle` is no swizzle mode", got=described(mode), required=required, fix="swizzle=ox.Swizzle128B")
+    return mode
