@@ -153,13 +153,13 @@ class CounterWork(Work[C]):
         site = caller_site()
 
         def check(_: Frame) -> None:
-            if self._claim is None or fills != [self._claim]:
+            if self._claim is None or fills.count(self._claim) != 1:
                 refuse(
                     RecordError,
                     "OX1145",
                     f"the stages of {name} do not tell which tiles of the counter they bring",
-                    got="nobody claims the tiles" if self._claim is None else f"{len(fills)} produce blocks, not one per claimed tile",
-                    required="the ring's one produce block directly inside `for at in work`",
+                    got="nobody claims the tiles" if self._claim is None else f"{fills.count(self._claim)} produce blocks in the loop over them",
+                    required="one produce block of the ring directly inside `for at in work`",
                     fix="for at in work: with ring.produce(leader) as (slot,): slot.load(src, at)",
                     site=site,
                 )

@@ -113,11 +113,12 @@ class _Probe:
             first = max([first, *(before[n] + 1 for n in inside)])
         if any(b.born is not born for b, born in zip(machine.bars, saved.lives, strict=True)):
             return None
+        loops = [(i, i.op) for a in machine.agents for i in a.code if isinstance(i.op, ops.Loop) and over_share(i.op)]
+        going = {id(i.more) for i, _ in loops}
         for asked in machine.log or ():
-            goes_on = asked.item is not None and isinstance(asked.item.op, ops.Loop) and over_share(asked.item.op) and asked.truth
-            if any(s.kind is expr.SymKind.TRIPS for s in expr.symbols(asked.expr)) and not goes_on:
+            if any(s.kind is expr.SymKind.TRIPS for s in expr.symbols(asked.expr)) and not (id(asked.expr) in going and asked.truth):
                 return None
-        shift = {i.op.counter: period for a in machine.agents for i in a.code if isinstance(i.op, ops.Loop) and over_share(i.op)}
+        shift = {loop.counter: period for _, loop in loops}
         shift[machine.trips] = period
         phases = [b.phase - b.base - before for b, before in zip(machine.bars, saved.phases, strict=True)]
         return Repeat(
@@ -181,46 +182,55 @@ class Counts:
         repeat = self._probe(tiles)
         if self.out.report().violations:
             return False
-        ends = tiles if repeat is None else min(tiles, repeat.first + repeat.period - 1)
-        if repeat is None and tiles >= WALKS_MAX:
-            return self._refuse("no state repeats", tiles)
-        for count in range(ends + 1):
-            tail = repeat if repeat is not None and count >= repeat.first and count + repeat.period <= tiles else None
+        if repeat is not None and self._by_induction(repeat, tiles):
+            return True
+        if self.out.report().violations:
+            return False
+        if tiles >= WALKS_MAX:
+            return self._refuse("no state repeats" if repeat is None else "what runs after many tiles differs from few", tiles)
+        return all(self._clean(count) for count in range(_FIRST + 1, tiles + 1))
+
+    def _by_induction(self, repeat: Repeat, tiles: int) -> bool:
+        """Steps 2 and 3: F(0) to F(T1 + P - 1) are clean, and where there are larger T the last P of these lead to them."""
+        for count in range(min(tiles, repeat.first + repeat.period - 1) + 1):
+            tail = repeat if count >= repeat.first and count + repeat.period <= tiles else None
             if (tail is not None or count > _FIRST) and not self._clean(count, tail):
                 return False
         return True
 
     def _probe(self, tiles: int) -> Repeat | None:
-        machine = build(self.program, self.launch, self.compiled, self.box, self.out, count=tiles)
-        before = len(self.out.found)
+        out = Collector()
         try:
-            run(machine, _Probe)
+            run(build(self.program, self.launch, self.compiled, self.box, out, count=tiles), _Probe)
         except _RepeatsError as found:
             return found.repeat
         finally:
-            self._named(before, tiles)
+            self._keep(out, tiles)
         return None
 
     def _clean(self, count: int, tail: Repeat | None = None) -> bool:
         """F(count) has no violation, and what step 2 asks of its tail holds."""
-        machine = build(self.program, self.launch, self.compiled, self.box, self.out, count=count)
-        before = len(self.out.found)
+        tiles = self.compiled.opaque.tiles if self.compiled.opaque is not None else 0
+        out = Collector()
+        machine = build(self.program, self.launch, self.compiled, self.box, out, count=count)
         edges = _Tail(machine, tail) if tail is not None else _Still()
-        run(machine, lambda _machine, _waiting: edges)
+        try:
+            run(machine, lambda _machine, _waiting: edges)
+            if not machine.lost and all(a.done for a in machine.agents):
+                check_ending(machine)
+        finally:
+            self._keep(out, count)
         self.ran |= machine.ran
-        if not machine.lost and all(a.done for a in machine.agents):
-            check_ending(machine)
-        self._named(before, count)
         if self.out.report().violations:
             return False
-        tiles = self.compiled.opaque.tiles if self.compiled.opaque is not None else 0
-        return not isinstance(edges, _Tail) or edges.follows(tiles) or self._refuse("what runs after many tiles differs from few", tiles)
+        return not isinstance(edges, _Tail) or edges.follows(tiles)
 
-    def _named(self, before: int, count: int) -> None:
-        """Says for which number of tiles something is wrong."""
-        found = self.out.found
+    def _keep(self, found: Collector, count: int) -> None:
+        """Takes over what is new, and says of violations for which number of tiles they are. With no tile there is no warning either."""
+        report = found.report()
         word = "no tile" if count == 0 else "1 tile" if count == 1 else f"{count} tiles"
-        found[before:] = [replace(d, what=f"{d.what} (when the counter gives this CTA {word})") for d in found[before:]]
+        self.out.found += [replace(d, what=f"{d.what} (when the counter gives this CTA {word})") for d in report.violations]
+        self.out.found += [d for d in report.warnings if count and d not in self.out.found]
 
     def _refuse(self, why: str, tiles: int) -> bool:
         self.out.add(
