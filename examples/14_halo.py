@@ -1,4 +1,4 @@
-"""Halo tiles: a consumer that needs the end of the tile before keeps it, instead of loading it again.
+"""Halo tiles: a consumer that needs the end of the tile before keeps it: nothing is loaded twice.
 
 A block of rows with the rows just before it is what filters, stencils and overlapping windows work on. Each tile is loaded once. The
 consumers hold it one stage longer than they need it themselves, and find it beside the next one. Three twins are broken on purpose: the

@@ -14,12 +14,13 @@ from oxidecopy.isa.ops import Choice, Imm, Instr, Kind
 
 PACKAGE = Path(oxidecopy.__file__).parent
 BLOCKS = {op.__name__ for op in ops.BLOCKS}
+STAGES = frozenset(op.__name__ for op in ops.STAGES)
 # Functions that tell ops apart, and the ops that they leave to others.
 CONSUMERS = [
     ("verify/requirements.py", "_needs", frozenset[str]()),
     ("verify/requirements.py", "_harmless", frozenset[str]()),
     ("verify/transfer.py", "apply", frozenset[str]()),
-    ("engines/sim/lower_ops.py", "lower_op", frozenset(BLOCKS)),
+    ("engines/sim/lower_ops.py", "lower_op", frozenset(BLOCKS) | STAGES),
 ]
 NAMES = {op.__name__ for op in ops.OPS}
 

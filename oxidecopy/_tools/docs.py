@@ -65,17 +65,21 @@ def refreshed(text: str, output: Output) -> str:
 
 
 def _with_body(match: re.Match[str], body: str) -> str:
+    if comparable(body) == comparable(match["body"]):
+        return match[0]
     start, end = match.start("body") - match.start(), match.end("body") - match.start()
     return match[0][:start] + body + match[0][end:]
 
 
 def table(result: dict[str, Any]) -> str:
-    """A benchmark's rows: what, median and target."""
+    """A benchmark's rows: what, median and target; the last one says where and when."""
     lines = ["| what | median | target |", "|---|---|---|"]
     for row in result["rows"]:
         bound = "at most" if row["better"] == "lower" else "at least"
-        lines.append(f"| {row['what']} | {row['median']:.0f} {row['unit']} | {bound} {row['target']:.0f} |")
-    return "\n".join(lines) + "\n"
+        missed = "" if row["passed"] else " (missed)"
+        lines.append(f"| {row['what']} | {row['median']:.0f} {row['unit']} | {bound} {row['target']:.0f}{missed} |")
+    where = f"{result['cpu']}, {result['platform']}, Python {result['python']}, numpy {result['numpy']}, {result['date'][:10]}"
+    return "\n".join([*lines, f"| *{where}* | | |"]) + "\n"
 
 
 def run(command: str, folder: Path) -> str:
@@ -106,7 +110,10 @@ def run(command: str, folder: Path) -> str:
 
 
 def comparable(text: str) -> str:
-    """`text` without what may differ from one version of mypy to the next: the words of its messages. Places and codes stay."""
+    """`text` without what may differ from one run of mypy to the next (a warm cache, another version): the words of its messages.
+
+    Places and codes stay.
+    """
     return re.sub(r"(?<=: error: )[^\n]*(?=\[[a-z-]+\]$)", "", text, flags=re.MULTILINE)
 
 
@@ -128,7 +135,7 @@ def _page(page: Path, output: Output, *, write: bool) -> bool:
     except BrokenProgramError as problem:
         print(f"{page.name}: {problem}", file=sys.stderr)
         return False
-    if comparable(old) == comparable(new):
+    if old == new:
         return True
     if write:
         page.write_text(new)

@@ -18,6 +18,7 @@ from oxidecopy.host.npy import load_npy, save_npy
 from oxidecopy.host.pipeline import BoundLaunch
 from oxidecopy.host.recipe import Recipe
 from oxidecopy.typed.global_array import GlobalArray
+from oxidecopy.typed.refusal import described
 from oxidecopy.typed.sites import no_sites
 
 if TYPE_CHECKING:
@@ -97,6 +98,8 @@ def prepare(chosen: Chosen, device: Device, inputs: Sequence[npt.NDArray[Any]] =
         )
     if not isinstance(recipe.launch, BoundLaunch):
         raise UsageError(_bad_recipe(chosen, "has no launch", type(recipe.launch).__name__, "launch=pipe[grid].bind(...)"))
+    _check_mapping(chosen, "outputs", recipe.outputs)
+    _check_mapping(chosen, "expected", recipe.expected)
     outputs: Mapping[str, object] = recipe.outputs
     strange = [f"{name}: {type(a).__name__}" for name, a in outputs.items() if not isinstance(a, GlobalArray)]
     if strange:
@@ -108,6 +111,12 @@ def prepare(chosen: Chosen, device: Device, inputs: Sequence[npt.NDArray[Any]] =
         known = ", ".join(recipe.outputs) or "none"
         raise UsageError(_bad_recipe(chosen, "expects results that are no outputs", ", ".join(unknown), f"outputs are: {known}"))
     return recipe
+
+
+def _check_mapping(chosen: Chosen, what: str, value: object) -> None:
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+        fix = f'{what}={{"out": ...}}'
+        raise UsageError(_bad_recipe(chosen, f"gives no names for its `{what}`", described(value), fix))
 
 
 def run(chosen: Chosen, device: Device, inputs: Sequence[npt.NDArray[Any]] = ()) -> Ran:

@@ -45,7 +45,7 @@ def bind(
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as problem:
-        required, fix = f"{name}{signature}", "pass one argument for each parameter after `cta`"
+        required, fix = f"{name}({_shown(signature, formals)})", "pass one argument for each parameter after `cta`"
         refuse(ArgumentError, "OX1032", f"the arguments do not fit {name!r}", got=str(problem), required=required, fix=fix)
     bound.apply_defaults()
     collected = _Collected()
@@ -57,6 +57,12 @@ def bind(
     (device,) = collected.devices.values()
     bindings = Bindings(grid=grid, maps=collected.maps, arrays=collected.arrays, idx=collected.idx, scalars=collected.scalars)
     return Arguments(specs=collected.specs, bindings=bindings, engine=device.engine, alive=tuple(bound.arguments.values()))
+
+
+def _shown(signature: inspect.Signature, formals: Sequence[Formal]) -> str:
+    """The parameters as a user would write them: the annotations themselves are long once their aliases are resolved."""
+    parameters = zip(formals, signature.parameters.values(), strict=True)
+    return ", ".join(f"{f.name}: {f}" + ("" if p.default is p.empty else f" = {p.default!r}") for f, p in parameters)
 
 
 class _Collected:

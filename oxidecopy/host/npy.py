@@ -93,8 +93,8 @@ def write_whole(path: str | os.PathLike[str], write: Callable[[IO[bytes]], objec
     place = Path(path).resolve()  # so that a link keeps pointing to the file
     half_written = place.with_name(f".{place.name}.{secrets.token_hex(4)}.part")
     try:
-        if place.is_dir():
-            raise IsADirectoryError(0, "it is a directory")
+        if place.exists() and not place.is_file():  # renaming over /dev/null would replace it for everybody
+            raise FileExistsError(0, "it is a directory" if place.is_dir() else "it is a device or pipe")
         with half_written.open("xb") as file:
             write(file)
         half_written.replace(place)

@@ -246,7 +246,10 @@ RULES: Final[tuple[Rule, ...]] = (
         error="ScopeError",
         why="A second visit would ask the counter for more tiles, not for the same ones: they are told by the stages that carry them.",
         source="ring.stages",
-        wrong=_COUNTED.replace("for stage in ring.stages(group, work):\n", "for at in work:\n            pass\n        for stage in ring.stages(group, work):\n"),
+        wrong=_COUNTED.replace(
+            "for stage in ring.stages(group, work):\n",
+            "for at in work:\n            pass\n        for stage in ring.stages(group, work):\n",
+        ),
         right=_COUNTED,
     ),
     Rule(
@@ -264,7 +267,10 @@ RULES: Final[tuple[Rule, ...]] = (
         error="ScopeError",
         why="A loop reads another value in each iteration, a role for itself: behind the block there is no one value.",
         source="cta.load_index",
-        wrong=_GATHER.replace("    full.wait", "    with cta.elect():\n        row = cta.load_index(rows, 1, below=8)\n    cta.load_index(rows, row, below=8)\n    full.wait"),
+        wrong=_GATHER.replace(
+            "    full.wait",
+            "    with cta.elect():\n        row = cta.load_index(rows, 1, below=8)\n    cta.load_index(rows, row, below=8)\n    full.wait",
+        ),
         right=_GATHER,
     ),
 )

@@ -10,7 +10,9 @@ from oxidecopy.rules.verifier_scripts import NO_SCRIPT, Twins, scripts
 _RECORDER: Final = NO_SCRIPT + "the recorder refuses it first; it shows on hand-written program texts."
 _GATHER: Final = """
 @ox.pipeline(threads=32)
-def kernel(cta: ox.Cta, src: ox.TmaDescriptor[ox.f32, ox.D2], rows: ox.GlobalArray[ox.i32, ox.D1], out: ox.GlobalArray[ox.i32, ox.D1]) -> None:
+def kernel(
+    cta: ox.Cta, src: ox.TmaDescriptor[ox.f32, ox.D2], rows: ox.GlobalArray[ox.i32, ox.D1], out: ox.GlobalArray[ox.i32, ox.D1]
+) -> None:
     tile, copy = cta.shared(src), cta.shared(ox.i32, (8,), align=ox.A128)
     full = cta.barrier().init(1)
     row = cta.load_index(rows, {at}, below=src.shape[0])
@@ -62,8 +64,8 @@ OPAQUE_RULES: Final[tuple[Rule, ...]] = (
     _rule(
         "OX3094",
         "A pipeline driven by a counter is right for every number of tiles that a CTA may be given",
-        "The numbers 0, 1, 2, ... are tried until the state repeats from tile to tile; all larger ones then repeat smaller ones. Where it never "
-        "repeats, the larger ones are open. "
+        "The numbers 0, 1, 2, ... are tried until the state repeats from tile to tile; all larger ones then repeat smaller ones. Where it "
+        "never repeats, the larger ones are open. "
         + NO_SCRIPT
         + "schedules and rings are periodic; it shows on hand-written program texts, with `when i == 1000` in the loop.",
         "bound of the verifier",

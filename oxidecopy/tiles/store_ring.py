@@ -23,8 +23,8 @@ from oxidecopy.typed.symbolic import Idx
 
 if TYPE_CHECKING:
     from oxidecopy.program.program import MapParam
-    from oxidecopy.typed.layout import TileRequest
     from oxidecopy.typed.frames import Frame
+    from oxidecopy.typed.layout import TileRequest
     from oxidecopy.typed.recorder import Recorder
 
 DT = TypeVar("DT", bound=DType)

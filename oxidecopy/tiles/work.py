@@ -158,7 +158,7 @@ class CounterWork(Work[C]):
                     RecordError,
                     "OX1145",
                     f"the stages of {name} do not tell which tiles of the counter they bring",
-                    got="nobody claims the tiles" if self._claim is None else f"{fills.count(self._claim)} produce blocks in the loop over them",
+                    got=f"{fills.count(self._claim)} produce blocks in the loop over them" if self._claim else "nobody claims the tiles",
                     required="one produce block of the ring directly inside `for at in work`",
                     fix="for at in work: with ring.produce(leader) as (slot,): slot.load(src, at)",
                     site=site,

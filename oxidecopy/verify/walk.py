@@ -167,8 +167,8 @@ class _Walk:
             entry = self.machine.tokens.get(entry)
         if entry is None:
             return None
-        # Two phases later the answer is no again.
-        return entry if self.machine.bars[entry[0]].phase == entry[1] + 1 else None
+        # Two phases later the answer is no again, but nothing says that the test comes so late.
+        return entry if self.machine.bars[entry[0]].phase > entry[1] else None
 
     def _unguard(self, agent: Agent) -> None:
         """Behind the body nothing is known of the phase: the answer may have been no."""

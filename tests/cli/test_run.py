@@ -251,6 +251,8 @@ def test_a_grid_of_zero(file: Path) -> None:
     [
         ("launch=launch", "launch=lambda: None", "has no launch"),
         ('outputs={"out": out}', 'outputs={"out": flat}', "got: out: ndarray"),
+        ('outputs={"out": out}', "outputs=[out]", "got: list"),
+        ('expected={"out": flat}', "expected=flat", "got: ndarray"),
         ("    src, out =", "    raise SystemExit(0)\n    src, out =", "SystemExit: 0"),
     ],
 )

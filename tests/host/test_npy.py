@@ -224,3 +224,14 @@ def test_unwritable(tmp_path: Path, name: str) -> None:
         save_npy(tmp_path / name, np.arange(4))
     assert caught.value.rules == ("OX5027",)
     assert not os.listdir(tmp_path)
+
+
+def test_a_pipe_is_not_replaced_by_a_file(tmp_path: Path) -> None:
+    """As root, a result for /dev/null would otherwise take its place for the whole machine."""
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError) as caught:
+        save_npy(tmp_path / "pipe", np.arange(4))
+    assert caught.value.rules == ("OX5027",)
+    assert "it is a device or pipe" in str(caught.value)
+    assert os.listdir(tmp_path) == ["pipe"]
+    assert (tmp_path / "pipe").is_fifo()

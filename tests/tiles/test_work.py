@@ -107,7 +107,13 @@ def bound(pipe: Any, grid: int, *, to: str = "array", box: tuple[int, int] = (64
     return pipe[grid].bind(src, out if to == "array" else ox.TmaDescriptor.tiled(out, box=box)), out
 
 
-PIPES = {"plain": (by_counter, "array"), "groups": (two_groups, "array"), "forward": (forwarded, "map"), "more": (one_role_then_more, "array")}
+PIPES = {
+    "plain": (by_counter, "array"),
+    "groups": (two_groups, "array"),
+    "forward": (forwarded, "map"),
+    "more": (one_role_then_more, "array"),
+}
+ROWS = ox.order.custom(lambda i, counts: (i // counts[1], i % counts[1]), lambda counts: counts[0] * counts[1])
 
 
 @pytest.mark.parametrize("name", PIPES)
@@ -126,7 +132,7 @@ def test_every_deal_of_the_tiles_gives_the_same_bytes(name: str, grid: int) -> N
 
 @pytest.mark.parametrize(
     "order",
-    [ox.order.linear, ox.order.once, ox.order.grouped(2), ox.order.custom(lambda i, counts: (i // counts[1], i % counts[1]), lambda c: c[0] * c[1])],
+    [ox.order.linear, ox.order.once, ox.order.grouped(2), ROWS],
     ids=["linear", "once", "grouped", "custom"],
 )
 def test_static_orders_take_the_same_form(order: Any) -> None:
@@ -233,9 +239,11 @@ def steered(cta: ox.Cta, src: F32, out: Out) -> None:
 def out_of_its_block(cta: ox.Cta, src: F32, out: Out) -> None:
     tile = cta.shared(src)
     cta.fill(tile, 0.0)
+    last = None
     for at in cta.schedule(src, order=COUNTER):
-        cta.sync()
-    cta.store(out, tile, at)
+        last = at
+    assert last is not None
+    cta.store(out, tile, last)
 
 
 def untold(cta: ox.Cta, src: F32, out: Out) -> None:

@@ -380,3 +380,25 @@ def test_an_answer_that_never_comes_is_no_deadlock() -> None:
         token = b.arrive()
         b.wait(token)
     accepted(b)
+
+
+@pytest.mark.parametrize("stale", [True, False])
+def test_an_answer_may_be_about_the_phase_before(stale: bool) -> None:
+    """In phase 1 a test of parity 0 says yes at once: phase 0 is over, and nothing is known of the load that phase 1 waits for."""
+    b = Builder(threads=1)
+    b.map()
+    b.array()
+    b.tile()
+    b.bar()
+    b.init()
+    with b.loop(2) as i:
+        b.arm(64 * 64 * 4)
+        b.g2s()
+        with b.when(b.test_parity(0 if stale else mod(i, 2), 0)):
+            b.store(tag="early")
+        b.wait_phase(i)
+        b.store()
+    if stale:
+        refused(b, "OX3040", "early")
+    else:
+        accepted(b)

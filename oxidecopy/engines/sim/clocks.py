@@ -152,6 +152,8 @@ class Clocks:
 
     def init(self, agent: Agent, bar: Mbarrier, site: Site | None) -> None:
         clock = self._bar(agent.cta, bar)
+        if clock.made is not None or agent.threads > 1:
+            self.findings.add(reports.init_again(self._program, agent, bar, site, clock.made[2] if clock.made is not None else site))
         clock.made = (agent.index, self._clock(agent).now, site)
         clock.base = clock.completed
         clock.done.clear()
@@ -232,6 +234,10 @@ class Clocks:
         self.use(agent, cta, bar, site)
         if bar.phase - phase not in (0, 1):
             self.findings.add(reports.ambiguous_phase(self._program, agent, bar, phase, site))
+
+    def own_token(self, agent: Agent, bar: Mbarrier, made_on: Mbarrier, site: Site | None) -> None:
+        if bar is not made_on:
+            self.findings.add(reports.foreign_token(self._program, agent, bar, made_on, site))
 
     def acquire(self, agent: Agent, bar: Mbarrier, phase: int) -> None:
         done = bar.clock.done.get(phase) if bar.clock is not None else None

@@ -166,7 +166,7 @@ def block_on(agent: Agent, bar: Mbarrier, phase: int) -> int:
 
 
 def wait(low: Lowering, op: ops.MbarrierWait) -> Make:
-    tokens, key, clocks, site = op.tokens, low.token_key, low.clocks, low.site
+    address, tokens, key, clocks, site = low.barrier_address(op.bar), op.tokens, low.token_key, low.clocks, low.site
 
     def make(nxt: int) -> Op:
         def run(agent: Agent) -> int:
@@ -177,10 +177,11 @@ def wait(low: Lowering, op: ops.MbarrierWait) -> Make:
                     cta.token_waiters.append(agent)
                     agent.wait = Wait("token", detail=token)
                     return BLOCKED
-                bar, phase = found
+                bar, phase = cta.barrier(address(env)), found[1]  # the instruction knows a parity, not whose it is
                 if clocks is not None:
+                    clocks.own_token(agent, bar, found[0], site)
                     clocks.ask(agent, cta, bar, phase, site)
-                if not (bar.phase ^ phase) & 1:
+                if not bar.is_over(phase):
                     return block_on(agent, bar, phase)
                 if clocks is not None:
                     clocks.waited(agent, bar, phase, site)
@@ -199,6 +200,8 @@ def wait_phase(low: Lowering, op: ops.MbarrierWaitPhase) -> Make:
             env = agent.env
             phase = phase_of(env)
             if phase < 0:
+                if clocks is not None:
+                    clocks.use(agent, agent.cta, agent.cta.barrier(address(env)), site)
                 return nxt
             bar = agent.cta.barrier(address(env))
             if clocks is not None:
@@ -236,15 +239,16 @@ def wait_parity(low: Lowering, op: ops.MbarrierWaitParity) -> Make:
 
 
 def test_token(low: Lowering, op: ops.MbarrierTestToken) -> Make:
-    token, key, pred, clocks, site = op.token, low.token_key, op.pred, low.clocks, low.site
+    address, token, key, pred, clocks, site = low.barrier_address(op.bar), op.token, low.token_key, op.pred, low.clocks, low.site
 
     def make(nxt: int) -> Op:
         def run(agent: Agent) -> int:
             found = agent.cta.tokens.get(key(token, agent.env))
             agent.answers[pred] = False
             if found is not None:
-                bar, phase = found
+                bar, phase = agent.cta.barrier(address(agent.env)), found[1]
                 if clocks is not None:
+                    clocks.own_token(agent, bar, found[0], site)
                     clocks.ask(agent, agent.cta, bar, phase, site)
                 if bar.is_over(phase):
                     agent.answers[pred] = True

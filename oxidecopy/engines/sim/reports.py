@@ -136,6 +136,29 @@ def unordered_arrival(program: Program, agent: Agent, bar: Mbarrier, site: Site 
     )
 
 
+def foreign_token(program: Program, agent: Agent, bar: Mbarrier, made_on: Mbarrier, site: Site | None) -> Diagnostic:
+    return Diagnostic(
+        rule=AMBIGUOUS_PHASE,
+        what=f"a wait on `{barrier_name(program, bar.address)}` is given the phase of another barrier",
+        got=f"a token of `{barrier_name(program, made_on.address)}`, by {agent.kind}",
+        required="a token of the barrier that is waited on",
+        fix="wait on the barrier that the token came from",
+        site=site,
+    )
+
+
+def init_again(program: Program, agent: Agent, bar: Mbarrier, site: Site | None, made: Site | None) -> Diagnostic:
+    return Diagnostic(
+        rule=NOT_A_BARRIER,
+        what=f"`{barrier_name(program, bar.address)}` is initialised while it is live: it starts again, whatever it had counted",
+        got=f"by {agent.kind}",
+        required="one thread that initialises, and mbarrier.inval before the next init",
+        fix="initialise once, in one thread",
+        site=site,
+        causes=(Cause("initialised here", made),),
+    )
+
+
 def no_barrier(program: Program, agent: Agent, bar: Mbarrier, site: Site | None) -> Diagnostic:
     return Diagnostic(
         rule=NOT_A_BARRIER,

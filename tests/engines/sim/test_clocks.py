@@ -7,6 +7,7 @@ from itertools import product
 import pytest
 
 from oxidecopy.isa import ops
+from oxidecopy.isa.expr import Const
 from tests.engines.sim.harness import check, rules
 from tests.helpers.programs import RANK, Builder, add, eq, mul
 
@@ -477,3 +478,54 @@ def test_findings_are_kept_once() -> None:
     b.tile()
     b.store(tag="read")
     check(b, {("OX4107", b.tags["read"])})
+
+
+# ---- misuse that only hand-written programs can hold
+@pytest.mark.parametrize("own", [True, False])
+def test_a_token_is_of_the_barrier_waited_on(own: bool) -> None:
+    """The instruction gets a parity, and asks the barrier it names."""
+    b = Builder(grid=(1, 1, 1), threads=1)
+    for bar in range(2):
+        b.bar(f"b{bar}")
+        b.init(bar, sync=False)
+    token = b.arrive(0)
+    b.arrive(1)
+    b.wait(token, bar=0 if own else 1, tag="wait")
+    check(b, set() if own else {("OX4108", b.tags["wait"])})
+
+
+def test_a_foreign_token_waits_for_the_named_barrier() -> None:
+    b = Builder(grid=(1, 1, 1), threads=1)
+    for bar in range(2):
+        b.bar(f"b{bar}")
+        b.init(bar, sync=False)
+    b.wait(b.arrive(0), bar=1, tag="wait")
+    assert "OX4001" in rules(b)
+
+
+@pytest.mark.parametrize("inval", [True, False])
+def test_a_live_barrier_is_not_initialised_again(inval: bool) -> None:
+    b = Builder(grid=(1, 1, 1), threads=1)
+    b.bar()
+    b.init(sync=False)
+    if inval:
+        b.inval(sync=False)
+    b.init(sync=False, tag="again")
+    check(b, set() if inval else {("OX4110", b.tags["again"])})
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_one_thread_initialises(threads: int) -> None:
+    b = Builder(grid=(1, 1, 1), threads=threads)
+    b.bar()
+    b.op(ops.MbarrierInit(bar=ops.BarrierRef(0, Const(0)), count=1), "init")
+    check(b, set() if threads == 1 else {("OX4110", b.tags["init"])})
+
+
+@pytest.mark.parametrize("sync", [True, False])
+def test_a_wait_that_passes_at_once_is_a_use(sync: bool) -> None:
+    b = Builder(grid=(1, 1, 1), threads=2)
+    b.bar()
+    b.init(sync=sync)
+    b.wait_phase(-1, tag="wait")
+    check(b, set() if sync else {("OX4110", b.tags["wait"])})
