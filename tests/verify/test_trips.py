@@ -201,7 +201,10 @@ def test_a_bound_is_one_positive_value(below: str) -> None:
 
 
 def test_indices_are_integers() -> None:
-    floats = replace(program(READ), params=tuple(replace(p, dtype="f32") if isinstance(p, ArrayParam) and p.name == "rows" else p for p in program(READ).params))
+    floats = replace(
+        program(READ),
+        params=tuple(replace(p, dtype="f32") if isinstance(p, ArrayParam) and p.name == "rows" else p for p in program(READ).params),
+    )
     bound = launch()
     arrays = tuple((n, replace(a, dtype="f32") if n == "rows" else a) for n, a in bound.arrays)
     assert {d.rule for d in inspect(floats, replace(bound, arrays=arrays)).violations} == {"OX3087"}
