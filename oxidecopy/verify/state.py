@@ -301,6 +301,7 @@ class At:
     tiles: list[tuple[Stage, int, int]] = field(default_factory=list)
     phases: list[int] = field(default_factory=list)  # those waited for, counted over all lives
     turns: tuple[int, ...] = ()
+    asked_in: int = -1  # the barrier's phase when the op was last found to wait
     flagged: bool = False  # a violation about its tiles was found: it leaves no trace to be reported again
 
     @property
