@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from oxidecopy.tiles import order as order
     from oxidecopy.tiles.cta import ClusterCta as ClusterCta
     from oxidecopy.tiles.cta import Cta as Cta
+    from oxidecopy.tiles.elem import Elem as Elem
     from oxidecopy.tiles.group import Group as Group
     from oxidecopy.tiles.ring import Landed as Landed
     from oxidecopy.tiles.ring import Ring as Ring
@@ -119,6 +120,7 @@ _HOME: Final = {
     "SupportsCudaStream": "oxidecopy.host.pipeline",
     "pipeline": "oxidecopy.host.pipeline",
     "Recipe": "oxidecopy.host.recipe",
+    "Elem": "oxidecopy.tiles.elem",
     "Landed": "oxidecopy.tiles.ring",
     "Ring": "oxidecopy.tiles.ring",
     "Slot": "oxidecopy.tiles.ring",
@@ -235,6 +237,7 @@ __all__ = [
     "DType",
     "Device",
     "Dim3",
+    "Elem",
     "GeneralBarrier",
     "GlobalArray",
     "Grid",

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Final, TypeAlias, final, get_args
 
 from oxidecopy.isa import limits
+from oxidecopy.isa.elem import Elem
 from oxidecopy.isa.expr import Cond, Expr, SymKind
 
 
@@ -117,7 +118,7 @@ class Choice:
 @final
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """An operand whose class says all: a barrier, tile, map, array, expression, condition, coordinates, threads, value, name or tokens."""
+    """An operand whose class says all: a barrier, tile or tiles, map, array, coordinates, threads, value, name, tokens, any expression."""
 
     name: str
 
@@ -137,6 +138,9 @@ NAME: Final = Kind("name")  # a loop counter's name
 INDEX_NAME: Final = Kind("index_name")  # names what the op reads, for the steps that follow in the same body
 TRIPS_NAME: Final = Kind("trips_name")  # names how many tiles this CTA is given, for the steps that follow in the same body
 TOKENS: Final = Kind("tokens")  # one or more token numbers
+TILES: Final = Kind("tiles")  # 1 to MAP_INPUTS_MAX tiles, of the shape of the tile beside them
+ELEM: Final = Kind("elem")  # an element expression over the tiles beside it
+MAP_INPUTS_MAX: Final = 4
 
 TX_BYTES: Final = Imm(0, limits.MBARRIER_TX_MAX)
 TOKEN: Final = Imm(0, (1 << 16) - 1, "%")
@@ -639,6 +643,22 @@ class NextTile:
     index: Expr = _op(EXPR)
 
 
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapTiles:
+    """Sets every element of `out` to `fn` of the inputs' elements at the same place; all tiles have one shape, each its own layout.
+
+    A thread reads what it needs for an element before it writes it, so `out` may be an input.
+    """
+
+    opcode: ClassVar[int] = 0x43
+    mnemonic: ClassVar[str] = "map.tiles"
+    min_sm: ClassVar[int] = 90
+    inputs: tuple[TileRef, ...] = _op(TILES)
+    out: TileRef = _op(TILE)
+    fn: Elem = _op(ELEM)
+
+
 Stage: TypeAlias = ProduceStage | ConsumeStage | LoadStoreStage
 Block: TypeAlias = Scope | When | Loop | ProduceStage | ConsumeStage
 Instr: TypeAlias = (
@@ -679,6 +699,7 @@ Instr: TypeAlias = (
     | LoadIndex
     | ShareTiles
     | NextTile
+    | MapTiles
 )
 OPS: Final[tuple[type[Instr], ...]] = get_args(Instr)
 BLOCKS: Final[tuple[type[Block], ...]] = get_args(Block)

@@ -35,6 +35,6 @@ def _operand(value: Any, values: Mapping[str, Expr]) -> Any:
     if isinstance(value, TileRef):
         part = Part(substitute(value.part.rank, values), value.part.of) if value.part is not None else None
         return TileRef(value.tile, substitute(value.index, values), part)
-    if isinstance(value, tuple) and any(isinstance(v, _EXPRS) for v in value):
-        return tuple(substitute(v, values) for v in value)
+    if isinstance(value, tuple) and any(isinstance(v, (*_EXPRS, TileRef)) for v in value):
+        return tuple(_operand(v, values) for v in value)
     return value

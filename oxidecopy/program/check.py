@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final, final
 
 from oxidecopy.errors import Diagnostic, Site
-from oxidecopy.isa import limits, ops
+from oxidecopy.isa import elem, limits, ops
+from oxidecopy.isa.elem import Elem, Input, Parameter
 from oxidecopy.isa.expr import Answer, Cond, Const, Expr, FloorDiv, Mod, Sym
 from oxidecopy.isa.ops import ArrayRef, BarrierRef, Choice, Imm, Instr, Kind, MapRef, ScalarRef, ThreadSet, TileRef
 from oxidecopy.program.declared import Places, check_declarations, known_symbols
@@ -167,6 +168,54 @@ class _Steps:
         elif isinstance(rank, Const) and not 0 <= rank.value < of:
             yield operand.broken("OX1912", "is a part that is not there", got=rank.value, required=f"0 to {of - 1}")
 
+    def tiles(self, operand: _Operand, refs: tuple[TileRef, ...]) -> Iterator[Diagnostic]:
+        """A few tiles, all of the shape of those beside them."""
+        if not 1 <= len(refs) <= ops.MAP_INPUTS_MAX:
+            yield operand.broken("OX1910", "are too few or too many", got=len(refs), required=f"1 to {ops.MAP_INPUTS_MAX}")
+        for ref in refs:
+            yield from self.tile(operand, ref)
+        beside = [getattr(operand.op, name) for name, kind in ops.operands(type(operand.op)) if kind == ops.TILE]
+        shapes = list(dict.fromkeys(filter(None, map(self.shape, (*refs, *beside)))))
+        if len(shapes) > 1:
+            yield operand.broken("OX1920", "and the tile beside them differ in shape", got=shapes, required=str(shapes[-1]))
+
+    def shape(self, ref: TileRef) -> tuple[int, ...]:
+        """Of a tile or part, in elements; empty where there is none."""
+        decls, of = self._program.tiles, ref.part.of if ref.part is not None else 1
+        outer, *inner = decls[ref.tile].shape if 0 <= ref.tile < len(decls) else (0,)
+        return (outer // of, *inner) if outer and of > 0 else ()
+
+    def elem(self, operand: _Operand, fn: Elem) -> Iterator[Diagnostic]:
+        """An element expression over the tiles beside it."""
+        inputs: list[TileRef] = []
+        for name, kind in ops.operands(type(operand.op)):
+            value = getattr(operand.op, name)
+            if kind == ops.TILES:
+                inputs += value
+            elif kind == ops.TILE and self.dtype(value) not in (fn.dtype, ""):
+                yield operand.broken("OX1920", f"does not give what {name!r} holds", got=fn.dtype, required=self.dtype(value))
+        for node in dict.fromkeys(elem.elements(fn)):
+            wrong = elem.problem(node) or self.leaf_problem(node, inputs)
+            if wrong:
+                yield operand.broken("OX1920", "does not fit its tiles and parameters", got=wrong)
+
+    def leaf_problem(self, node: Elem, inputs: Sequence[TileRef]) -> str:
+        """Why a leaf refers to nothing of its type; "" when it does, and for other nodes."""
+        match node:
+            case Input(index, dtype) if not 0 <= index < len(inputs) or self.dtype(inputs[index]) not in (dtype, ""):
+                return f"x{index} is no input of {dtype}"
+            case Parameter(name, dtype):
+                param = self._params.get(name)
+                found = isinstance(param, ScalarParam) and param.dtype == dtype
+                return "" if found else f"{name!r} is no scalar parameter of {dtype}"
+            case _:
+                return ""
+
+    def dtype(self, ref: TileRef) -> str:
+        """Of a tile; empty where there is none."""
+        decls = self._program.tiles
+        return decls[ref.tile].dtype if 0 <= ref.tile < len(decls) else ""
+
     def param(self, operand: _Operand, ref: MapRef | ArrayRef | ScalarRef) -> Iterator[Diagnostic]:
         wanted = {MapRef: MapParam, ArrayRef: ArrayParam, ScalarRef: ScalarParam}[type(ref)]
         if not isinstance(self._params.get(ref.name), wanted):
@@ -241,6 +290,8 @@ _CHECKS: Final[dict[Kind, Callable[[_Steps, _Operand, Any], Iterator[Diagnostic]
     ops.INDEX_NAME: _Steps.name,
     ops.TRIPS_NAME: _Steps.name,
     ops.TOKENS: _Steps.tokens,
+    ops.TILES: _Steps.tiles,
+    ops.ELEM: _Steps.elem,
 }
 
 

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
 from oxidecopy.errors import Diagnostic, Site
-from oxidecopy.isa import ops
+from oxidecopy.isa import elem, ops
+from oxidecopy.isa.elem import Elem
 from oxidecopy.isa.expr import Answer, Bool, Cond, Const, Expr, Not, Sym
 from oxidecopy.isa.ops import BarrierRef, Instr, TileRef
 from oxidecopy.program.program import Program
@@ -18,7 +19,7 @@ from oxidecopy.program.program import Program
 NESTING_MAX: Final = 64  # levels of blocks, and of operators in one expression
 NODES_MAX: Final = 4096  # of one expression, shared subtrees counted each time
 
-Node: TypeAlias = Expr | Cond
+Node: TypeAlias = Expr | Cond | Elem
 
 
 def nodes(root: Node) -> Iterator[tuple[Node, int]]:
@@ -27,7 +28,9 @@ def nodes(root: Node) -> Iterator[tuple[Node, int]]:
     while stack:
         node, level = stack.pop()
         yield node, level
-        if isinstance(node, Not):
+        if isinstance(node, Elem):
+            stack += ((e, level + 1) for e in elem.operands_of(node))
+        elif isinstance(node, Not):
             stack.append((node.a, level + 1))
         elif not isinstance(node, Const | Sym | Bool | Answer):
             stack += ((node.b, level + 1), (node.a, level + 1))
@@ -42,29 +45,29 @@ def expressions(op: Instr) -> Iterator[tuple[str, Node]]:
     """Every expression and condition among the operands of `op`, with the operand's name."""
     for name, kind in ops.operands(type(op)):
         value = getattr(op, name)
-        if kind in (ops.EXPR, ops.COND):
+        if kind in (ops.EXPR, ops.COND, ops.ELEM):
             yield name, value
         elif kind == ops.COORDS:
             yield from ((name, e) for e in value)
+        elif kind == ops.TILES:
+            yield from ((name, e) for ref in value for e in _of_place(ref))
         elif isinstance(value, BarrierRef | TileRef):
-            yield name, value.index
-            if isinstance(value, TileRef) and value.part is not None:
-                yield name, value.part.rank
+            yield from ((name, e) for e in _of_place(value))
 
 
-def steering(op: ops.Instr) -> Iterator[Node]:
+def _of_place(ref: BarrierRef | TileRef) -> Iterator[Expr]:
+    yield ref.index
+    if isinstance(ref, TileRef) and ref.part is not None:
+        yield ref.part.rank
+
+
+def steering(op: Instr) -> Iterator[Expr | Cond]:
     """The operands of `op` that choose more than where in global memory it works."""
-    if isinstance(op, ops.LoadIndex):
-        yield op.below
-        return
-    for name, kind in ops.operands(type(op)):
-        value = getattr(op, name)
-        if kind in (ops.EXPR, ops.COND):
-            yield value
-        elif isinstance(value, ops.BarrierRef | ops.TileRef):
-            yield value.index
-            if isinstance(value, ops.TileRef) and value.part is not None:
-                yield value.part.rank
+    kinds = dict(ops.operands(type(op)))
+    for name, e in expressions(op):
+        placed = kinds[name] == ops.COORDS or (isinstance(op, ops.LoadIndex) and name == "index")
+        if not placed and isinstance(e, Expr | Cond):
+            yield e
 
 
 def check_nesting(program: Program, places: Sequence[Site | None] | None = None) -> list[Diagnostic]:

@@ -64,6 +64,25 @@ def _program(producer: str = _PRODUCER, consumer: str = _CONSUMER, head: str = _
     return head + producer + consumer + _LAUNCH
 
 
+_ELEMENTS: Final = "the rules of element expressions, oxidecopy.isa.elem"
+
+
+def _map(line: str) -> str:
+    """A group does `line` with a filled tile."""
+    return (
+        "@ox.pipeline(threads=32)\n"
+        "def scale(cta: ox.Cta, out: ox.GlobalArray[ox.f32, ox.D2]) -> None:\n"
+        "    tile = cta.shared(ox.f32, (32, 32), align=ox.A128)\n"
+        "    cta.fill(tile, 1)\n"
+        "    cta.sync()\n"
+        "    with cta.warps(0, 1) as group:\n"
+        f"        {line}\n"
+        "    cta.sync()\n"
+        "    cta.store(out, tile, (0, 0))\n\n\n"
+        "scale[1](dev.zeros((32, 32), ox.f32))\n"
+    )
+
+
 RULES: Final[tuple[Rule, ...]] = (
     Rule(
         id="OX1101",
@@ -272,5 +291,86 @@ RULES: Final[tuple[Rule, ...]] = (
             "    with cta.elect():\n        row = cta.load_index(rows, 1, below=8)\n    cta.load_index(rows, row, below=8)\n    full.wait",
         ),
         right=_GATHER,
+    ),
+    Rule(
+        id="OX1120",
+        title="A map takes one to four tiles and `out`, all of one shape",
+        error="ShapeError",
+        why="Element (i, j) of `out` is made from elements (i, j) of the tiles: where one of them has none there is nothing to read.",
+        source=_ELEMENTS,
+        wrong=_map("group.map(lambda v: v * 2, tile, out=tile.part(0, of=2))"),
+        right=_map("group.map(lambda v: v * 2, tile, out=tile)"),
+    ),
+    Rule(
+        id="OX1121",
+        title="A group maps, copies and fills in its own block",
+        error="ScopeError",
+        why="The threads of the group share the elements out; in a narrower block some of them never come.",
+        source=_ELEMENTS,
+        wrong=_map("with group.elect():\n            group.map(lambda v: v * 2, tile, out=tile)"),
+        right=_map("group.map(lambda v: v * 2, tile, out=tile)"),
+    ),
+    Rule(
+        id="OX1122",
+        title="The function of a map does not ask for the value of an element",
+        error="SymbolicError",
+        why="It is called once, to record what it does; the values are there only when the pipeline runs, a different one in every thread.",
+        source=_ELEMENTS,
+        wrong=_map("group.map(lambda v: v if v > 0 else -v, tile, out=tile)"),
+        right=_map("group.map(lambda v: -v, tile, out=tile)"),
+    ),
+    Rule(
+        id="OX1123",
+        title="Both sides of an operator have one element type",
+        error="DTypeError",
+        why="Which of the two is rounded to the other changes the result, so the program says it.",
+        source=_ELEMENTS,
+        wrong=_map("group.map(lambda v: (v.cast(ox.f16) + v).cast(ox.f32), tile, out=tile)"),
+        right=_map("group.map(lambda v: v.cast(ox.f16).cast(ox.f32) + v, tile, out=tile)"),
+    ),
+    Rule(
+        id="OX1124",
+        title="fp8, tf32 and flushing types are only cast, and integers are not divided",
+        error="DTypeError",
+        why="Their arithmetic would be f32's with one more rounding that nobody sees; a division of integers could round either way.",
+        source=_ELEMENTS,
+        wrong=_map("group.map(lambda v: (v.cast(ox.i32) / 2).cast(ox.f32), tile, out=tile)"),
+        right=_map("group.map(lambda v: v / 2, tile, out=tile)"),
+    ),
+    Rule(
+        id="OX1125",
+        title="The function of a map takes one element per tile, and gives what it makes of them",
+        error="RecordError",
+        why="An element of another map stands for another tile's; a plain number would need no map.",
+        source=_ELEMENTS,
+        wrong=_map("group.map(lambda v, w: v + w, tile, out=tile)"),
+        right=_map("group.map(lambda v, w: v + w, tile, tile, out=tile)"),
+    ),
+    Rule(
+        id="OX1126",
+        title="The function of a map gives the element type that `out` holds",
+        error="DTypeError",
+        why="Bits of one type read as another are noise; a cast that nobody wrote would round without being seen.",
+        source=_ELEMENTS,
+        wrong=_map("group.map(lambda v: v.cast(ox.i32), tile, out=tile)"),
+        right=_map("group.map(lambda v: v.cast(ox.i32).cast(ox.f32), tile, out=tile)"),
+    ),
+    Rule(
+        id="OX1127",
+        title="The function of a map is at most 64 operations deep and 4,096 large",
+        error="RecordError",
+        why="Engines hold the whole expression in registers or interpret it for every element; a value doubled 40 times has no end.",
+        source="the op table, oxidecopy.program.nesting",
+        wrong=_map("group.map(lambda v: sum([v] * 100, start=v), tile, out=tile)"),
+        right=_map("group.map(lambda v: v * 101, tile, out=tile)"),
+    ),
+    Rule(
+        id="OX1128",
+        title="`cast` names a type of elements",
+        error="DTypeError",
+        why="Packed types have no element that a thread could write by itself.",
+        source=_ELEMENTS,
+        wrong=_map('group.map(lambda v: v.cast("bf16").cast(ox.f32), tile, out=tile)'),
+        right=_map("group.map(lambda v: v.cast(ox.bf16).cast(ox.f32), tile, out=tile)"),
     ),
 )

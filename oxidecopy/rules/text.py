@@ -144,4 +144,11 @@ RULES: Final[tuple[Rule, ...]] = (
         _script("map src: f32 box=(256, 32)"),
         "oxidecopy.isa.limits, with a source for each",
     ),
+    _rule(
+        "OX1920",
+        "the tiles of a map have one shape, and its function their element types",
+        "Elements that are not there would be read, or bits of one type taken for another's.",
+        _script(_TILE, "map.tiles (t), t, fn=x0:f16"),
+        _script(_TILE, "map.tiles (t), t, fn=x0:f32"),
+    ),
 )

@@ -13,6 +13,7 @@ from oxidecopy.isa import ops
 from oxidecopy.isa.expr import Const
 from oxidecopy.isa.ops import BarrierRef, ThreadSet
 from oxidecopy.tiles.group import Group
+from oxidecopy.tiles.mapping import Maps
 from oxidecopy.tiles.ring import Landed, Ring, Slot, Stages, unused
 from oxidecopy.tiles.roles import Role, Roles
 from oxidecopy.tiles.schedule import Linear, Order, Per
@@ -44,7 +45,7 @@ _B2 = TypeVar("_B2", bound=AnyBox)
 _B3 = TypeVar("_B3", bound=AnyBox)
 
 
-class Cta(level1.Cta):
+class Cta(level1.Cta, Maps):
     """One thread block of the launch."""
 
     __slots__ = ("_opened", "_roles")
@@ -55,6 +56,11 @@ class Cta(level1.Cta):
         self._opened: set[Role] = set()
         if roles is not None:
             recorder.frames[0].closing.append(self._check_roles)
+
+    @override
+    def _executes(self, what: str) -> Recorder:
+        self._recorder.check_open(what)
+        return self._recorder
 
     # ---- roles
     def producer(self) -> AbstractContextManager[Leader, None]:

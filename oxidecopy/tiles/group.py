@@ -2,27 +2,59 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from typing_extensions import TypeVar
+from typing_extensions import TypeVar, override
 
+from oxidecopy.errors import Cause, ScopeError
 from oxidecopy.isa import ops
+from oxidecopy.tiles.mapping import Maps
 from oxidecopy.typed import leader
+from oxidecopy.typed.cta import fill_tile, iota_tile
 from oxidecopy.typed.descriptor import TmaDescriptor
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.geometry import A128, AnyBox
+from oxidecopy.typed.refusal import refuse
+from oxidecopy.typed.scalar import Scalar
 from oxidecopy.typed.smem import SharedArray
 from oxidecopy.typed.symbolic import Idx
+
+if TYPE_CHECKING:
+    from oxidecopy.typed.recorder import Recorder
 
 DT = TypeVar("DT", bound=DType)
 C = TypeVar("C", bound=tuple[Idx, ...])
 Bx = TypeVar("Bx", bound=AnyBox, default=Any)
 
 
-class Group(leader.Group):
+class Group(leader.Group, Maps):
     """Several warps, inside their block."""
 
     __slots__ = ()
+
+    @override
+    def _executes(self, what: str) -> Recorder:
+        self._check(what)
+        recorder = self._recorder
+        if recorder.scope != self._frame.threads:
+            refuse(
+                ScopeError,
+                "OX1121",
+                f"{what} of a group is called where only some of its threads execute",
+                got=f"{len(recorder.scope)} of {len(self._frame.threads)} threads",
+                required="the group's own block, with no narrower one in between",
+                fix="move it out of the inner block",
+                causes=(Cause("the inner block", recorder.frames[-1].site),),
+            )
+        return recorder
+
+    def fill(self, tile: SharedArray[DT, Any, Any], value: Scalar[DT]) -> None:
+        """Sets every element of `tile` to `value`, rounded to its type."""
+        fill_tile(self._executes("a fill"), tile, value)
+
+    def iota(self, tile: SharedArray[Any, Any, Any], axis: int) -> None:
+        """Sets every element of `tile` to its index along `axis` (0 is the outermost)."""
+        iota_tile(self._executes("an iota"), tile, axis)
 
     def store(self, dst: TmaDescriptor[DT, C, Any, Bx], tile: SharedArray[DT, Bx, A128], at: C, /) -> None:
         """Stores `tile`, which the group has written or seen land, to `dst` at `at`, and waits until the tile may be overwritten.

@@ -54,9 +54,10 @@ Tiles_co = TypeVar("Tiles_co", bound=tuple[Any, ...], covariant=True)
 @final
 @dataclass(slots=True)
 class Block:
-    """Whether a stage's with-block is open, and the tiles given out by it."""
+    """Whether a stage's with-block is open, and whether plain stores write into its tiles."""
 
     open: bool = True
+    written: bool = False
 
 
 class BlockTile(SharedArray[DT, Bx, A1024]):
@@ -78,6 +79,11 @@ class BlockTile(SharedArray[DT, Bx, A1024]):
                 )
             )
         return super()._ref(recorder)
+
+    @override
+    def _target(self, recorder: Recorder) -> TileRef:
+        self._block.written = True
+        return super()._target(recorder)
 
     @override
     def part(self, rank: Idx, *, of: int) -> BlockTile[DT, Any]:
@@ -465,6 +471,8 @@ class _Consume(AbstractContextManager[Any, None]):
     @override
     def __exit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None, /) -> None:
         self._block.open = False
+        if self._block.written and exc_type is None:
+            self._recorder.emit(ops.FenceProxyAsync())  # what is loaded over it comes through the async proxy
         self._recorder.pop(self._frame, failed=exc is not None)
 
 

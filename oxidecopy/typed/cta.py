@@ -285,30 +285,11 @@ class Cta:
     # ---- plain accesses, by all threads in scope together
     def fill(self, tile: SharedArray[DT, Any, Any], value: Scalar[DT]) -> None:
         """Sets every element of `tile` to `value`, rounded to its type."""
-        target = _tile(tile, "`fill`")
-        ref, dtype = target._ref(self._recorder), target._request.dtype
-        if not isinstance(value, ScalarValue):
-            self._recorder.emit(ops.Fill(tile=ref, value=fitting_value(value, dtype)))
-            return
-        if value.owner is not self._recorder:
-            refuse_foreign(f"scalar {value.name!r}")
-        _same_type("`fill`: the value", value.dtype_name, dtype)
-        self._recorder.emit(ops.Fill(tile=ref, value=ScalarRef(value.name)))
+        fill_tile(self._recorder, tile, value)
 
     def iota(self, tile: SharedArray[Any, Any, Any], axis: int) -> None:
         """Sets every element of `tile` to its index along `axis` (0 is the outermost)."""
-        target = _tile(tile, "`iota`")
-        ref, rank, number = target._ref(self._recorder), len(target.shape), whole(axis)
-        if number is None or not 0 <= number < rank:
-            refuse(
-                ShapeError,
-                "OX1061",
-                "`iota` along an axis that the tile does not have",
-                got=described(axis),
-                required=f"a plain int from 0 to {rank - 1}",
-                fix=f"{rank - 1} is the innermost axis",
-            )
-        self._recorder.emit(ops.Iota(tile=ref, axis=number))
+        iota_tile(self._recorder, tile, axis)
 
     def store(self, out: GlobalArray[DT, _CS], tile: SharedArray[DT, Any, Any], at: _CS, /) -> None:
         """Plain stores of `tile` to `out` at element coordinates `at`, clipped at its edge, the tile's swizzle undone."""
@@ -364,6 +345,35 @@ class ClusterCta(Cta):
         """All threads of all CTAs of the cluster wait for each other (barrier.cluster)."""
         self._recorder.check_open("the cta")
         self._recorder.emit(ops.ClusterSync())
+
+
+def fill_tile(recorder: Recorder, tile: object, value: object) -> None:
+    """Records a fill by the threads in scope."""
+    target = _tile(tile, "`fill`")
+    ref, dtype = target._target(recorder), target._request.dtype
+    if not isinstance(value, ScalarValue):
+        recorder.emit(ops.Fill(tile=ref, value=fitting_value(value, dtype)))
+        return
+    if value.owner is not recorder:
+        refuse_foreign(f"scalar {value.name!r}")
+    _same_type("`fill`: the value", value.dtype_name, dtype)
+    recorder.emit(ops.Fill(tile=ref, value=ScalarRef(value.name)))
+
+
+def iota_tile(recorder: Recorder, tile: object, axis: object) -> None:
+    """Records an iota by the threads in scope."""
+    target = _tile(tile, "`iota`")
+    ref, rank, number = target._target(recorder), len(target.shape), whole(axis)
+    if number is None or not 0 <= number < rank:
+        refuse(
+            ShapeError,
+            "OX1061",
+            "`iota` along an axis that the tile does not have",
+            got=described(axis),
+            required=f"a plain int from 0 to {rank - 1}",
+            fix=f"{rank - 1} is the innermost axis",
+        )
+    recorder.emit(ops.Iota(tile=ref, axis=number))
 
 
 def _first(threads: ThreadSet) -> ThreadSet:

@@ -220,7 +220,7 @@ class Recorder:
     def _check_reads(self, op: Instr) -> None:
         """A value read from memory steers nothing: what threads do must not depend on data, or no proof covers it."""
         for _, root in expressions(op):
-            for name in (s.name for s in symbols(root) if s.kind is SymKind.OPAQUE):
+            for name in (s.name for s, _ in nodes(root) if isinstance(s, Sym) and s.kind is SymKind.OPAQUE):
                 if self.reads[name] not in self.frames:
                     refuse(
                         ScopeError,

@@ -28,6 +28,7 @@ ArgumentSpec = MapParam | ArrayParam | IdxParam | ScalarParam | Plain
 # Python's own errors name the class whose method was called wrongly; these are the classes of ours that users hold.
 _ROOMS: Final = (barrier, barrier_array, level1, descriptor, handles, leader, scalar, smem, symbolic, tokens)
 _HANDLES: Final = frozenset(name for room in _ROOMS for name, cls in vars(room).items() if isinstance(cls, type) and name[0].isupper())
+_TILES: Final = frozenset({"Elem"})  # of the rooms built on this one
 
 
 def record(
@@ -98,6 +99,6 @@ def _misuse(problem: Exception) -> Site | None:
     """The user's line, when Python refused a call of ours there (too few arguments, no such method); None for the user's own bugs."""
     frames = traceback.extract_tb(problem.__traceback__)
     words = "".join(c if c.isalnum() or c == "_" else " " for c in str(problem)).split()
-    if in_package(frames[-1].filename) or _HANDLES.isdisjoint(words):
+    if in_package(frames[-1].filename) or (_HANDLES | _TILES).isdisjoint(words):
         return None
     return Site(frames[-1].filename, frames[-1].lineno or 0, frames[-1].name)

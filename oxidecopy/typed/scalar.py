@@ -13,6 +13,12 @@ from oxidecopy.typed.refusal import refuse
 DT = TypeVar("DT", bound=DType)
 
 
+class TakesScalars:
+    """Base of what has operators for scalars of its own: `alpha * v` is left to `v`."""
+
+    __slots__ = ()
+
+
 @final
 class ScalarValue(Generic[DT]):
     """A scalar parameter while a pipeline is recorded: a value of an element type, for tile operations."""
@@ -53,10 +59,12 @@ class ScalarValue(Generic[DT]):
 
         __int__ = __float__ = __complex__ = __index__
 
-        def _no_arithmetic(self, *_: Any) -> NoReturn:
+        def _no_arithmetic(self, other: Any, *_: Any) -> Any:
+            if isinstance(other, TakesScalars):
+                return NotImplemented
             refuse_as_index(self, "an operand of index arithmetic")
 
-        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _no_arithmetic
+        __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _no_arithmetic
         __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __lt__ = __le__ = __gt__ = __ge__ = _no_arithmetic
 
 

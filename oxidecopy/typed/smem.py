@@ -71,6 +71,10 @@ class SharedArray(Generic[DT, Bx, AL_co]):
         self._recorder.check_open(f"tile {self._request.name!r}", recorder)
         return TileRef(self._tile, self._index, self._part)
 
+    def _target(self, recorder: Recorder) -> TileRef:
+        """The same, for an op that writes the tile by plain stores."""
+        return self._ref(recorder)
+
 
 @final
 class SharedArrays(Generic[DT, Bx, AL_co]):

@@ -13,7 +13,7 @@ from typing_extensions import override
 from oxidecopy.errors import RecordError, ScopeError, SymbolicError
 from oxidecopy.isa import expr
 from oxidecopy.isa.expr import CmpOp, Cond, Expr, Sym, SymKind
-from oxidecopy.program.nesting import NESTING_MAX, NODES_MAX, fits
+from oxidecopy.program.nesting import NESTING_MAX, NODES_MAX, Node, fits
 from oxidecopy.program.program import extent_name
 from oxidecopy.typed.refusal import described, refuse, whole
 from oxidecopy.typed.scalar import ScalarValue, refuse_as_index
@@ -268,7 +268,7 @@ def _bad_divisor(o: object) -> NoReturn:
     )
 
 
-def bounded(node: Expr | Cond) -> None:
+def bounded(node: Node) -> None:
     """Refuses an expression too large to work with: doubled forty times it has more parts than memory."""
     if not fits(node):
         refuse(

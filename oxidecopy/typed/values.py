@@ -13,13 +13,13 @@ _BYTES_TYPES: Final = ("e4m3", "e5m2")  # floats that a map carries as bytes
 _INT_MIN, _INT_MAX = -(1 << 63), (1 << 64) - 1  # of a plain int for a float type: what a program can hold
 
 
-def fitting_value(value: object, dtype: str) -> int | float:
-    """A fill value, which must fit the tile's element type."""
+def fitting_value(value: object, dtype: str, what: str = "a fill value") -> int | float:
+    """A number that must fit the tile's element type."""
     number = plain_number(value)
     problem = misfit(value, dtype)
     if number is None or problem:
         fix = "pass a value of that type"
-        refuse(DTypeError, "OX1066", f"a fill value does not fit {dtype}", got=described(value), required=problem, fix=fix)
+        refuse(DTypeError, "OX1066", f"{what} does not fit {dtype}", got=described(value), required=problem, fix=fix)
     return number
 
 

@@ -82,7 +82,7 @@ def fold_cond(c: Cond, env: Mapping[str, int]) -> Cond:
             assert_never(c)
 
 
-def fold_op(op: ops.Instr, env: Mapping[str, int]) -> ops.Instr:
+def fold_op(op: ops.Instr, env: Mapping[str, int]) -> ops.Instr:  # noqa: C901  one case per kind
     """`op` with launch constants in its operands."""
     changed: dict[str, Any] = {}
     for f in fields(op):
@@ -91,8 +91,9 @@ def fold_op(op: ops.Instr, env: Mapping[str, int]) -> ops.Instr:
         if kind is ops.BARRIER:
             new: object = replace(value, index=fold(value.index, env))
         elif kind is ops.TILE:
-            part = value.part and replace(value.part, rank=fold(value.part.rank, env))
-            new = replace(value, index=fold(value.index, env), part=part)
+            new = _fold_tile(value, env)
+        elif kind is ops.TILES:
+            new = tuple(_fold_tile(ref, env) for ref in value)
         elif kind is ops.COORDS:
             new = tuple(fold(e, env) for e in value)
         elif kind is ops.EXPR:
@@ -104,6 +105,11 @@ def fold_op(op: ops.Instr, env: Mapping[str, int]) -> ops.Instr:
         if new != value:
             changed[f.name] = new
     return replace(op, **changed) if changed else op
+
+
+def _fold_tile(ref: ops.TileRef, env: Mapping[str, int]) -> ops.TileRef:
+    part = ref.part and replace(ref.part, rank=fold(ref.part.rank, env))
+    return replace(ref, index=fold(ref.index, env), part=part)
 
 
 def has_answer(c: Cond) -> bool:

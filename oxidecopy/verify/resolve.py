@@ -10,7 +10,7 @@ from oxidecopy.isa.expr import Cond, Expr
 from oxidecopy.program.tensor_map import TileLayout
 from oxidecopy.verify import rule_ids as ids
 from oxidecopy.verify.affine import Range, decide, has_loop_symbol, point, range_of
-from oxidecopy.verify.state import Agent, Asked, At, Machine, Use
+from oxidecopy.verify.state import Agent, Asked, At, Machine, Span, Use
 
 
 class UndecidedError(Exception):
@@ -89,15 +89,20 @@ def resolve(machine: Machine, at: At) -> bool:
         if i is None:
             return False
         at.bars = [machine.bars[rank * machine.bars_per_cta + i] for rank in ranks]
-    tile = getattr(op, "tile", None)
-    if tile is not None:
-        span = _bytes(machine, at, tile)
-        if span is None:
-            return False
-        lo, hi, stage = span
-        first = machine.tile_base[tile.tile] + stage
-        at.tiles = [(machine.stages[rank * machine.stages_per_cta + first], lo, hi) for rank in ranks]
-    return bool(ranks) or isinstance(op, ops.TensorG2SMulticast)
+    return _tiles(machine, at, ranks) and (bool(ranks) or isinstance(op, ops.TensorG2SMulticast))
+
+
+def _tiles(machine: Machine, at: At, ranks: list[int]) -> bool:
+    """Fills in the tile bytes; False when there is no such stage or part."""
+    op = at.op
+    tile = op.out if isinstance(op, ops.MapTiles) else getattr(op, "tile", None)
+    if tile is None:
+        return True
+    at.tiles = _spans(machine, at, tile, ranks)
+    if not isinstance(op, ops.MapTiles):
+        return bool(at.tiles) or not ranks
+    at.sources = [span for ref in op.inputs for span in _spans(machine, at, ref, ranks)]
+    return bool(at.tiles) and len(at.sources) == len(op.inputs)
 
 
 def _bar(machine: Machine, at: At, ref: ops.BarrierRef) -> int | None:
@@ -115,6 +120,16 @@ def _bar(machine: Machine, at: At, ref: ops.BarrierRef) -> int | None:
         )
         return None
     return machine.bar_base[ref.barrier] + i
+
+
+def _spans(machine: Machine, at: At, ref: ops.TileRef, ranks: list[int]) -> list[Span]:
+    """What the op touches of a tile in each of these CTAs; nothing when there is no such stage or part."""
+    found = _bytes(machine, at, ref)
+    if found is None:
+        return []
+    lo, hi, stage = found
+    first = machine.tile_base[ref.tile] + stage
+    return [(machine.stages[rank * machine.stages_per_cta + first], lo, hi) for rank in ranks]
 
 
 def _bytes(machine: Machine, at: At, ref: ops.TileRef) -> tuple[int, int, int] | None:

@@ -104,7 +104,7 @@ class Access:
     bar: int = -1
     until: int = 0
     done: int = -1
-    # For a write that several classes run, each for its share: the loops around it and their iterations, which name the instance.
+    # For an access that several classes run, each for its share: the loops around it and their iterations, which name the instance.
     loops: tuple[str, ...] = ()
     turns: tuple[int, ...] | None = None
 
@@ -137,6 +137,9 @@ class Stage:
             else:
                 parts.append((a, b))
         self.written = tuple(parts)
+
+
+Span: TypeAlias = tuple[Stage, int, int]  # bytes [lo, hi) of a stage
 
 
 @final
@@ -298,7 +301,8 @@ class At:
     op: Instr
     mark: Mark
     bars: list[Bar] = field(default_factory=list)
-    tiles: list[tuple[Stage, int, int]] = field(default_factory=list)
+    tiles: list[Span] = field(default_factory=list)
+    sources: list[Span] = field(default_factory=list)  # what is read of an op that writes `tiles`
     phases: list[int] = field(default_factory=list)  # those waited for, counted over all lives
     turns: tuple[int, ...] = ()
     asked_in: int = -1  # the barrier's phase when the op was last found to wait

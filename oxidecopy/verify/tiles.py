@@ -10,14 +10,19 @@ from collections.abc import Iterator
 
 from oxidecopy.isa import ops
 from oxidecopy.verify import rule_ids as ids
-from oxidecopy.verify.state import Access, At, Machine, Mark, Stage, Way
+from oxidecopy.verify.state import Access, At, Machine, Mark, Span, Stage, Way
 
 
-def _overlapping(at: At) -> Iterator[tuple[Stage, Access]]:
-    for stage, lo, hi in at.tiles:
+def _overlapping(at: At, spans: list[Span]) -> Iterator[tuple[Stage, Access]]:
+    for stage, lo, hi in spans:
         for access in stage.accesses:
-            if access.lo < hi and lo < access.hi and not (access.way is Way.WRITE and access.same_instance(at.step, at.turns)):
+            if access.lo < hi and lo < access.hi and not access.same_instance(at.step, at.turns):
                 yield stage, access
+
+
+def _read_spans(at: At) -> list[Span]:
+    """What the op reads: of an op that writes `tiles`, its sources."""
+    return at.sources or at.tiles
 
 
 def _landed(machine: Machine, at: At, access: Access) -> bool:
@@ -42,9 +47,9 @@ def _read(machine: Machine, at: At, *, fence: bool) -> None:
     if machine.lost:
         return
     clean = True
-    for stage, access in _overlapping(at):
+    for stage, access in _overlapping(at, _read_spans(at)):
         if access.way is Way.WRITE and not machine.order(at.agent, access.mark):
-            _race(machine, at, stage, access, "written")
+            _race(machine, at, stage, access, "written", verb="stored" if fence else "read")
             clean = False
         elif access.way is Way.WRITE and fence and not machine.fenced(at.agent, access.mark):
             _unfenced(machine, at, stage, access)
@@ -57,7 +62,7 @@ def _read(machine: Machine, at: At, *, fence: bool) -> None:
 
 
 def _written(machine: Machine, at: At) -> None:
-    for stage, lo, hi in at.tiles:
+    for stage, lo, hi in _read_spans(at):
         if stage.covers(lo, hi):
             continue
         loads = [
@@ -93,12 +98,12 @@ def _early(machine: Machine, at: At, stage: Stage, access: Access | None) -> Non
     )
 
 
-def _race(machine: Machine, at: At, stage: Stage, access: Access, done: str) -> None:
+def _race(machine: Machine, at: At, stage: Stage, access: Access, done: str, *, verb: str) -> None:
     others = "other threads of the same group" if access.mark.agent == at.agent.id else machine.agents[access.mark.agent].name
     at.flagged = True
     machine.out.add(
         ids.RACE if access.way is Way.WRITE else ids.OVERWRITE_READ,
-        f"{stage.name} is {_verb(at)} by {at.agent.name} while {others} may not have {done} it yet",
+        f"{stage.name} is {verb} by {at.agent.name} while {others} may not have {done} it yet",
         step=at.step,
         required="a sync between the two",
         fix="call `cta.sync()` (or arrive and wait on a barrier) in between",
@@ -108,15 +113,7 @@ def _race(machine: Machine, at: At, stage: Stage, access: Access, done: str) -> 
 
 
 def _verb(at: At) -> str:
-    match at.op:
-        case ops.StoreGlobal():
-            return "read"
-        case ops.TensorS2G() | ops.TensorReduce():
-            return "stored"
-        case ops.TensorG2S() | ops.TensorG2SMulticast():
-            return "loaded into"
-        case _:
-            return "written"
+    return "loaded into" if isinstance(at.op, ops.TensorG2S | ops.TensorG2SMulticast) else "written"
 
 
 def _unfenced(machine: Machine, at: At, stage: Stage, access: Access) -> None:
@@ -135,13 +132,13 @@ def _unfenced(machine: Machine, at: At, stage: Stage, access: Access) -> None:
 
 def write_generic(machine: Machine, at: At) -> None:
     """Plain stores into the tile."""
-    for stage, access in _overlapping(at):
+    for stage, access in _overlapping(at, at.tiles):
         _overwrite(machine, at, stage, access)
 
 
 def write_async(machine: Machine, at: At) -> None:
     """A load will write the tile, in every receiving CTA."""
-    for stage, access in _overlapping(at):
+    for stage, access in _overlapping(at, at.tiles):
         if access.way is Way.WRITE and machine.order(at.agent, access.mark) and not machine.fenced(at.agent, access.mark):
             _unfenced(machine, at, stage, access)
         else:
@@ -179,4 +176,4 @@ def _overwrite(machine: Machine, at: At, stage: Stage, access: Access) -> None:
                 key=key,
             )
     elif not machine.order(at.agent, access.mark):
-        _race(machine, at, stage, access, "written" if access.way is Way.WRITE else "finished reading")
+        _race(machine, at, stage, access, "written" if access.way is Way.WRITE else "finished reading", verb=_verb(at))

@@ -12,7 +12,7 @@ from oxidecopy.isa import expr, ops
 from oxidecopy.verify import rule_ids as ids
 from oxidecopy.verify.check import copy_bytes, expect_late, own_token, under_expected, wait_behind
 from oxidecopy.verify.resolve import value
-from oxidecopy.verify.state import Access, Agent, At, Bar, Group, Known, Life, Machine, Mark, TokenKey, Use, Way, join
+from oxidecopy.verify.state import Access, Agent, At, Bar, Group, Known, Life, Machine, Mark, Span, TokenKey, Use, Way, join
 
 
 # ---- may it run?
@@ -106,7 +106,7 @@ def release_sync(machine: Machine, key: tuple[int, int]) -> None:
 
 
 # ---- effects
-def apply(machine: Machine, at: At) -> None:  # noqa: C901  one case per op
+def apply(machine: Machine, at: At) -> None:  # noqa: C901, PLR0915  one case per op
     """Runs the op. Totals over `Instr`; an op on a barrier that is not live has no effect, as its violation is already reported."""
     op, agent = at.op, at.agent
     for bar in at.bars:
@@ -139,7 +139,7 @@ def apply(machine: Machine, at: At) -> None:  # noqa: C901  one case per op
         case ops.TensorG2S() | ops.TensorG2SMulticast():
             _load(machine, at)
         case ops.TensorS2G() | ops.TensorReduce():
-            agent.open.append(_touch(at, Way.STORE))
+            agent.open.append(_touch(at, at.tiles[0], Way.STORE))
         case ops.CommitGroup():
             _commit(agent)
         case ops.WaitGroup() | ops.WaitGroupRead():
@@ -149,9 +149,11 @@ def apply(machine: Machine, at: At) -> None:  # noqa: C901  one case per op
         case ops.FenceMbarrierInit():
             _fence_init(machine, at)
         case ops.StoreGlobal():
-            _touch(at, Way.READ)
+            _touch(at, at.tiles[0], Way.READ)
         case ops.Fill() | ops.Iota():
             _write(at)
+        case ops.MapTiles():
+            _map(at)
         case ops.BarSync() | ops.ClusterSync():
             agent.released = False
         case (
@@ -304,9 +306,9 @@ def _load(machine: Machine, at: At) -> None:
     _bytes(machine, at, nbytes * at.agent.size)
 
 
-def _touch(at: At, way: Way) -> Access:
-    """A read of the tile, by plain loads or by a store."""
-    stage, lo, hi = at.tiles[0]
+def _touch(at: At, span: Span, way: Way) -> Access:
+    """A read of a tile, by plain loads or by a store."""
+    stage, lo, hi = span
     access = Access(way, at.mark, lo, hi)
     if not at.flagged:
         _again(stage.accesses, access)
@@ -316,8 +318,7 @@ def _touch(at: At, way: Way) -> Access:
 def _write(at: At) -> None:
     stage, lo, hi = at.tiles[0]
     write = Access(Way.WRITE, at.mark, lo, hi)
-    if at.item.joint:
-        write.loops, write.turns = at.item.loops, at.turns
+    _share(at, write)
     if at.item.joint or at.item.guarded:
         # Each class writes its share only, or perhaps nothing: what must be ordered before the whole of it stays.
         _again(stage.accesses, write)
@@ -325,6 +326,18 @@ def _write(at: At) -> None:
         _replace(stage.accesses, write)
     if not at.item.guarded:
         stage.cover(lo, hi)
+
+
+def _map(at: At) -> None:
+    for span in at.sources:
+        _share(at, _touch(at, span, Way.READ))
+    _write(at)
+
+
+def _share(at: At, access: Access) -> None:
+    """Where several classes run the op, the access is of each class's share: no race with the others' shares in the same instance."""
+    if at.item.joint:
+        access.loops, access.turns = at.item.loops, at.turns
 
 
 def _replace(accesses: list[Access], new: Access) -> None:

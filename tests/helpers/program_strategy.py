@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from oxidecopy.errors import Site
 from oxidecopy.isa import limits, ops
 from oxidecopy.isa.dtypes import DTYPES
+from oxidecopy.isa.elem import FLOATS, INTEGERS, Binary, Cast, Elem, ElemOp, Input, Neg, Number, Parameter, integer_range
 from oxidecopy.isa.expr import (
     Add,
     And,
@@ -147,6 +148,8 @@ class StepMaker:
         self.scope = ThreadSet(((0, threads),))
         self.made: dict[str, list[int]] = {ops.TOKEN.sigil: [], ops.NEW_PRED.sigil: []}
         self.rank = 1  # of the map or array drawn last: its coordinates follow it
+        self.inputs: list[TileRef] = []  # tiles drawn together last: the tile and the element expression beside them follow them
+        self.out = ""  # the element type of that tile
 
     def steps(self, count: int, depth: int) -> tuple[Step, ...]:
         return tuple(self.step(self.draw(st.sampled_from(self.usable(depth))), depth) for _ in range(self.draw(st.integers(0, count))))
@@ -175,6 +178,7 @@ class StepMaker:
         wanted = {
             ops.BARRIER: self.barriers,
             ops.TILE: self.tiles,
+            ops.TILES: self.tiles,
             ops.MAP: self.of(MapParam),
             ops.ARRAY: self.of(ArrayParam),
             ops.TOKENS: self.made[ops.TOKEN.sigil],
@@ -214,6 +218,8 @@ class StepMaker:
         return BarrierRef(position, self.index(self.barriers[position].stages))
 
     def tile(self) -> TileRef:
+        if self.inputs:
+            return self.beside()
         position = self.draw(st.integers(0, len(self.tiles) - 1))
         tile = self.tiles[position]
         part = None
@@ -221,6 +227,41 @@ class StepMaker:
             of = self.draw(st.sampled_from([n for n in range(1, tile.shape[0] + 1) if tile.shape[0] % n == 0]))
             part = Part(self.index(of), of)
         return TileRef(position, self.index(tile.stages), part)
+
+    def beside(self) -> TileRef:
+        """Another place of one of the tiles drawn together."""
+        ref = self.draw(st.sampled_from(self.inputs))
+        self.out = self.tiles[ref.tile].dtype
+        part = Part(self.index(ref.part.of), ref.part.of) if ref.part is not None else None
+        return TileRef(ref.tile, self.index(self.tiles[ref.tile].stages), part)
+
+    def together(self) -> tuple[TileRef, ...]:
+        self.inputs = [self.tile()]
+        for _ in range(self.draw(st.integers(0, ops.MAP_INPUTS_MAX - 1))):
+            self.inputs.append(self.beside())
+        return tuple(self.inputs)
+
+    def elem(self) -> Elem:
+        inputs = [(i, self.tiles[ref.tile].dtype) for i, ref in enumerate(self.inputs)]
+        self.inputs = []
+        return self.elements(self.out, inputs, self.draw(st.integers(0, 4)))
+
+    def elements(self, dtype: str, inputs: list[tuple[int, str]], depth: int) -> Elem:
+        """A tree of at most `depth` operations with a value of `dtype`."""
+        choice = self.draw(st.integers(0, 3)) if depth else 0
+        if choice == 1:
+            return Cast(self.elements(self.draw(dtypes), inputs, depth - 1), dtype)
+        if choice > 1 and dtype in FLOATS | INTEGERS:
+            ops_of = list(ElemOp) if dtype in FLOATS else [ElemOp.ADD, ElemOp.SUB, ElemOp.MUL]
+            a = self.elements(dtype, inputs, depth - 1)
+            if choice == 2:
+                return Neg(a)
+            return Binary(self.draw(st.sampled_from(ops_of)), a, self.elements(dtype, inputs, depth - 1))
+        leaves: list[Elem] = [Input(i, of) for i, of in inputs if of == dtype]
+        leaves += [Parameter(p.name, dtype) for p in self.params if isinstance(p, ScalarParam) and p.dtype == dtype]
+        number = st.floats(allow_nan=False) if dtype not in INTEGERS else st.integers(*integer_range(dtype))
+        leaves.append(Number(self.draw(number), dtype))
+        return self.draw(st.sampled_from(leaves))
 
     def map(self) -> MapRef:
         param = self.draw(st.sampled_from([p for p in self.params if isinstance(p, MapParam)]))
@@ -271,6 +312,8 @@ KINDS: dict[Kind, Callable[[StepMaker], object]] = {
     ops.INDEX_NAME: StepMaker.name,
     ops.TRIPS_NAME: StepMaker.name,
     ops.TOKENS: StepMaker.tokens,
+    ops.TILES: StepMaker.together,
+    ops.ELEM: StepMaker.elem,
 }
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from oxidecopy.errors import Site
 from oxidecopy.isa import expr, ops
 from oxidecopy.isa.dtypes import DTYPES
+from oxidecopy.isa.elem import Binary, Elem, ElemOp, Input
 from oxidecopy.isa.expr import Cond, Const, Expr, Sym, SymKind
 from oxidecopy.isa.ops import BarrierRef, Instr, MapRef, Part, ThreadSet, TileRef
 from oxidecopy.isa.swizzle import SWIZZLES
@@ -332,6 +333,11 @@ class Builder:
 
     def store(self, coords: tuple[E, ...] = (0, 0), tile: int = 0, stage: E = 0, name: str = "out", tag: str = "") -> None:
         self.op(ops.StoreGlobal(array=ops.ArrayRef(name), tile=self.ref(tile, stage), coords=tuple(map(e, coords))), tag)
+
+    def compute(self, fn: Elem | None = None, *inputs: TileRef, out: TileRef | None = None, tag: str = "") -> None:
+        """A map; by default of the first tile in place, to twice its values."""
+        made = fn or Binary(ElemOp.ADD, Input(0, "f32"), Input(0, "f32"))
+        self.op(ops.MapTiles(inputs=inputs or (self.ref(0),), out=out or self.ref(0), fn=made), tag)
 
     # ---- the result
     def program(self) -> Program:

@@ -8,6 +8,7 @@ import pytest
 
 from oxidecopy.errors import Site
 from oxidecopy.isa import expr, ops
+from oxidecopy.isa.elem import Binary, Cast, Elem, ElemOp, Input, Number, Parameter
 from oxidecopy.isa.expr import ONE, ZERO, Add, Answer, Bool, Cmp, CmpOp, Const, FloorDiv, Mod, Sym, SymKind
 from oxidecopy.isa.ops import ArrayRef, BarrierRef, Instr, MapRef, Part, ScalarRef, ThreadSet, TileRef
 from oxidecopy.program.check import check_operands
@@ -57,6 +58,13 @@ def store(*coords: expr.Expr, tile: TileRef = T, source: MapRef = MAP) -> Instr:
     return ops.TensorS2G(map=source, tile=tile, coords=coords)
 
 
+X = Input(0, "f32")
+
+
+def mapped(fn: Elem = X, *inputs: TileRef, out: TileRef = T) -> Instr:
+    return ops.MapTiles(inputs=inputs or (T,), out=out, fn=fn)
+
+
 def scope(*ranges: tuple[int, int], body: tuple[Step, ...] = ()) -> Step:
     return Step(ops.Scope(role="warps", threads=ThreadSet(ranges)), SITE, body)
 
@@ -88,6 +96,9 @@ RIGHT: list[tuple[Instr | Step, ...]] = [
     (ARRIVE, ops.MbarrierTestToken(form="test_wait", bar=BAR, token=0, pred=0), when(Answer(0))),
     (when(Cmp(CmpOp.LT, FloorDiv(N, N), Mod(N, Const(-1)))),),
     (store(ZERO, Const(-(1 << 63))),),
+    (mapped(), mapped(Binary(ElemOp.MUL, X, Parameter("alpha", "f32"))), mapped(Cast(Cast(X, "bf16"), "f32"))),
+    (mapped(Input(3, "f32"), T, T, T, T, out=TileRef(0, N)),),
+    (mapped(X, TileRef(0, ZERO, Part(ZERO, 4)), out=TileRef(0, N, Part(N, 4))),),
 ]
 WRONG: list[tuple[str, tuple[Instr | Step, ...]]] = [
     ("OX1910", (init(count=1 << 20),)),
@@ -100,6 +111,20 @@ WRONG: list[tuple[str, tuple[Instr | Step, ...]]] = [
     ("OX1910", (store(ZERO, Mod(N, ZERO)),)),
     ("OX1910", (when(Answer(-1)),)),
     ("OX1910", (ops.MbarrierWait(bar=BAR, tokens=()),)),
+    ("OX1910", (mapped(X, T, T, T, T, T),)),
+    ("OX1910", (ops.MapTiles(inputs=(), out=T, fn=Number(1.0, "f32")),)),
+    ("OX1912", (mapped(X, T, TileRef(1, ZERO)),)),
+    ("OX1912", (mapped(X, T, out=TileRef(0, Const(2))),)),
+    ("OX1920", (mapped(X, T, out=TileRef(0, ZERO, Part(ZERO, 4))),)),
+    ("OX1920", (mapped(X, T, TileRef(0, ZERO, Part(ZERO, 2))),)),
+    ("OX1920", (mapped(Cast(X, "bf16")),)),
+    ("OX1920", (mapped(Input(1, "f32")),)),
+    ("OX1920", (mapped(Cast(Input(0, "f16"), "f32")),)),
+    ("OX1920", (mapped(Parameter("n", "f32")),)),
+    ("OX1920", (mapped(Parameter("src", "f32")),)),
+    ("OX1920", (mapped(Cast(Parameter("alpha", "f16"), "f32")),)),
+    ("OX1920", (mapped(Binary(ElemOp.ADD, X, Cast(X, "f16"))),)),
+    ("OX1920", (mapped(Number(1, "f32")),)),
     ("OX1911", (Step(ops.Scope(role="some", threads=ThreadSet(((0, 1),)))),)),
     ("OX1912", (init(BarrierRef(1, ZERO)),)),
     ("OX1912", (init(BarrierRef(-1, ZERO)),)),

@@ -14,6 +14,7 @@ class acquires it back.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, final
 
 import numpy as np
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from oxidecopy.engines.sim.images import TileImage
     from oxidecopy.engines.sim.mbarrier import Mbarrier
     from oxidecopy.errors import Site
-    from oxidecopy.isa.ops import Fill, Iota, StoreGlobal
+    from oxidecopy.isa.ops import Fill, Iota, MapTiles, StoreGlobal
     from oxidecopy.program.program import Program
 
 Clock = npt.NDArray[np.int64]
@@ -276,7 +277,29 @@ class Clocks:
         self._check(agent, agent.cta, self._plain(Kind.READ, agent, image, op, site))
         self._check_written(agent, image, site)
 
-    def _plain(self, kind: Kind, agent: Agent, image: TileImage, op: Fill | Iota | StoreGlobal, site: Site | None) -> Access:
+    def map(
+        self,
+        agent: Agent,
+        sources: list[TileImage],
+        image: TileImage,
+        op: MapTiles,
+        turn: tuple[int, ...],
+        site: Site | None,
+        *,
+        alone: bool,
+    ) -> None:
+        """Reads of all sources, then a write: a thread's own read of an element comes before its write of it."""
+        reads = [self._plain(Kind.READ, agent, source, op, site) for source in sources]
+        for source, access in zip(sources, reads, strict=True):
+            access.turn = turn
+            self._check(agent, agent.cta, access)
+            self._check_written(agent, source, site)
+        write = self._plain(Kind.WRITE, agent, image, op, site)
+        write.turn, write.alone = turn, alone
+        self._check(agent, agent.cta, write, own=reads)
+        image.mark(self._written[agent.cta.rank])
+
+    def _plain(self, kind: Kind, agent: Agent, image: TileImage, op: Fill | Iota | MapTiles | StoreGlobal, site: Site | None) -> Access:
         access = Access(kind, image.address, image.end, agent.index, self._clock(agent).now, site)
         access.op = op
         return access
@@ -321,15 +344,15 @@ class Clocks:
         if not image.is_marked(self._written[agent.cta.rank]):
             self.findings.add(reports.never_written(self._program, agent, image, site))
 
-    def _check(self, agent: Agent, cta: Cta, new: Access) -> None:
-        """Reports every earlier access that `new` is not ordered after, and takes its place where it covers them."""
+    def _check(self, agent: Agent, cta: Cta, new: Access, own: Sequence[Access] = ()) -> None:
+        """Reports every earlier access (but its `own` reads) that `new` is not ordered after, and takes its place where it covers them."""
         known = self._clock(agent).known
         kept = []
         for old in self._accesses[cta.rank]:
             if old.high <= new.low or new.high <= old.low:
                 kept.append(old)
                 continue
-            problem = self._problem(known, old, new)
+            problem = "" if old in own else self._problem(known, old, new)
             if problem:
                 self.findings.add(reports.race(self._program, agent, cta, problem, old, new))
             if not new.replaces(old):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
-from oxidecopy.engines.sim import lower_access, lower_barriers, lower_copies, shares
+from oxidecopy.engines.sim import lower_access, lower_barriers, lower_copies, lower_map, shares
 from oxidecopy.engines.sim.agents import Op
 from oxidecopy.isa import ops
 
@@ -45,6 +45,7 @@ Plain: TypeAlias = (
     | ops.LoadIndex
     | ops.ShareTiles
     | ops.NextTile
+    | ops.MapTiles
 )
 
 
@@ -95,5 +96,7 @@ def lower_op(low: Lowering, op: Plain) -> list[Make]:  # noqa: C901 - one line p
             return [shares.share(low, op)]
         case ops.NextTile():
             return [shares.next_tile(low, op)]
+        case ops.MapTiles():
+            return lower_map.map_tiles(low, op)
         case _:
             assert_never(op)

@@ -17,7 +17,8 @@ can be printed and parsed without a change here.
       mbarrier.wait full, %0
 
 Operands come in the order of the op table: references by name (`full[i0 % 2]`, `t0[1].part(cta_rank, of=4)`), `[..]` coordinates with the
-outermost dimension first, `{0..31}` threads, `%0` tokens and `?0` answers of a test, after `->` where the op makes them.
+outermost dimension first, `{0..31}` threads, `cast(x0:f32 * alpha:f32, bf16)` for what a map makes of the elements of its tiles, `%0`
+tokens and `?0` answers of a test, after `->` where the op makes them.
 """
 
 from __future__ import annotations

@@ -30,6 +30,7 @@ from oxidecopy.isa.ops import (
 )
 from oxidecopy.program.program import BarrierDecl, Param, TileDecl
 from oxidecopy.program.text.cursor import Cursor
+from oxidecopy.program.text.elements import format_elem, read_elem
 from oxidecopy.program.text.expression_reader import read_cond, read_expr
 from oxidecopy.program.text.expressions import format_node
 from oxidecopy.program.text.lexer import TokenKind, format_name, format_word, refuse
@@ -150,6 +151,20 @@ def _read_tile(cursor: Cursor, names: Names) -> TileRef:
     return TileRef(tile, index, part)
 
 
+def _write_tiles(refs: tuple[TileRef, ...], names: Names) -> str:
+    return f"({', '.join(_write_tile(ref, names) for ref in refs)})"
+
+
+def _read_tiles(cursor: Cursor, names: Names) -> tuple[TileRef, ...]:
+    cursor.expect("(")
+    refs: list[TileRef] = []
+    while not cursor.take(")"):
+        if refs:
+            cursor.expect(",")
+        refs.append(_read_tile(cursor, names))
+    return tuple(refs)
+
+
 def _write_coords(coords: tuple[Expr, ...], _: Names) -> str:
     return f"[{', '.join(map(format_node, coords))}]"
 
@@ -230,6 +245,8 @@ FORMS: Final[dict[Kind, Form]] = {
     ops.INDEX_NAME: Form(lambda name, _: format_name(name), lambda cursor, _: cursor.name("a name for what is read")),
     ops.TRIPS_NAME: Form(lambda name, _: format_name(name), lambda cursor, _: cursor.name("a name for the number of tiles")),
     ops.TOKENS: Form(_write_tokens, _read_tokens),
+    ops.TILES: Form(_write_tiles, _read_tiles),
+    ops.ELEM: Form(lambda e, _: format_elem(e), lambda cursor, _: read_elem(cursor), keyword=True),
 }
 
 

@@ -1,0 +1,151 @@
+"""`map` and `copy`: what all threads in scope compute together, element by element, from tiles into a tile.
+
+Accesses are logical: element (i, j) of the output comes from elements (i, j) of the inputs, wherever the swizzle and pitch of each tile put
+them. So a copy from a swizzled tile into one without a swizzle undoes it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, overload
+
+from typing_extensions import TypeVar
+
+from oxidecopy.errors import DTypeError, RecordError, ShapeError
+from oxidecopy.isa import elem, ops
+from oxidecopy.tiles.elem import Elem, Trace
+from oxidecopy.typed.dtypes import DType
+from oxidecopy.typed.geometry import AnyBox
+from oxidecopy.typed.refusal import described, refuse
+from oxidecopy.typed.smem import SharedArray
+
+if TYPE_CHECKING:
+    from oxidecopy.typed.recorder import Recorder
+
+_D1 = TypeVar("_D1", bound=DType)
+_D2 = TypeVar("_D2", bound=DType)
+_D3 = TypeVar("_D3", bound=DType)
+_D4 = TypeVar("_D4", bound=DType)
+_DO = TypeVar("_DO", bound=DType)
+_B1 = TypeVar("_B1", bound=AnyBox)
+
+
+class Maps:
+    """Base of what executes maps: a group, or all threads of the CTA in scope."""
+
+    __slots__ = ()
+
+    def _executes(self, what: str) -> Recorder:
+        """The recorder, when this handle's threads are those that execute now."""
+        raise NotImplementedError
+
+    @overload
+    def map(self, fn: Callable[[Elem[_D1]], Elem[_DO]], a: SharedArray[_D1, _B1, Any], /, *, out: SharedArray[_DO, _B1, Any]) -> None: ...
+    @overload
+    def map(
+        self,
+        fn: Callable[[Elem[_D1], Elem[_D2]], Elem[_DO]],
+        a: SharedArray[_D1, _B1, Any],
+        b: SharedArray[_D2, _B1, Any],
+        /,
+        *,
+        out: SharedArray[_DO, _B1, Any],
+    ) -> None: ...
+    @overload
+    def map(
+        self,
+        fn: Callable[[Elem[_D1], Elem[_D2], Elem[_D3]], Elem[_DO]],
+        a: SharedArray[_D1, _B1, Any],
+        b: SharedArray[_D2, _B1, Any],
+        c: SharedArray[_D3, _B1, Any],
+        /,
+        *,
+        out: SharedArray[_DO, _B1, Any],
+    ) -> None: ...
+    @overload
+    def map(
+        self,
+        fn: Callable[[Elem[_D1], Elem[_D2], Elem[_D3], Elem[_D4]], Elem[_DO]],
+        a: SharedArray[_D1, _B1, Any],
+        b: SharedArray[_D2, _B1, Any],
+        c: SharedArray[_D3, _B1, Any],
+        d: SharedArray[_D4, _B1, Any],
+        /,
+        *,
+        out: SharedArray[_DO, _B1, Any],
+    ) -> None: ...
+    def map(self, fn: Callable[..., Elem[Any]], /, *tiles: SharedArray[Any, Any, Any], out: SharedArray[Any, Any, Any]) -> None:
+        """Sets every element of `out` to `fn` of the elements of one to four tiles at the same place.
+
+        `fn` is called once, with an `Elem` for each tile, and records what it does with them. `out` may be one of the inputs. Nothing is
+        synced: what others wrote must be ordered before, and who else reads `out` must be ordered after.
+        """
+        recorder = self._executes("a map")
+        _check_tiles(recorder, tiles, out)
+        node = _traced(recorder, fn, tiles)
+        if node.dtype != out._request.dtype:
+            refuse(
+                DTypeError,
+                "OX1126",
+                f"the function of a map does not give what {out._request.name!r} holds",
+                got=node.dtype,
+                required=out._request.dtype,
+                fix=f"cast its result: `.cast(ox.{out._request.dtype})`",
+            )
+        refs = tuple(tile._ref(recorder) for tile in tiles)
+        recorder.emit(ops.MapTiles(inputs=refs, out=out._target(recorder), fn=node))
+
+    def copy(self, tile: SharedArray[_D1, _B1, Any], /, *, out: SharedArray[_D1, _B1, Any]) -> None:
+        """Copies every element, bit for bit; the layouts may differ (this swizzles and unswizzles)."""
+        self.map(lambda v: v, tile, out=out)
+
+
+def _check_tiles(recorder: Recorder, tiles: tuple[object, ...], out: object) -> None:
+    known = [t for t in (*tiles, out) if isinstance(t, SharedArray)]
+    if not 1 <= len(tiles) <= ops.MAP_INPUTS_MAX or len(known) <= len(tiles):
+        refuse(
+            ShapeError,
+            "OX1120",
+            "a map takes tiles",
+            got=", ".join(map(described, (*tiles, out))),
+            required=f"1 to {ops.MAP_INPUTS_MAX} shared tiles and `out`",
+            fix="pass what a ring's block or `cta.shared` gives",
+        )
+    if len({t.shape for t in known}) > 1:
+        refuse(
+            ShapeError,
+            "OX1120",
+            "the tiles of a map differ in shape",
+            got=", ".join(f"{t._request.name} {t.shape}" for t in known),
+            required="one shape",
+            fix="give all descriptors one box",
+        )
+
+
+def _traced(recorder: Recorder, fn: Callable[..., object], tiles: tuple[SharedArray[Any, Any, Any], ...]) -> elem.Elem:
+    """What `fn` does with the elements."""
+    trace = Trace(recorder)
+    inputs: list[Elem[Any]] = [Elem(elem.Input(i, tile._request.dtype), trace) for i, tile in enumerate(tiles)]
+    try:
+        inspect.signature(fn).bind(*inputs)
+    except (TypeError, ValueError) as problem:
+        refuse(
+            RecordError,
+            "OX1125",
+            "the function of a map cannot be called with its elements",
+            got=f"{len(inputs)} elements: {problem}",
+            required="a function of as many elements as there are tiles",
+        )
+    made = fn(*inputs)
+    trace.open = False
+    if not isinstance(made, Elem) or made._trace is not trace:
+        refuse(
+            RecordError,
+            "OX1125",
+            "the function of a map gives no element",
+            got=described(made),
+            required="what operators or `cast` make of its elements",
+            fix="use `fill` for a constant",
+        )
+    return made._node

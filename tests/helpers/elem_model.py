@@ -1,0 +1,194 @@
+"""What element expressions mean, by exact fractions: the independent model of `isa.elem`, one element at a time.
+
+A float is taken apart into sign and exact magnitude, every result is rounded once, and put together again. Nothing of numpy is used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import isnan
+from typing import TypeAlias
+
+from oxidecopy.isa.dtypes import DTYPES
+from oxidecopy.isa.elem import INTEGERS, Binary, Cast, Elem, ElemOp, Input, Neg, Number, Parameter
+
+
+@dataclass(frozen=True)
+class Format:
+    exponent: int
+    fraction: int
+    bits: int
+    shift: int = 0  # unused low bits
+    flush: bool = False
+    saturate: bool = False
+    finite: bool = False  # no infinities: the top exponent holds numbers, and one NaN
+
+    @property
+    def bias(self) -> int:
+        return (1 << (self.exponent - 1)) - 1
+
+    @property
+    def largest(self) -> Fraction:
+        top = (1 << self.exponent) - (1 if self.finite else 2) - self.bias
+        return Fraction(2) ** top * (2 - Fraction(2 if self.finite else 1, 1 << self.fraction))
+
+
+FORMATS = {
+    "f16": Format(5, 10, 16),
+    "bf16": Format(8, 7, 16),
+    "f32": Format(8, 23, 32),
+    "f64": Format(11, 52, 64),
+    "f32_ftz": Format(8, 23, 32, flush=True),
+    "tf32": Format(8, 10, 32, shift=13),
+    "tf32_ftz": Format(8, 10, 32, shift=13, flush=True),
+    "e4m3": Format(4, 3, 8, saturate=True, finite=True),
+    "e5m2": Format(5, 2, 8, saturate=True),
+}
+INF = "inf"
+Float: TypeAlias = tuple[bool, Fraction | str] | None  # sign and magnitude; None is NaN
+
+
+def decode(bits: int, dtype: str) -> Float:
+    f = FORMATS[dtype.replace("tf32", "f32")]  # what is stored is read as it is
+    sign = bool(bits >> (f.bits - 1))
+    exponent, fraction = bits >> f.fraction & ((1 << f.exponent) - 1), bits & ((1 << f.fraction) - 1)
+    if exponent == (1 << f.exponent) - 1:
+        if not f.finite:
+            return None if fraction else (sign, INF)
+        if fraction == (1 << f.fraction) - 1:
+            return None
+    if exponent == 0:
+        return sign, Fraction(0) if f.flush else Fraction(fraction, 1 << f.fraction) * Fraction(2) ** (1 - f.bias)
+    return sign, (1 + Fraction(fraction, 1 << f.fraction)) * Fraction(2) ** (exponent - f.bias)
+
+
+def encode(value: Float, dtype: str) -> int:
+    f = FORMATS[dtype]
+    if value is None:
+        return ((1 << (f.bits - 1 - f.shift)) - 1) << f.shift
+    sign, size = value
+    return sign << (f.bits - 1) | _magnitude(size, f) << f.shift
+
+
+def _magnitude(size: Fraction | str, f: Format) -> int:
+    infinite = ((1 << f.exponent) - 1) << f.fraction
+    top = infinite + (1 << f.fraction) - 2 if f.finite else infinite - 1  # the largest number's bits
+    if isinstance(size, str):
+        return top if f.saturate else infinite
+    if f.saturate and size > f.largest:
+        return top
+    exponent = max(_log2(size), 1 - f.bias) if size else 1 - f.bias
+    scaled = round(size / Fraction(2) ** (exponent - f.fraction))  # Python rounds halves to even
+    bits = scaled + ((exponent + f.bias - 1) << f.fraction)  # a carry goes into the exponent
+    if f.flush and bits < 1 << f.fraction:
+        return 0
+    return min(bits, infinite) if not f.saturate else min(bits, top)
+
+
+def _log2(x: Fraction) -> int:
+    n = x.numerator.bit_length() - x.denominator.bit_length()
+    return n if Fraction(2) ** n <= x else n - 1
+
+
+# ---- integers
+def signed(bits: int, dtype: str) -> int:
+    n = DTYPES[dtype].bits
+    return bits - (1 << n) if dtype.startswith("i") and bits >> (n - 1) else bits
+
+
+def wrap(value: int, dtype: str) -> int:
+    return value % (1 << DTYPES[dtype].bits)
+
+
+def held(value: int, dtype: str) -> int:
+    n = DTYPES[dtype].bits
+    low, high = (-(1 << (n - 1)), (1 << (n - 1)) - 1) if dtype.startswith("i") else (0, (1 << n) - 1)
+    return min(max(value, low), high)
+
+
+# ---- operations
+def cast(bits: int, source: str, target: str) -> int:
+    if source == target:
+        return bits
+    if source in INTEGERS:
+        value = signed(bits, source)
+        return wrap(value, target) if target in INTEGERS else encode((value < 0, Fraction(abs(value))), target)
+    number = decode(bits, source)
+    if target not in INTEGERS:
+        return encode(number, target)
+    if number is None:
+        return 0
+    sign, size = number
+    whole = 1 << 70 if isinstance(size, str) else int(size)
+    return wrap(held(-whole if sign else whole, target), target)
+
+
+def combine(op: ElemOp, a: int, b: int, dtype: str) -> int:
+    if dtype in INTEGERS:
+        x, y = signed(a, dtype), signed(b, dtype)
+        return wrap({ElemOp.ADD: x + y, ElemOp.SUB: x - y, ElemOp.MUL: x * y}[op], dtype)
+    p, q = decode(a, dtype), decode(b, dtype)
+    if p is None or q is None:
+        return encode(None, dtype)
+    if op is ElemOp.SUB:
+        q = (not q[0], q[1])
+    if op in (ElemOp.ADD, ElemOp.SUB):
+        return encode(_sum(p, q), dtype)
+    return encode(_product(op, p, q), dtype)
+
+
+def _sum(p: tuple[bool, Fraction | str], q: tuple[bool, Fraction | str]) -> Float:
+    (s, x), (t, y) = p, q
+    if isinstance(x, str) or isinstance(y, str):
+        if x == y and s != t:
+            return None
+        return p if isinstance(x, str) else q
+    total = (-x if s else x) + (-y if t else y)
+    return (s and t) if total == 0 else total < 0, abs(total)
+
+
+def _product(op: ElemOp, p: tuple[bool, Fraction | str], q: tuple[bool, Fraction | str]) -> Float:
+    (s, x), (t, y) = p, q
+    if op is ElemOp.DIV:
+        if x == y and (isinstance(x, str) or x == 0):
+            return None
+        if y == 0 or isinstance(x, str):
+            return s != t, INF
+        return s != t, Fraction(0) if isinstance(y, str) else x / y
+    if isinstance(x, str) or isinstance(y, str):
+        return None if 0 in (x, y) else (s != t, INF)
+    return s != t, x * y
+
+
+def negate(bits: int, dtype: str) -> int:
+    if dtype in INTEGERS:
+        return wrap(-signed(bits, dtype), dtype)
+    number = decode(bits, dtype)
+    return encode(None if number is None else (not number[0], number[1]), dtype)
+
+
+def constant(value: float, dtype: str) -> int:
+    if dtype in INTEGERS:
+        return wrap(int(value), dtype)
+    if isnan(value):
+        return encode(None, dtype)
+    sign = str(value).startswith("-")
+    return encode((sign, INF if value in (float("inf"), -float("inf")) else Fraction(abs(value))), dtype)
+
+
+def evaluate(e: Elem, inputs: list[int], scalars: dict[str, float]) -> int:
+    """The bits of `e` for elements with these bits."""
+    match e:
+        case Input(index, _):
+            return inputs[index]
+        case Number(value, dtype):
+            return constant(value, dtype)
+        case Parameter(name, dtype):
+            return constant(scalars[name], dtype)
+        case Neg(a):
+            return negate(evaluate(a, inputs, scalars), a.dtype)
+        case Cast(a, dtype):
+            return cast(evaluate(a, inputs, scalars), a.dtype, dtype)
+        case Binary(op, a, b):
+            return combine(op, evaluate(a, inputs, scalars), evaluate(b, inputs, scalars), e.dtype)
