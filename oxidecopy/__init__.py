@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from oxidecopy.tiles.roles import Roles as Roles
     from oxidecopy.tiles.roles import roles as roles
     from oxidecopy.tiles.store_ring import StoreRing as StoreRing
+    from oxidecopy.tiles.work import StageAt as StageAt
+    from oxidecopy.tiles.work import Work as Work
     from oxidecopy.typed import reduce as reduce
     from oxidecopy.typed.barrier import ManagedBarrier as ManagedBarrier
     from oxidecopy.typed.barrier import TmaBarrierHandle as TmaBarrierHandle
@@ -125,6 +127,8 @@ _HOME: Final = {
     "Roles": "oxidecopy.tiles.roles",
     "roles": "oxidecopy.tiles.roles",
     "StoreRing": "oxidecopy.tiles.store_ring",
+    "StageAt": "oxidecopy.tiles.work",
+    "Work": "oxidecopy.tiles.work",
     "run_recipes": "oxidecopy.host.script",
     "ManagedBarrier": "oxidecopy.typed.barrier",
     "TmaBarrierHandle": "oxidecopy.typed.barrier",
@@ -264,6 +268,7 @@ __all__ = [
     "SharedArray",
     "SharedArrays",
     "Slot",
+    "StageAt",
     "State",
     "StoreRing",
     "SupportsCudaStream",
@@ -277,6 +282,7 @@ __all__ = [
     "TmaDescriptor",
     "TxToken",
     "Uninit",
+    "Work",
     "__version__",
     "bf16",
     "e4m3",

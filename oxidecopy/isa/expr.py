@@ -22,6 +22,8 @@ class SymKind(enum.Enum):
     PARAM = "param"  # an `Idx` parameter of the pipeline
     EXTENT = "extent"  # global dimension of a descriptor or array: "src.dim[0]", outermost first
     LOOP = "loop"  # counter of an enclosing recorded loop
+    OPAQUE = "opaque"  # read while it runs, in [0, bound): LoadIndex, NextTile
+    TRIPS = "trips"  # how many tiles a counter gives this CTA, in [0, tiles]: ShareTiles
     STAGE = "stage"  # a ring's stage number while its loop is recorded: replaced before the program is finished
 
 

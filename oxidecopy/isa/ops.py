@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final, TypeAlias, final, get_args
 
 from oxidecopy.isa import limits
 from oxidecopy.isa.elem import Elem
-from oxidecopy.isa.expr import Cond, Expr
+from oxidecopy.isa.expr import Cond, Expr, SymKind
 
 
 # ---- operands
@@ -135,6 +135,8 @@ COORDS: Final = Kind("coords")  # 1 to 5 expressions, outermost dimension first,
 THREADS: Final = Kind("threads")
 VALUE: Final = Kind("value")  # float, int or ScalarRef
 NAME: Final = Kind("name")  # a loop counter's name
+INDEX_NAME: Final = Kind("index_name")  # names what the op reads, for the steps that follow in the same body
+TRIPS_NAME: Final = Kind("trips_name")  # names how many tiles this CTA is given, for the steps that follow in the same body
 TOKENS: Final = Kind("tokens")  # one or more token numbers
 TILES: Final = Kind("tiles")  # 1 to MAP_INPUTS_MAX tiles, of the shape of the tile beside them
 ELEM: Final = Kind("elem")  # an element expression over the tiles beside it
@@ -145,6 +147,9 @@ TOKEN: Final = Imm(0, (1 << 16) - 1, "%")
 NEW_TOKEN: Final = Imm(0, (1 << 16) - 1, "%", makes=True)
 NEW_PRED: Final = Imm(0, (1 << 16) - 1, "?", makes=True)
 REDUCE: Final = Choice(("add", "min", "max", "inc", "dec", "bit_and", "bit_or", "bit_xor"))
+
+# Kinds of operands that name an integer, with what sort of integer it is.
+NAMING: Final[dict[OperandKind, SymKind]] = {NAME: SymKind.LOOP, INDEX_NAME: SymKind.OPAQUE, TRIPS_NAME: SymKind.TRIPS}
 
 
 def _op(kind: OperandKind) -> Any:
@@ -595,6 +600,49 @@ class Iota:
     axis: int = _op(Imm(0, limits.MAX_RANK - 1))
 
 
+# ---- integers that are known only while the program runs
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadIndex:
+    """Reads element `index` of a 1-D integer array; `name` stands for it. A value outside [0, below) ends the launch with an error."""
+
+    opcode: ClassVar[int] = 0x48
+    mnemonic: ClassVar[str] = "ld.global.index"
+    min_sm: ClassVar[int] = 90
+    name: str = _op(INDEX_NAME)
+    array: ArrayRef = _op(ARRAY)
+    index: Expr = _op(EXPR)
+    below: Expr = _op(EXPR)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareTiles:
+    """Shares tiles 0 .. tiles - 1 out to the CTAs of the launch, each to one of them, in any way; `name` is how many this CTA is given.
+
+    All threads of the CTA see the same share. The tiles of a CTA come in ascending order, as from one counter of the launch.
+    """
+
+    opcode: ClassVar[int] = 0x50
+    mnemonic: ClassVar[str] = "share.tiles"
+    min_sm: ClassVar[int] = 90
+    name: str = _op(TRIPS_NAME)
+    tiles: Expr = _op(EXPR)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextTile:
+    """`name` is the `index`-th tile of the share whose size is `trips`; it stands in a loop over that share, and `index` is its counter."""
+
+    opcode: ClassVar[int] = 0x51
+    mnemonic: ClassVar[str] = "share.next"
+    min_sm: ClassVar[int] = 90
+    name: str = _op(INDEX_NAME)
+    trips: Expr = _op(EXPR)
+    index: Expr = _op(EXPR)
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapTiles:
@@ -648,6 +696,9 @@ Instr: TypeAlias = (
     | StoreGlobal
     | Fill
     | Iota
+    | LoadIndex
+    | ShareTiles
+    | NextTile
     | MapTiles
 )
 OPS: Final[tuple[type[Instr], ...]] = get_args(Instr)

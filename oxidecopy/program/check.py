@@ -13,7 +13,7 @@ from typing import Any, Final, final
 from oxidecopy.errors import Diagnostic, Site
 from oxidecopy.isa import elem, limits, ops
 from oxidecopy.isa.elem import Elem, Input, Parameter
-from oxidecopy.isa.expr import Answer, Cond, Const, Expr, FloorDiv, Mod, Sym, SymKind
+from oxidecopy.isa.expr import Answer, Cond, Const, Expr, FloorDiv, Mod, Sym
 from oxidecopy.isa.ops import ArrayRef, BarrierRef, Choice, Imm, Instr, Kind, MapRef, ScalarRef, ThreadSet, TileRef
 from oxidecopy.program.declared import Places, check_declarations, known_symbols
 from oxidecopy.program.nesting import check_nesting, nodes
@@ -55,7 +55,7 @@ class _Operand:
 @final
 @dataclass(slots=True)
 class _Block:
-    """An open block: the steps that are left, who executes them, and the counters it brings."""
+    """An open block: the steps that are left, who executes them, and the integers named in it."""
 
     steps: Iterator[Step]
     threads: ThreadSet
@@ -88,7 +88,11 @@ class _Steps:
                 continue
             self._threads = blocks[-1].threads
             yield from self.step(step, next(self._places))
-            blocks.append(self.enter(step))
+            block = self.enter(step)
+            if not isinstance(step.op, ops.BLOCKS):  # what it names is known to the end of the body it stands in
+                blocks[-1].counters += block.counters
+                block.counters = ()
+            blocks.append(block)
         for sigil, number, operand in self._used:
             if (sigil, number) not in self._made:
                 yield operand.broken(
@@ -117,8 +121,8 @@ class _Steps:
             value = getattr(step.op, name)
             if kind == ops.THREADS and _well_formed(value, self._program.threads):
                 threads = value
-            elif kind == ops.NAME and value not in self._symbols:
-                self._symbols[value] = SymKind.LOOP
+            elif kind in ops.NAMING and value not in self._symbols:
+                self._symbols[value] = ops.NAMING[kind]
                 counters.append(value)
         return _Block(iter(step.body), threads, tuple(counters))
 
@@ -262,7 +266,7 @@ class _Steps:
 
     def name(self, operand: _Operand, name: str) -> Iterator[Diagnostic]:
         if not name or name in self._counters or name in self._symbols:
-            yield operand.broken("OX1916", "is empty, or another integer of the program has it", got=name, fix="rename the counter")
+            yield operand.broken("OX1916", "is empty, or another integer of the program has it", got=name, fix="rename it")
         self._counters.add(name)
 
     def tokens(self, operand: _Operand, tokens: tuple[int, ...]) -> Iterator[Diagnostic]:
@@ -283,6 +287,8 @@ _CHECKS: Final[dict[Kind, Callable[[_Steps, _Operand, Any], Iterator[Diagnostic]
     ops.THREADS: _Steps.thread_set,
     ops.VALUE: _Steps.value,
     ops.NAME: _Steps.name,
+    ops.INDEX_NAME: _Steps.name,
+    ops.TRIPS_NAME: _Steps.name,
     ops.TOKENS: _Steps.tokens,
     ops.TILES: _Steps.tiles,
     ops.ELEM: _Steps.elem,

@@ -61,6 +61,15 @@ def _of_place(ref: BarrierRef | TileRef) -> Iterator[Expr]:
         yield ref.part.rank
 
 
+def steering(op: Instr) -> Iterator[Expr | Cond]:
+    """The operands of `op` that choose more than where in global memory it works."""
+    kinds = dict(ops.operands(type(op)))
+    for name, e in expressions(op):
+        placed = kinds[name] == ops.COORDS or (isinstance(op, ops.LoadIndex) and name == "index")
+        if not placed and isinstance(e, Expr | Cond):
+            yield e
+
+
 def check_nesting(program: Program, places: Sequence[Site | None] | None = None) -> list[Diagnostic]:
     """Every expression that is too large, and the first step of every block that is too deep; `places` in the order of `Program.walk`."""
     found: list[Diagnostic] = []

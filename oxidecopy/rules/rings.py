@@ -28,6 +28,36 @@ _CONSUMER: Final = (
 _EACH: Final = "for at in cta.tiles(src):\n"
 _LAUNCH: Final = "\n\n" + _ARRAYS + "copy[2](src, a)\n"
 _GOOD: Final = _HEAD + _PRODUCER + _CONSUMER + _LAUNCH
+_COUNTED: Final = (
+    "@ox.pipeline(warps=ox.roles(producer=1, consumers=2))\n"
+    "def copy(cta: ox.Cta, src: ox.TmaDescriptor[ox.f32, ox.D2], out: ox.GlobalArray[ox.f32, ox.D2]) -> None:\n"
+    "    ring = cta.ring(stages=2, tiles=(src,))\n"
+    "    work = cta.schedule(src, order=ox.order.counter())\n"
+    "    with cta.producer() as leader:\n"
+    "        for at in work:\n"
+    "            with ring.produce(leader) as (slot,):\n"
+    "                slot.load(src, at)\n"
+    "    with cta.consumers() as group:\n"
+    "        for stage in ring.stages(group, work):\n"
+    "            cta.store(out, stage.tiles[0], stage.at)\n" + _LAUNCH
+)
+_GATHER: Final = """\
+@ox.pipeline(threads=32)
+def gather(cta: ox.Cta, src: ox.TmaDescriptor[ox.f32, ox.D2], rows: ox.GlobalArray[ox.i32, ox.D1]) -> None:
+    tile = cta.shared(src)
+    full = cta.barrier().init(1)
+    row = cta.load_index(rows, cta.block_idx.x, below=src.shape[0])
+    for _ in cta.range(2):
+        cta.sync()
+    with cta.elect() as leader:
+        token = full.arrive_expect_tx(leader, tile.nbytes)
+        src.g2s(leader, tile, (row, 0), token)
+    full.wait(token)
+
+
+a = dev.array(np.ones((64, 8), np.float32))
+gather[2](ox.TmaDescriptor.tiled(a, box=(1, 8)), dev.array(np.array([3, 60], np.int32)))
+"""
 
 
 def _program(producer: str = _PRODUCER, consumer: str = _CONSUMER, head: str = _HEAD) -> str:
@@ -192,6 +222,75 @@ RULES: Final[tuple[Rule, ...]] = (
         source="ox.pipeline",
         wrong="ox.pipeline(threads=128, warps=ox.roles(producer=1, consumers=4))\n",
         right="ox.pipeline(warps=ox.roles(producer=1, consumers=4))\n",
+    ),
+    Rule(
+        id="OX1140",
+        title="A value read from memory chooses coordinates and nothing else",
+        error="RecordError",
+        why="What threads wait for, skip and repeat must be known to the proof. Data is not: the proof takes it over its whole range.",
+        source="design: control flow depends on neither data nor timing",
+        wrong=_GATHER.replace("cta.range(2)", "cta.range(row)"),
+        right=_GATHER,
+    ),
+    Rule(
+        id="OX1141",
+        title="Tiles by a counter are visited through a schedule that the roles share",
+        error="ScopeError",
+        why="A counter gives a CTA its tiles once. Roles that asked for themselves would each get other ones.",
+        source="cta.schedule",
+        wrong=_COUNTED.replace("for at in work", "for at in cta.tiles(src, order=ox.order.counter())"),
+        right=_COUNTED,
+    ),
+    Rule(
+        id="OX1142",
+        title="`load_index` reads a 1-D integer array, below a bound that is one value for the launch",
+        error="DTypeError",
+        why="The bound is what the proof knows of the value; it must be known when the launch is proven.",
+        source="cta.load_index",
+        wrong=_GATHER.replace("below=src.shape[0]", "below=cta.block_idx.x"),
+        right=_GATHER,
+    ),
+    Rule(
+        id="OX1143",
+        title="A pipeline has at most one schedule by a counter, and then no cluster",
+        error="ScopeError",
+        why="The proof goes over every number of tiles that a CTA may get: one number. The CTAs of a cluster would get different ones.",
+        source="bound of the verifier",
+        wrong=_COUNTED.replace("    with cta.producer()", "    cta.schedule(src, order=ox.order.counter())\n    with cta.producer()"),
+        right=_COUNTED,
+    ),
+    Rule(
+        id="OX1144",
+        title="The tiles of a counter are claimed once, and visited in the outermost loop",
+        error="ScopeError",
+        why="A second visit would ask the counter for more tiles, not for the same ones: they are told by the stages that carry them.",
+        source="ring.stages",
+        wrong=_COUNTED.replace(
+            "for stage in ring.stages(group, work):\n",
+            "for at in work:\n            pass\n        for stage in ring.stages(group, work):\n",
+        ),
+        right=_COUNTED,
+    ),
+    Rule(
+        id="OX1145",
+        title="A ring that tells of a counter's tiles is filled once for each tile claimed",
+        error="RecordError",
+        why="A consumer learns from a stage which tile it brings, and from the last one that no more come.",
+        source="ring.stages",
+        wrong=_COUNTED.replace("            with ring.produce", "          for _ in cta.range(2):\n            with ring.produce"),
+        right=_COUNTED,
+    ),
+    Rule(
+        id="OX1146",
+        title="A value is used in the block that it was read in",
+        error="ScopeError",
+        why="A loop reads another value in each iteration, a role for itself: behind the block there is no one value.",
+        source="cta.load_index",
+        wrong=_GATHER.replace(
+            "    full.wait",
+            "    with cta.elect():\n        row = cta.load_index(rows, 1, below=8)\n    cta.load_index(rows, row, below=8)\n    full.wait",
+        ),
+        right=_GATHER,
     ),
     Rule(
         id="OX1120",

@@ -127,6 +127,40 @@ _ENDS: Final = (
         launched("cta.cluster_sync()", "3", "4"),
     ),
     _rule(
+        "OX4015",
+        "DeviceFaultError",
+        "An index read from memory is inside its array and below its bound",
+        "The proof took every value below the bound for possible, and no other: a wrong one ends the launch before it is used.",
+        "cta.load_index",
+        scripts(
+            """
+            @ox.pipeline(threads=32)
+            def gather(cta: ox.Cta, src: ox.TmaDescriptor[ox.f32, ox.D2], rows: ox.GlobalArray[ox.i32, ox.D1]) -> None:
+                tile = cta.shared(src)
+                full = cta.barrier().init(1)
+                row = cta.load_index(rows, cta.block_idx.x, below=src.shape[0])
+                with cta.elect() as leader:
+                    token = full.arrive_expect_tx(leader, tile.nbytes)
+                    src.g2s(leader, tile, (row, 0), token)
+                full.wait(token)
+
+            a = dev.array(np.ones((64, 8), np.float32))
+            gather[2](ox.TmaDescriptor.tiled(a, box=(1, 8)), dev.array(np.array([3, <gap>], np.int32)))
+            """,
+            "64",
+            "63",
+        ),
+    ),
+    _rule(
+        "OX4016",
+        "DeviceFaultError",
+        "A CTA asks only for tiles that the counter has given it",
+        "Behind its last tile there is none. "
+        + NO_SCRIPT
+        + "the recorder loops over exactly the tiles given; it shows on hand-written program texts.",
+        "cta.schedule(order=ox.order.counter())",
+    ),
+    _rule(
         "OX4020",
         "ExecutionError",
         "A launch is the one that was verified",

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any, final, overload
 
 from typing_extensions import TypeVar, override
 
-from oxidecopy.errors import ArgumentError, Diagnostic, RecordError, ScopeError, ShapeError
-from oxidecopy.isa import expr, ops
-from oxidecopy.isa.expr import Const, Expr
+from oxidecopy.errors import ArgumentError, Diagnostic, RecordError, ScopeError
+from oxidecopy.isa import ops
+from oxidecopy.isa.expr import Const
 from oxidecopy.isa.ops import BarrierRef, ThreadSet
 from oxidecopy.tiles.group import Group
 from oxidecopy.tiles.mapping import Maps
 from oxidecopy.tiles.ring import Landed, Ring, Slot, Stages, unused
 from oxidecopy.tiles.roles import Role, Roles
-from oxidecopy.tiles.schedule import Linear, Order, Per, worker_of
+from oxidecopy.tiles.schedule import Linear, Order, Per
 from oxidecopy.tiles.store_ring import StoreRing
+from oxidecopy.tiles.work import Boxes, Work, make_work
 from oxidecopy.typed import cta as level1
 from oxidecopy.typed.cta_checks import warp_threads
 from oxidecopy.typed.descriptor import TmaDescriptor
@@ -26,7 +27,7 @@ from oxidecopy.typed.geometry import A1024, AnyBox
 from oxidecopy.typed.leader import ClusterLeader, HandleBlock, Leader
 from oxidecopy.typed.refusal import refuse
 from oxidecopy.typed.sites import caller_site
-from oxidecopy.typed.symbolic import Idx, SymIdx, extents
+from oxidecopy.typed.symbolic import Idx
 
 if TYPE_CHECKING:
     from oxidecopy.typed.frames import Frame
@@ -237,27 +238,22 @@ class Cta(level1.Cta, Maps):
             per: "cluster" gives all CTAs of a cluster the same boxes.
             box: extents of what one visit covers, when it is not the descriptor's box (the full tile of a multicast ring).
         """
-        recorder = self._recorder
-        recorder.check_open("the cta")
-        _, param, _ = desc._recorded("tiles")
-        steps = box if box is not None else param.box_dim
-        if len(steps) != param.rank or not all(type(n) is int and n > 0 for n in steps):
-            refuse(
-                ShapeError,
-                "OX1012",
-                "`box` of `tiles` does not fit the descriptor",
-                got=repr(box),
-                required=f"{param.rank} positive ints",
-                fix="name one extent per dimension",
-            )
-        counts = tuple(
-            expr.floordiv(expr.add(extent.expr, Const(n - 1)), Const(n))
-            for extent, n in zip(extents(recorder, param.name, param.rank), steps, strict=True)
-        )
-        worker, workers = worker_of(self, per)
-        for index in (order or Linear()).visit(self, counts, worker, workers):
-            corner: tuple[Expr, ...] = tuple(expr.mul(i, Const(n)) for i, n in zip(index, steps, strict=True))
-            yield tuple(SymIdx(c, recorder) for c in corner)  # type: ignore[misc]  # C is the rank's tuple
+        self._recorder.check_open("the cta")
+        yield from Work(self, Boxes(desc, box, "tiles"), order or Linear(), per)
+
+    def schedule(
+        self, desc: TmaDescriptor[Any, C, Any, Any], /, *, order: Order | None = None, per: Per = "cta", box: tuple[int, ...] | None = None
+    ) -> Work[C]:
+        """A schedule that the roles share: `for at in work` for the producer, `ring.stages(group, work)` for who consumes what it loads.
+
+        Args:
+            desc: whose array is covered by boxes.
+            order: as in `cta.tiles`, or `ox.order.counter()`: tiles are given to CTAs while the launch runs, each to one of them.
+            per: as in `cta.tiles`; a counter gives tiles to CTAs.
+            box: as in `cta.tiles`.
+        """
+        self._recorder.check_open("the cta")
+        return make_work(self, Boxes(desc, box, "schedule"), order or Linear(), per)
 
 
 @final

@@ -92,7 +92,9 @@ class Cursor:
             )
         span = expr.sub(loop.stop, loop.start) if loop.step > 0 else expr.sub(loop.start, loop.stop)
         size = abs(loop.step)
-        trips = expr.maximum(ZERO, expr.floordiv(expr.add(span, Const(size - 1)), Const(size)))
+        given = isinstance(loop.stop, Sym) and loop.stop.kind is SymKind.TRIPS and (loop.start, loop.step) == (ZERO, 1)
+        # How many tiles a counter gives is never negative; said so plainly, the proof sees that one tile more is one stage more.
+        trips = loop.stop if given else expr.maximum(ZERO, expr.floordiv(expr.add(span, Const(size - 1)), Const(size)))
         counter: Expr = Sym(loop.counter, SymKind.LOOP)
         turn = expr.floordiv(expr.sub(counter, loop.start) if loop.step > 0 else expr.sub(loop.start, counter), Const(size))
         start = expr.add(expr.add(outer.entry, outer.used), expr.mul(turn, level.used))

@@ -1,4 +1,4 @@
-"""Orders for `cta.tiles(desc, order=...)`."""
+"""Orders for `cta.tiles(desc, order=...)` and `cta.schedule(desc, order=...)`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from oxidecopy.tiles.schedule import Affine, Custom, Grouped, Linear, Once
+from oxidecopy.tiles.work import Counter
 from oxidecopy.typed.symbolic import Idx, SymIdx
 
 linear: Final = Linear()
@@ -15,6 +16,11 @@ once: Final = Once()
 def grouped(rows: int) -> Grouped:
     """Groups of `rows` rows of tiles, walked down the rows first."""
     return Grouped(rows)
+
+
+def counter() -> Counter:
+    """The next tile nobody has taken, by a counter of the launch; for `cta.schedule` only."""
+    return Counter()
 
 
 def custom(fn: Affine, trips: Callable[[tuple[SymIdx, ...]], Idx]) -> Custom:

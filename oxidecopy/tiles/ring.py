@@ -14,6 +14,7 @@ it: they arrive on every CTA's empty barrier.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import TracebackType
@@ -27,6 +28,7 @@ from oxidecopy.isa.expr import ZERO, Const, Expr
 from oxidecopy.isa.ops import BarrierRef, MapRef, Part, TileRef
 from oxidecopy.program.expansion import ALWAYS
 from oxidecopy.tiles.cursor import Cursor
+from oxidecopy.tiles.work import StageAt, Work
 from oxidecopy.typed.descriptor import TmaDescriptor
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.geometry import A1024, AnyBox
@@ -229,18 +231,34 @@ class Slot(Generic[DT, Bx]):
 class Ring(Generic[Slots_co, Tiles_co]):
     """Made by `cta.ring`. Its producer is one leader; each consumer group releases every stage."""
 
-    __slots__ = ("_consumers", "_cursors", "_producer", "_recorder", "_stages")
+    __slots__ = ("_consumers", "_cursors", "_fills", "_producer", "_recorder", "_stages")
 
     def __init__(self, recorder: Recorder, stages: Stages, consumers: int) -> None:
         self._recorder = recorder
         self._stages = stages
         self._consumers = consumers
         self._producer = Cursor(recorder, f"{stages.name}.produce")
+        self._fills: list[Frame | None] = []  # the innermost loop around each produce block
         self._cursors: dict[ops.ThreadSet, tuple[Cursor, int]] = {}
 
     def produce(self, leader: Leader, /) -> AbstractContextManager[Slots_co, None]:
         """The next stage, to be filled: waits until it is free and announces its bytes; every slot must be loaded in the block."""
+        self._fills.append(next((f for f in reversed(self._recorder.frames) if f.is_loop), None))
         return _Produce(self._recorder, self._stages, self._producer, leader)
+
+    def stages(self, group: AnyGroup, work: Work[C], /, *, keep: int = 0) -> Iterator[StageAt[Tiles_co, C]]:
+        """The stages that `for at in work` fills, one for each tile: `stage.tiles` are what has landed, `stage.at` from where.
+
+        As `consume` in a loop, and the only form for a schedule by a counter: how many tiles come is not known here.
+        """
+        for at in work._followed(self._fills, self._stages.name):
+            with self.consume(group, keep=keep) as tiles:
+                yield StageAt(tiles, at)
+
+    def visits(self, leader: Leader, work: Work[C], /) -> Iterator[C]:
+        """As `stages`, for a leader that forwards the stages: `for at in ring.visits(leader, work): ring.forward(leader, dst, at)`."""
+        check_leader(leader_of(leader, f"forwarding from {self._stages.name}"), self._recorder)
+        yield from work._followed(self._fills, self._stages.name)
 
     def consume(self, group: AnyGroup, /, *, keep: int = 0) -> AbstractContextManager[Tiles_co, None]:
         """The next stage, landed: released at the end of the block, or `keep` stages later (`tile.back(n)` gives the held ones)."""

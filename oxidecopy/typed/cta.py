@@ -10,7 +10,7 @@ from typing_extensions import TypeVar, override
 
 from oxidecopy.errors import DTypeError, RecordError, ScopeError, ShapeError
 from oxidecopy.isa import ops
-from oxidecopy.isa.expr import ZERO, Expr, Sym, SymKind
+from oxidecopy.isa.expr import ZERO, Const, Expr, Sym, SymKind, is_launch_constant
 from oxidecopy.isa.ops import ArrayRef, ScalarRef, ThreadSet
 from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL
 from oxidecopy.typed.barrier import ManagedBarrier
@@ -18,7 +18,7 @@ from oxidecopy.typed.barrier_array import ManagedBarriers
 from oxidecopy.typed.cta_checks import alignment, barrier_kind, box_of, brand_name, element_type, loop_step, stages_of, warp_threads
 from oxidecopy.typed.descriptor import TmaDescriptor
 from oxidecopy.typed.descriptor_checks import refuse_captured, whole_bytes
-from oxidecopy.typed.dtypes import DType
+from oxidecopy.typed.dtypes import DType, i32, i64, u8, u16, u32, u64
 from oxidecopy.typed.frames import fresh
 from oxidecopy.typed.geometry import A16, A1024, D1, D2, D3, D4, D5, AnyBox, Box1, Box2, Box3, Box4, Box5
 from oxidecopy.typed.global_array import GlobalArray
@@ -30,7 +30,7 @@ from oxidecopy.typed.scalar import Scalar, ScalarValue
 from oxidecopy.typed.sites import caller_site
 from oxidecopy.typed.smem import SharedArray, SharedArrays
 from oxidecopy.typed.states import AnyId, Kind, TmaBarrier, Uninit
-from oxidecopy.typed.symbolic import Idx, Pred, SymIdx, refuse_foreign, to_cond
+from oxidecopy.typed.symbolic import Idx, Pred, SymIdx, refuse_foreign, shown, to_cond
 from oxidecopy.typed.values import fitting_value
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ _B1 = TypeVar("_B1", bound=AnyBox)
 _K2 = TypeVar("_K2", bound=Kind)
 _ID2 = TypeVar("_ID2")
 _CS = TypeVar("_CS", D1, D2, D3, D4, D5)
+_IDX = TypeVar("_IDX", u8, u16, u32, i32, u64, i64)
+_INTEGERS: Final = ("u8", "u16", "u32", "i32", "u64", "i64")
 
 NO_STOP: Final = SymIdx(ZERO, None)  # stands for the argument that `cta.range(stop)` leaves out
 
@@ -238,6 +240,37 @@ class Cta:
         recorder.check_open("a loop")
         recorder.pop(frame)
 
+    def load_index(self, array: GlobalArray[_IDX, D1], i: Idx, /, *, below: Idx) -> SymIdx:
+        """Element `i` of an integer array: an index into data, known only while the pipeline runs, the same for all threads.
+
+        It may choose coordinates, never what is waited for, looped over or skipped. A value outside [0, below) ends the launch by an error.
+
+        Args:
+            array: 1-D, a parameter of this pipeline that it does not write.
+            i: inside the array.
+            below: the bound, one value for the launch: the extent that the index goes into (`src.shape[0]`).
+        """
+        recorder = self._recorder
+        recorder.check_open("the cta")
+        source = _array(array, "`load_index`")
+        if source._recorder is not recorder:
+            refuse_foreign("an array")
+        param = source._param
+        index, bound = recorder.index(i, "an index of `load_index`"), recorder.index(below, "a bound")
+        fits = is_launch_constant(bound) and not (isinstance(bound, Const) and bound.value < 1)
+        if param.rank != 1 or param.dtype not in _INTEGERS or not fits:
+            refuse(
+                DTypeError,
+                "OX1142",
+                f"`load_index` cannot read indices from {param.name!r} like this",
+                got=f"{param.dtype} of rank {param.rank}, below {shown(bound)}",
+                required=f"a 1-D array of {', '.join(_INTEGERS)}; a bound of 1 or more that is one value for the launch",
+                fix="pass the extent that the index goes into: `below=src.shape[0]`",
+            )
+        read = recorder.read()
+        recorder.emit(ops.LoadIndex(name=read.name, array=ArrayRef(param.name), index=index, below=bound))
+        return SymIdx(read, recorder)
+
     # ---- ordering
     def sync(self) -> None:
         """All threads of the CTA wait for each other (bar.sync 0)."""
@@ -261,7 +294,7 @@ class Cta:
     def store(self, out: GlobalArray[DT, _CS], tile: SharedArray[DT, Any, Any], at: _CS, /) -> None:
         """Plain stores of `tile` to `out` at element coordinates `at`, clipped at its edge, the tile's swizzle undone."""
         self._recorder.check_open("the cta")
-        array, source = _array(out), _tile(tile, "`store`")
+        array, source = _array(out, "`store`"), _tile(tile, "`store`")
         if array._recorder is not self._recorder:
             refuse_foreign("an array")
         param = array._param
@@ -358,12 +391,12 @@ def _tile(tile: object, what: str) -> SharedArray[Any, Any, Any]:
     return require(tile, SharedArray, what, "pass what `cta.shared` gave; of an array of stages, one element: `tiles[i]`")
 
 
-def _array(out: object) -> RecordedArray:
+def _array(out: object, what: str) -> RecordedArray:
     if isinstance(out, GlobalArray):
-        refuse_captured("`store` to an array")
+        refuse_captured(f"{what} of an array")
     if not isinstance(out, RecordedArray):
         fix = "pass an array that is a parameter of the pipeline"
-        refuse(RecordError, "OX1009", "`store` takes a GlobalArray", got=described(out), required="GlobalArray", fix=fix)
+        refuse(RecordError, "OX1009", f"{what} takes a GlobalArray", got=described(out), required="GlobalArray", fix=fix)
     return out
 
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from oxidecopy.errors import Cause, ClusterError, RecordError, ScopeError, ShapeError, Site, TokenError
 from oxidecopy.isa import limits, ops
-from oxidecopy.isa.expr import Cond, Const, Expr, Sym, SymKind
+from oxidecopy.isa.expr import Cond, Const, Expr, Sym, SymKind, symbols
 from oxidecopy.isa.ops import Instr, ThreadSet
-from oxidecopy.program.nesting import NESTING_MAX, expressions, nodes
+from oxidecopy.program.nesting import NESTING_MAX, expressions, nodes, steering
 from oxidecopy.program.program import BarrierDecl, Param, Program, Step
 from oxidecopy.typed.frames import Frame, Position, fresh
 from oxidecopy.typed.layout import TileRequest, place
@@ -45,6 +45,7 @@ class Recorder:
         "frames",
         "name",
         "params",
+        "reads",
         "site",
         "threads",
         "tiles",
@@ -60,6 +61,7 @@ class Recorder:
         self.tiles: list[TileRequest] = []
         self.barriers: list[BarrierDecl] = []
         self.frames: list[Frame] = [Frame(None, ThreadSet(((0, threads),)), site, 0)]
+        self.reads: dict[str, Frame] = {}  # integers read while the pipeline runs, with the block in which they are known
         self.closed = False
         self._named: dict[ThreadSet, int] = {}
         self._tokens = 0
@@ -212,6 +214,39 @@ class Recorder:
                     )
                 if isinstance(node, Const):
                     to_expr(node.value, f"{op.mnemonic}: {name}")
+        if self.reads:
+            self._check_reads(op)
+
+    def _check_reads(self, op: Instr) -> None:
+        """A value read from memory steers nothing: what threads do must not depend on data, or no proof covers it."""
+        for _, root in expressions(op):
+            for name in (s.name for s, _ in nodes(root) if isinstance(s, Sym) and s.kind is SymKind.OPAQUE):
+                if self.reads[name] not in self.frames:
+                    refuse(
+                        ScopeError,
+                        "OX1146",
+                        f"`{op.mnemonic}` uses a value that was read in a block that is over",
+                        got=name,
+                        required="use in the block that it was read in",
+                        fix="move the call into the block, or read before it",
+                        causes=(Cause("the block it was read in", self.reads[name].site),),
+                    )
+        for root in steering(op):
+            for name in (s.name for s in symbols(root) if s.kind is SymKind.OPAQUE):
+                refuse(
+                    RecordError,
+                    "OX1140",
+                    f"`{op.mnemonic}` is steered by a value that is read from memory",
+                    got=f"{name}, known only while the pipeline runs",
+                    required="coordinates, and indices of further reads",
+                    fix="let conditions, loops, stages and barriers depend on block indices, counters and `Idx` parameters",
+                )
+
+    def read(self) -> Sym:
+        """A new integer that is read while the pipeline runs, known to the end of the block that is open now."""
+        name = fresh("read", {*self.reads, *(p.name for p in self.params)})
+        self.reads[name] = self.frames[-1]
+        return Sym(name, SymKind.OPAQUE)
 
     def index(self, value: Idx, what: str) -> Expr:
         """The expression of an integer that is used in this recording."""

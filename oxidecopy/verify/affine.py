@@ -231,8 +231,8 @@ def steady(c: Cond, deltas: Mapping[str, int]) -> bool:
 
 
 def has_loop_symbol(e: Expr | Cond) -> bool:
-    """True when the value can differ between iterations."""
-    return any(s.kind is SymKind.LOOP for s in symbols(e))
+    """True when the value can differ between iterations, or with the number of them that a counter gives."""
+    return any(s.kind is SymKind.LOOP or s.kind is SymKind.TRIPS for s in symbols(e))
 
 
 def moduli(e: Expr | Cond) -> frozenset[int]:

@@ -13,6 +13,7 @@ from oxidecopy.verify.affine import Range, point
 from oxidecopy.verify.classes import ThreadClass, thread_classes
 from oxidecopy.verify.code import Item, flatten, fold_op
 from oxidecopy.verify.coords import doubtful
+from oxidecopy.verify.opaque import Opaque, find_opaque
 from oxidecopy.verify.report import Collector
 from oxidecopy.verify.state import Agent, Bar, Machine, Stage
 
@@ -27,6 +28,7 @@ class Compiled:
     classes: tuple[ThreadClass, ...]
     code: tuple[list[Item], ...]
     doubtful: set[int]
+    opaque: Opaque | None  # None where one is used for what the proof does not cover
 
 
 def compile_program(program: Program, launch: Launch, out: Collector) -> Compiled:
@@ -38,7 +40,9 @@ def compile_program(program: Program, launch: Launch, out: Collector) -> Compile
     runners = Counter(id(item.step) for items in code for item in items)
     for item in (item for items in code for item in items):
         item.joint = runners[id(item.step)] > 1
-    return Compiled(env, folded, classes, code, doubtful(program, launch, folded, out))
+    opaque = find_opaque(program, folded, out)
+    watched = doubtful(program, launch, folded, opaque, out) if opaque is not None else set[int]()
+    return Compiled(env, folded, classes, code, watched, opaque)
 
 
 def unshared(program: Program) -> Program:
@@ -72,8 +76,8 @@ def block_ranges(program: Program, box: tuple[Range, ...], rank: int) -> dict[st
     return seen
 
 
-def build(program: Program, launch: Launch, compiled: Compiled, box: tuple[Range, ...], out: Collector) -> Machine:
-    """A fresh machine for one piece."""
+def build(program: Program, launch: Launch, compiled: Compiled, box: tuple[Range, ...], out: Collector, *, count: int = 0) -> Machine:
+    """A fresh machine for one piece; a counter, if there is one, gives the CTA `count` tiles."""
     bar_base = tuple(accumulate((b.stages for b in program.barriers), initial=0))
     tile_base = tuple(accumulate((t.stages for t in program.tiles), initial=0))
     size = program.cluster_size
@@ -88,9 +92,11 @@ def build(program: Program, launch: Launch, compiled: Compiled, box: tuple[Range
             for i in range(tile.stages):
                 stages.append(Stage(rank=rank, tile=t, index=i, name=f"{_element(tile.name, i, tile.stages)}{where}"))
     agents: list[Agent] = []
+    opaque = compiled.opaque or Opaque(ranges={})
+    given = {opaque.trips: point(count)} if opaque.trips else {}
     width = 3 * size * len(compiled.classes) + 2 * len(bars)
     for rank in range(size):
-        ranges = {**block_ranges(program, box, rank), RANK_SYMBOL: point(rank)}
+        ranges = {**block_ranges(program, box, rank), **opaque.ranges, **given, RANK_SYMBOL: point(rank)}
         env = {name: r.lo for name, r in ranges.items() if r.single}
         for threads, code in zip(compiled.classes, compiled.code, strict=True):
             name = f"{threads.name} of CTA {rank}" if size > 1 else threads.name
@@ -105,6 +111,7 @@ def build(program: Program, launch: Launch, compiled: Compiled, box: tuple[Range
                     known=[0] * width,
                     env=dict(env),
                     ranges=ranges,
+                    given=given,
                 )
             )
     return Machine(
@@ -119,6 +126,8 @@ def build(program: Program, launch: Launch, compiled: Compiled, box: tuple[Range
         bars_per_cta=bar_base[-1],
         stages_per_cta=tile_base[-1],
         doubtful=compiled.doubtful,
+        trips=opaque.trips,
+        count=count,
     )
 
 

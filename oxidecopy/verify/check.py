@@ -9,11 +9,10 @@ from oxidecopy.isa import limits, ops
 from oxidecopy.program.program import Step
 from oxidecopy.verify import rule_ids as ids
 from oxidecopy.verify.code import Item
-from oxidecopy.verify.coords import report_faults
+from oxidecopy.verify.coords import Placed, report_faults
 from oxidecopy.verify.requirements import Need
 from oxidecopy.verify.resolve import counters, ranges
 from oxidecopy.verify.state import Asked, At, Bar, Life, Machine, Mark, Use
-from oxidecopy.verify.static import Copy
 from oxidecopy.verify.tiles import read_async, read_generic, write_async, write_generic
 
 
@@ -348,10 +347,11 @@ def wait_behind(machine: Machine, bar: Bar, wait: Mark, phase: int, arrived: lis
 
 
 def _coords(machine: Machine, at: At) -> None:
-    if id(at.step) in machine.doubtful and isinstance(at.op, Copy):
+    if id(at.step) in machine.doubtful and isinstance(at.op, Placed):
         if machine.log is not None:
-            machine.log += [Asked(at.agent.id, Use.COORD, e, counters(at.agent), item=at.item) for e in at.op.coords[:1]]
-        if report_faults(machine.program, at.step, at.op, ranges(at.agent), machine.out):
+            place = at.op.index if isinstance(at.op, ops.LoadIndex) else at.op.coords[0]
+            machine.log.append(Asked(at.agent.id, Use.COORD, place, counters(at.agent), item=at.item))
+        if report_faults(machine.program, machine.launch, at.step, at.op, ranges(at.agent), machine.out):
             machine.doubtful.discard(id(at.step))
 
 

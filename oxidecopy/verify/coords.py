@@ -12,18 +12,19 @@ from oxidecopy.isa import limits, ops
 from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL, Launch, Program, Step
 from oxidecopy.verify import rule_ids as ids
-from oxidecopy.verify.affine import Range, point, range_of, shift_of, strided
+from oxidecopy.verify.affine import Range, range_of, shift_of, strided
+from oxidecopy.verify.opaque import Opaque
 from oxidecopy.verify.report import Collector
 from oxidecopy.verify.static import Copy
 
 _INNER_WORDS = "a multiple of 16 bytes along the innermost dimension"
 
 
-def doubtful(program: Program, launch: Launch, folded: Mapping[int, ops.Instr], out: Collector) -> set[int]:
-    """Ids of the copies whose coordinates must be watched in the walk. Warns of what no walk can see."""
-    grid = {name: Range(0, n - 1, 1) if n > 1 else point(0) for name, n in zip(BLOCK_SYMBOLS, launch.grid, strict=True)}
-    size = program.cluster_size
-    grid[RANK_SYMBOL] = Range(0, size - 1, 1) if size > 1 else point(0)
+Placed = Copy | ops.LoadIndex  # ops whose place in global memory is judged here
+
+
+def doubtful(program: Program, launch: Launch, folded: Mapping[int, ops.Instr], opaque: Opaque, out: Collector) -> set[int]:
+    """Ids of the copies and reads whose coordinates must be watched in the walk. Warns of what no walk can see."""
     found: set[int] = set()
     maps = dict(launch.maps)
 
@@ -36,20 +37,31 @@ def doubtful(program: Program, launch: Launch, folded: Mapping[int, ops.Instr], 
                 if first.single and op.step > 0:
                     counter = strided(first.lo, stop.hi - 1, op.step)
                 visit(step.body, {**env, op.counter: counter})
-            elif isinstance(op, Copy):
-                if any(True for _ in faults(program, op, env)):
+            elif isinstance(op, Placed):
+                if any(True for _ in faults(program, launch, op, env)):
                     found.add(id(step))
-                _unscaled(program, launch, step, op, out)
-                _edge(step, op, maps[op.map.name].global_dim, maps[op.map.name].global_strides, maps[op.map.name].dtype, out)
+                if isinstance(op, Copy):
+                    _unscaled(program, launch, step, op, out)
+                    _edge(step, op, maps[op.map.name].global_dim, maps[op.map.name].global_strides, maps[op.map.name].dtype, out)
             else:
                 visit(step.body, env)
 
-    visit(program.steps, grid)
+    visit(program.steps, _everywhere(program, launch, opaque))
     return found
 
 
-def faults(program: Program, op: Copy, env: Mapping[str, Range]) -> Iterator[tuple[str, str, str, str, str]]:
+def _everywhere(program: Program, launch: Launch, opaque: Opaque) -> dict[str, Range]:
+    """What is not a loop counter, over all CTAs of the launch."""
+    grid = {name: strided(0, n - 1, 1) for name, n in zip(BLOCK_SYMBOLS, launch.grid, strict=True)}
+    given = {opaque.trips: strided(0, opaque.tiles, 1)} if opaque.trips else {}
+    return {**grid, RANK_SYMBOL: strided(0, program.cluster_size - 1, 1), **opaque.ranges, **given}
+
+
+def faults(program: Program, launch: Launch, op: Placed, env: Mapping[str, Range]) -> Iterator[tuple[str, str, str, str, str]]:
     """Rule, sentence, got, required and fix of each broken rule of the coordinates over `env`."""
+    if isinstance(op, ops.LoadIndex):
+        yield from _outside(launch, op, env)
+        return
     param = program.maps[op.map.name]
     element = DTYPES[param.dtype].nbytes
     spans = [range_of(e, env) for e in op.coords]
@@ -83,10 +95,23 @@ def faults(program: Program, op: Copy, env: Mapping[str, Range]) -> Iterator[tup
             )
 
 
-def report_faults(program: Program, step: Step, op: Copy, env: Mapping[str, Range], out: Collector) -> bool:
+def _outside(launch: Launch, op: ops.LoadIndex, env: Mapping[str, Range]) -> Iterator[tuple[str, str, str, str, str]]:
+    extent = dict(launch.arrays)[op.array.name].shape[0]
+    at = range_of(op.index, env)
+    if at.lo < 0 or at.hi >= extent:
+        yield (
+            ids.INDEX_RANGE,
+            f"an index is read from outside {op.array.name!r}",
+            f"element {at.lo}" if at.single else f"elements {at.lo} to {at.hi}",
+            f"0 to {extent - 1}",
+            "read fewer, or clamp: `ox.minimum(i, n - 1)`",
+        )
+
+
+def report_faults(program: Program, launch: Launch, step: Step, op: Placed, env: Mapping[str, Range], out: Collector) -> bool:
     """Reports what `faults` finds; True when that was anything."""
     found = False
-    for rule, what, got, required, fix in faults(program, op, env):
+    for rule, what, got, required, fix in faults(program, launch, op, env):
         out.add(rule, what, step=step, got=got, required=required, fix=fix)
         found = True
     return found

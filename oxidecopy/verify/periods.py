@@ -15,12 +15,12 @@ from math import gcd
 from typing import Final, assert_never, final
 
 from oxidecopy.isa import expr, ops
+from oxidecopy.program.program import Program
 from oxidecopy.verify.affine import Range, decide, range_of, shift_of, steady
-from oxidecopy.verify.coords import faults
+from oxidecopy.verify.coords import Placed, faults
 from oxidecopy.verify.resolve import ranges
 from oxidecopy.verify.snapshot import Snapshot, outline, snapshot
 from oxidecopy.verify.state import Agent, Asked, At, Machine, Mark, Use
-from oxidecopy.verify.static import Copy
 
 _WORTH_IT: Final = 6  # iterations left, below which running them is cheaper than looking
 _LOG_MAX: Final = 40_000  # expressions remembered, beyond which the search starts over
@@ -47,7 +47,7 @@ class Periods:
     def __init__(self, machine: Machine, waiting: Mapping[int, At]) -> None:
         self.machine = machine
         self.waiting = waiting
-        self.parity = any(isinstance(s.op, ops.MbarrierWaitParity | ops.MbarrierTestParity) for s in machine.program.walk())
+        self.parity = has_parity(machine.program)
         self.watched: Agent | None = None
         self.saved: dict[tuple[str, tuple[int, ...]], _Saved] = {}
         self.phases: list[int] = []  # of every barrier, at the last edge
@@ -119,13 +119,13 @@ class Periods:
         asked = list(
             {(a.agent, a.use, id(a.expr), a.bar, *a.counters.values()): a for a in (machine.log or [])[saved.log_start :]}.values()
         )
-        judge = _Judge(machine, deltas, phases, asked)
+        judge = Judge(machine, deltas, phases, asked)
         periods = judge.most(left // (deltas[agent.id][op.counter] // op.step)) if judge.moves_along() else 0
         if periods:
             self._move(judge, periods)
         return periods > 0
 
-    def _move(self, judge: _Judge, periods: int) -> None:
+    def _move(self, judge: Judge, periods: int) -> None:
         machine = self.machine
         for a, moved in zip(machine.agents, judge.deltas, strict=True):
             for name, d in moved.items():
@@ -140,7 +140,7 @@ class Periods:
 
 
 @final
-class _Judge:
+class Judge:
     """Whether the expressions of one period steer the next ones the same way."""
 
     def __init__(self, machine: Machine, deltas: list[dict[str, int]], phases: list[int], asked: list[Asked]) -> None:
@@ -164,6 +164,10 @@ class _Judge:
             else:
                 high = middle - 1
         return low
+
+    def holds(self, periods: int) -> bool:
+        """Nothing changes over `periods` of them."""
+        return all(self._for_ever(q) or self._over(q, periods) for q in self.asked)
 
     def _for_ever(self, q: Asked) -> bool:
         moved = self.deltas[q.agent]
@@ -190,7 +194,9 @@ class _Judge:
                 return True
             case Use.COORD:
                 return (
-                    q.item is None or not isinstance(q.item.op, Copy) or not any(True for _ in faults(self.machine.program, q.item.op, env))
+                    q.item is None
+                    or not isinstance(q.item.op, Placed)
+                    or not any(True for _ in faults(self.machine.program, self.machine.launch, q.item.op, env))
                 )
             case _:
                 assert_never(q.use)
@@ -199,6 +205,11 @@ class _Judge:
         """The counters it saw, over this period and the next ones."""
         moved = self.deltas[q.agent]
         return {name: _spread(r, moved.get(name, 0), periods) for name, r in q.counters.items()}
+
+
+def has_parity(program: Program) -> bool:
+    """Whether the program waits by parity, so that a phase's own parity matters."""
+    return any(isinstance(s.op, ops.MbarrierWaitParity | ops.MbarrierTestParity) for s in program.walk())
 
 
 def _spread(r: Range, delta: int, periods: int) -> Range:

@@ -79,6 +79,10 @@ def _needs(op: Instr) -> tuple[Need, ...]:  # noqa: C901  one case per op
             return ()
         case ops.StoreGlobal():
             return (Need.READ,)
+        case ops.LoadIndex():
+            return (Need.COORDS,)
+        case ops.ShareTiles() | ops.NextTile():
+            return ()
         case ops.Fill() | ops.Iota():
             return (Need.WRITE,)
         case ops.MapTiles():
@@ -91,6 +95,8 @@ def _harmless(op: Instr) -> bool:  # noqa: C901  one case per op
     """True for ops that may run or not without changing what any thread waits for (design: control flow must not depend on answers)."""
     match op:
         case ops.StoreGlobal() | ops.Fill() | ops.Iota() | ops.MapTiles() | ops.FenceProxyAsync():
+            return True
+        case ops.LoadIndex() | ops.NextTile() | ops.ShareTiles():
             return True
         case ops.MbarrierTestToken() | ops.MbarrierTestParity():
             return True

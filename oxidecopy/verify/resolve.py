@@ -27,9 +27,9 @@ def ranges(agent: Agent) -> dict[str, Range]:
 
 
 def counters(agent: Agent) -> dict[str, Range]:
-    """The counters of the loops that the agent is in."""
+    """The counters of the loops that the agent is in, and the number of tiles that a counter gives it."""
     if agent.seen is None:
-        agent.seen = {name: point(agent.env[name]) for name in agent.turns}
+        agent.seen = {**agent.given, **{name: point(agent.env[name]) for name in agent.turns}}
     return agent.seen
 
 
@@ -40,13 +40,15 @@ def note(machine: Machine, agent: Agent, use: Use, e: Expr | Cond, *, truth: boo
     varies = machine.steered.get(id(e))
     if varies is None:
         varies = machine.steered[id(e)] = has_loop_symbol(e)
-    if varies:
+    if varies or (use is Use.PHASE and machine.all_phases):
         machine.log.append(Asked(agent.id, use, e, counters(agent), truth, bar, agent.code[agent.pc]))
 
 
 def value(machine: Machine, agent: Agent, e: Expr, use: Use = Use.INDEX, bar: int = -1) -> int:
     """The one value of `e`."""
     if type(e) is expr.Const:
+        if use is Use.PHASE:
+            note(machine, agent, use, e, bar=bar)
         return e.value
     note(machine, agent, use, e, bar=bar)
     try:

@@ -77,11 +77,16 @@ COORD_RANGE: Final = "OX3082"
 MASK: Final = "OX3083"
 RANK: Final = "OX3084"
 COORD_RANK: Final = "OX3085"
+OPAQUE_USE: Final = "OX3086"
+INDEX_SOURCE: Final = "OX3087"
+INDEX_RANGE: Final = "OX3088"
 
 # ---- bounds of the proof
 PIECES: Final = "OX3090"
 STEPS: Final = "OX3091"
 DIVISOR: Final = "OX3092"
+COUNTER: Final = "OX3093"
+COUNTS: Final = "OX3094"
 
 # ---- warnings
 UNSCALED: Final = "OX3101"

@@ -177,6 +177,7 @@ class Agent:
     saved: list[Known] = field(default_factory=list)  # knowledge before each guarded body
 
     seen: dict[str, Range] | None = None  # the counters of `turns` as ranges, made when asked for and dropped when one moves
+    given: dict[str, Range] = field(default_factory=dict)  # the number of tiles that a counter gives, in this walk
 
     @property
     def done(self) -> bool:
@@ -195,7 +196,7 @@ class Use(Enum):
 @final
 @dataclass(slots=True)
 class Asked:
-    """An expression whose value steered an agent, with the loop counters it saw."""
+    """An expression whose value steered an agent, with the loop counters (and the number of tiles given) that it saw."""
 
     agent: int
     use: Use
@@ -230,6 +231,9 @@ class Machine:
     lost: bool = False  # an op had no live barrier to work on: what follows from that is not reported
     ran: set[int] = field(default_factory=set)  # id of every step that ran
     log: list[Asked] | None = None  # expressions that steered the run since the last snapshot, while a period is looked for
+    trips: str = ""  # the name of the number of tiles that a counter gives, and that number in this walk
+    count: int = 0
+    all_phases: bool = False  # log the phases that are asked for as constants, too
 
     def order(self, agent: Agent, mark: Mark) -> bool:
         """True when the marked op is ordered before whatever `agent` does next, for every thread of it."""

@@ -20,6 +20,7 @@ from oxidecopy.verify.report import Collector, Report
 from oxidecopy.verify.resolve import UndecidedError
 from oxidecopy.verify.split import split
 from oxidecopy.verify.static import check_idle, check_static
+from oxidecopy.verify.trips import Counts
 from oxidecopy.verify.walk import STEPS_MAX, OutOfStepsError, run
 
 PIECES_MAX: Final = 4096  # boxes of block indices that are looked at before the proof gives up
@@ -47,7 +48,7 @@ def inspect(program: Program, launch: Launch) -> Report:
         ran: set[int] = set()
         try:
             compiled = compile_program(program, launch, out)
-            if _walk_pieces(program, launch, compiled, out, ran) and not out.report().violations:
+            if compiled.opaque is not None and _walk_pieces(program, launch, compiled, out, ran) and not out.report().violations:
                 check_idle(program, ran, out)
         except ZeroDivisionError:
             out.add(
@@ -77,9 +78,8 @@ def _walk_pieces(program: Program, launch: Launch, compiled: Compiled, out: Coll
                 fix="launch a smaller grid, or let conditions and trip counts depend less on the block index",
             )
             return False
-        machine = build(program, launch, compiled, box, out)
         try:
-            run(machine)
+            going = _walk_piece(program, launch, compiled, box, out, ran)
         except UndecidedError as undecided:
             todo += split(box, undecided.what, moduli(undecided.what))
             continue
@@ -93,7 +93,18 @@ def _walk_pieces(program: Program, launch: Launch, compiled: Compiled, out: Coll
                 fix="make barrier and stage indices periodic in the loop counter (`i % stages`, `i // stages`), or loop less",
             )
             return False
-        ran |= machine.ran
-        if not machine.lost and all(a.done for a in machine.agents):
-            check_ending(machine)
+        if not going:
+            return False
+    return True
+
+
+def _walk_piece(program: Program, launch: Launch, compiled: Compiled, box: tuple[Range, ...], out: Collector, ran: set[int]) -> bool:
+    """Co-executes one cluster; False when a counter's share makes it wrong, so that other pieces would only repeat it."""
+    if compiled.opaque is not None and compiled.opaque.trips:
+        return Counts(program, launch, compiled, box, out, ran).walk()
+    machine = build(program, launch, compiled, box, out)
+    run(machine)
+    ran |= machine.ran
+    if not machine.lost and all(a.done for a in machine.agents):
+        check_ending(machine)
     return True

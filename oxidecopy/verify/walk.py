@@ -6,6 +6,9 @@ over. Which op needs what and does what is none of this module's business.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
 from oxidecopy.isa import expr, ops
 from oxidecopy.isa.expr import Answer, Cond
 from oxidecopy.verify.affine import decide
@@ -25,11 +28,17 @@ class OutOfStepsError(Exception):
     """The bound on single steps was reached."""
 
 
-def run(machine: Machine) -> None:
+class Edges(Protocol):
+    """Is told of the end of every iteration, with the counter already moved on."""
+
+    def edge(self, agent: Agent, op: ops.Loop, /) -> None: ...
+
+
+def run(machine: Machine, edges: Callable[[Machine, Mapping[int, At]], Edges] = Periods) -> None:
     """Runs all agents to their end; violations go to `machine.out`."""
     # Large groups first: then what the many did is there when the one thread that copies comes by, and a missing sync shows as such.
     order = sorted(machine.agents, key=lambda a: (-a.size, a.id))
-    walk = _Walk(machine)
+    walk = _Walk(machine, edges)
     while not all(a.done for a in order):
         # From the first again after every step that may have let somebody go on.
         if not any(walk.advance(agent) for agent in order) and (machine.lost or not unblock(machine, walk.waiting)):
@@ -39,11 +48,11 @@ def run(machine: Machine) -> None:
 class _Walk:
     """The state of one walk that is not the machine's: the pending op of each agent, and the count of steps."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, edges: Callable[[Machine, Mapping[int, At]], Edges]) -> None:
         self.machine = machine
         self.waiting: dict[int, At] = {}
         self.steps = 0
-        self.periods = Periods(machine, self.waiting)
+        self.edges = edges(machine, self.waiting)
 
     def advance(self, agent: Agent) -> bool:
         """Runs one agent until it waits, ends, or lets others go on; False when it could not move."""
@@ -111,7 +120,7 @@ class _Walk:
         agent.turns[op.counter] += 1
         agent.seen = None
         after, agent.pc = agent.pc + 1, item.target  # where it stands for a snapshot: at the start of the next iteration
-        self.periods.edge(agent, op)
+        self.edges.edge(agent, op)
         return self._loop(agent, item, op, inside=item.target, after=after)
 
     def _loop(self, agent: Agent, item: Item, op: ops.Loop, *, inside: int, after: int) -> bool:

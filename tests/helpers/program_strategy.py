@@ -33,7 +33,6 @@ from oxidecopy.isa.expr import (
     Not,
     Or,
     Sym,
-    SymKind,
 )
 from oxidecopy.isa.ops import ArrayRef, BarrierRef, Choice, Imm, Instr, Kind, MapRef, OperandKind, Part, ScalarRef, ThreadSet, TileRef
 from oxidecopy.isa.swizzle import SWIZZLES
@@ -161,13 +160,13 @@ class StepMaker:
     def step(self, op: type[Instr], depth: int) -> Step:
         make: Callable[..., Instr] = op
         made = make(**{name: self.operand(kind) for name, kind in ops.operands(op)})
+        outside, symbols = self.scope, list(self.symbols)
+        # A loop's counter is known in its body; what another op names, to the end of the body it stands in.
+        self.symbols += [Sym(getattr(made, name), ops.NAMING[kind]) for name, kind in ops.operands(op) if kind in ops.NAMING]
         if not isinstance(made, ops.BLOCKS):
             return Step(made, self.draw(sites))
-        outside, symbols = self.scope, list(self.symbols)
         if isinstance(made, ops.Scope):
             self.scope = made.threads
-        if isinstance(made, ops.Loop):
-            self.symbols.append(Sym(made.counter, SymKind.LOOP))
         body = self.steps(3, depth - 1)
         self.scope, self.symbols = outside, symbols
         return Step(made, self.draw(sites), body)
@@ -310,6 +309,8 @@ KINDS: dict[Kind, Callable[[StepMaker], object]] = {
     ops.THREADS: StepMaker.threads,
     ops.VALUE: StepMaker.value,
     ops.NAME: StepMaker.name,
+    ops.INDEX_NAME: StepMaker.name,
+    ops.TRIPS_NAME: StepMaker.name,
     ops.TOKENS: StepMaker.tokens,
     ops.TILES: StepMaker.together,
     ops.ELEM: StepMaker.elem,

@@ -52,7 +52,8 @@ class Agent:
     """One class of threads of one CTA."""
 
     __slots__ = (
-        "answers", "clock", "code", "cta", "ended", "env", "groups", "index", "kind", "open_group", "pc", "synced", "threads", "wait"
+        "answers", "clock", "code", "cta", "ended", "env", "given", "groups", "index", "kind", "open_group", "pc", "synced", "threads",
+        "wait",
     )  # fmt: skip
 
     def __init__(self, cta: Cta, kind: ThreadClass, code: Code, index: int) -> None:
@@ -68,6 +69,7 @@ class Agent:
         """Back to the first op; the CTA must have its block index already."""
         self.env = [*self.cta.block, self.cta.rank, *[0] * self.code.env_size]
         self.answers: dict[int, bool] = {}
+        self.given: dict[str, list[int]] = {}  # tiles of its CTA's share, by the share's name
         self.pc = 0
         self.ended = False
         self.wait: Wait | None = None

@@ -15,6 +15,7 @@ from oxidecopy.engines.sim.lowering import Bound, Lowering
 from oxidecopy.engines.sim.machine import Machine, OutOfSteps, Stuck
 from oxidecopy.engines.sim.memory import GlobalMemory
 from oxidecopy.engines.sim.schedule import Schedule
+from oxidecopy.engines.sim.shares import Shares, Trap
 from oxidecopy.engines.sim.tma import TensorPlan
 from oxidecopy.errors import Cause, Diagnostic
 from oxidecopy.isa.limits import CLUSTER_MAX
@@ -42,7 +43,8 @@ def execute(program: Program, bindings: Bindings, memory: GlobalMemory, *, seed:
     program = expanded(program)
     classes = thread_classes(program)
     clocks = Clocks(program, len(classes) * program.cluster_size) if hazards else None
-    machine = Machine(program, clocks=clocks, schedule=Schedule(seed) if hazards else None, max_steps=max_steps)
+    schedule, shares = Schedule(seed) if hazards else None, Shares(seed, bindings.grid)
+    machine = Machine(program, clocks=clocks, schedule=schedule, max_steps=max_steps, shares=shares)
     found = clocks.findings.all if clocks is not None else tuple
     try:
         check_grid(program, bindings.grid)
@@ -57,6 +59,8 @@ def execute(program: Program, bindings: Bindings, memory: GlobalMemory, *, seed:
             INVALID_VALUE, "an index expression divides by zero", required="a divisor that is not 0", fix="check the Idx arguments"
         )
         return Result(outcome="refused", code=zero.code, diagnostics=(_fault(zero, REFUSED_RULE, machine),), findings=found())
+    except Trap as stop:
+        return Result(outcome="fault", code=stop.code, diagnostics=(_fault(stop, stop.rule, machine),), findings=found())
     except Fault as stop:
         return Result(outcome="fault", code=stop.code, diagnostics=(_fault(stop, FAULT_RULES[stop.code], machine),), findings=found())
     except Stuck:

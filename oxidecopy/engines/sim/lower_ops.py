@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
-from oxidecopy.engines.sim import lower_access, lower_barriers, lower_copies, lower_map
+from oxidecopy.engines.sim import lower_access, lower_barriers, lower_copies, lower_map, shares
 from oxidecopy.engines.sim.agents import Op
 from oxidecopy.isa import ops
 
@@ -42,6 +42,9 @@ Plain: TypeAlias = (
     | ops.StoreGlobal
     | ops.Fill
     | ops.Iota
+    | ops.LoadIndex
+    | ops.ShareTiles
+    | ops.NextTile
     | ops.MapTiles
 )
 
@@ -87,6 +90,12 @@ def lower_op(low: Lowering, op: Plain) -> list[Make]:  # noqa: C901 - one line p
             return lower_access.store_global(low, op)
         case ops.Fill() | ops.Iota():
             return lower_access.write_tile(low, op)
+        case ops.LoadIndex():
+            return [shares.load_index(low, op)]
+        case ops.ShareTiles():
+            return [shares.share(low, op)]
+        case ops.NextTile():
+            return [shares.next_tile(low, op)]
         case ops.MapTiles():
             return lower_map.map_tiles(low, op)
         case _:

@@ -82,8 +82,12 @@ class Lowering:
 
     # ---- blocks
     def _block(self, steps: tuple[Step, ...]) -> None:
+        outside = dict(self._slots)
         for step in steps:
             self._step(step)
+        # What an op names is known to the end of the body it stands in.
+        self._slots.clear()
+        self._slots.update(outside)
 
     def _step(self, step: Step) -> None:
         op = step.op
@@ -163,6 +167,12 @@ class Lowering:
             del self._slots[op.counter]
         else:
             self._slots[op.counter] = outer
+
+    def name(self, name: str) -> int:
+        """A slot for an integer that an op names; to be asked for once that op's own operands are lowered."""
+        self._slots[name] = slot = self._first_slot + self._env_size
+        self._env_size += 1
+        return slot
 
     # ---- operands
     @property

@@ -18,6 +18,7 @@ from oxidecopy.engines.sim.flight import Flight
 from oxidecopy.engines.sim.mbarrier import Mbarrier
 from oxidecopy.engines.sim.memory import SharedMemory
 from oxidecopy.engines.sim.schedule import Schedule
+from oxidecopy.engines.sim.shares import Shares
 from oxidecopy.errors import Site
 from oxidecopy.program.program import Program
 
@@ -38,11 +39,12 @@ class OutOfSteps(Exception):
 class Machine:
     """Runs the clusters of a launch. `clocks` and `schedule` are both there (hazards on) or both None (the fast path)."""
 
-    def __init__(self, program: Program, *, clocks: Clocks | None, schedule: Schedule | None, max_steps: int) -> None:
+    def __init__(self, program: Program, *, clocks: Clocks | None, schedule: Schedule | None, max_steps: int, shares: Shares) -> None:
         self.program = program
         self.clocks = clocks
         self.schedule = schedule
         self.max_steps = max_steps
+        self.shares = shares
         self.steps_left = max_steps
         self.ready: deque[Agent] = deque()
         self.cluster_barrier = ThreadBarrier()

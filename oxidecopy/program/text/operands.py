@@ -242,6 +242,8 @@ FORMS: Final[dict[Kind, Form]] = {
     ops.THREADS: Form(_write_threads, _read_threads),
     ops.VALUE: Form(_write_value, _read_value),
     ops.NAME: Form(lambda name, _: format_name(name), lambda cursor, _: cursor.name("the name of a counter")),
+    ops.INDEX_NAME: Form(lambda name, _: format_name(name), lambda cursor, _: cursor.name("a name for what is read")),
+    ops.TRIPS_NAME: Form(lambda name, _: format_name(name), lambda cursor, _: cursor.name("a name for the number of tiles")),
     ops.TOKENS: Form(_write_tokens, _read_tokens),
     ops.TILES: Form(_write_tiles, _read_tiles),
     ops.ELEM: Form(lambda e, _: format_elem(e), lambda cursor, _: read_elem(cursor), keyword=True),

@@ -53,7 +53,7 @@ class _Open:
 
     op: Instr | None = None
     site: Site | None = None
-    hidden: dict[str, SymKind | None] = field(default_factory=dict)  # what the block's counters meant outside
+    hidden: dict[str, SymKind | None] = field(default_factory=dict)  # what the integers named in the block meant outside
     steps: list[Step] = field(default_factory=list)
 
 
@@ -180,15 +180,15 @@ class _Reader:
         cursor.end()
         self._places.steps.append(cursor.place)
         if is_block:
-            block = _Open(op, site)
-            for field_name, kind in ops.operands(type(op)):
-                if kind == ops.NAME:
-                    counter = getattr(op, field_name)
-                    block.hidden[counter] = self._symbols.get(counter)
-                    self._symbols[counter] = SymKind.LOOP
-            self._open.append(block)
+            self._open.append(_Open(op, site))
         else:
             self._open[-1].steps.append(Step(op, site))
+        # A block's counter is known in its body; what another op names, to the end of the body it stands in.
+        for field_name, kind in ops.operands(type(op)):
+            if kind in ops.NAMING:
+                name = getattr(op, field_name)
+                self._open[-1].hidden.setdefault(name, self._symbols.get(name))
+                self._symbols[name] = ops.NAMING[kind]
 
     # ---- the end
     def finish(self) -> Program:

@@ -1,0 +1,192 @@
+"""A schedule that several roles follow: the tiles of a CTA, in one order, the same for whoever loads them and whoever uses them.
+
+With a static order every role computes its tiles. With `ox.order.counter()` a counter of the launch gives a CTA its tiles while it runs:
+one role asks for them, and the others are told with the stages that it fills. How many a CTA gets is unknown, even none; so is which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, final
+
+from typing_extensions import TypeVar
+
+from oxidecopy.errors import Cause, RecordError, ScopeError, ShapeError
+from oxidecopy.isa import expr, ops
+from oxidecopy.isa.expr import Const, Expr, Sym, SymKind
+from oxidecopy.tiles.schedule import Order, Per, product, unravel, worker_of
+from oxidecopy.typed.descriptor import TmaDescriptor
+from oxidecopy.typed.frames import Frame, fresh
+from oxidecopy.typed.refusal import refuse
+from oxidecopy.typed.sites import caller_site
+from oxidecopy.typed.symbolic import Idx, SymIdx, extents
+
+if TYPE_CHECKING:
+    from oxidecopy.tiles.cta import Cta
+    from oxidecopy.typed.recorder import Recorder
+
+C = TypeVar("C", bound=tuple[Idx, ...])
+C_co = TypeVar("C_co", bound=tuple[Idx, ...], covariant=True)
+Tiles_co = TypeVar("Tiles_co", bound=tuple[Any, ...], covariant=True)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """The next tile that nobody has taken yet, by a counter of the launch: evens out tiles that take unequal time."""
+
+    def visit(self, cta: object, counts: tuple[Expr, ...], worker: Expr, workers: Expr) -> NoReturn:
+        """Each call of `cta.tiles` would ask for tiles of its own."""
+        del cta, counts, worker, workers
+        refuse(
+            ScopeError,
+            "OX1141",
+            "tiles by a counter are one share of the CTA, not of each role",
+            got="cta.tiles(..., order=ox.order.counter())",
+            required="a schedule that the roles share",
+            fix="work = cta.schedule(desc, order=ox.order.counter()), then `for at in work` and `ring.stages(group, work)`",
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class StageAt(Generic[Tiles_co, C_co]):
+    """A landed stage with the coordinates of what landed."""
+
+    tiles: Tiles_co
+    at: C_co
+
+
+@final
+class Boxes(Generic[C]):
+    """The boxes that cover a descriptor's array, counted per dimension."""
+
+    def __init__(self, desc: TmaDescriptor[Any, C, Any, Any], box: tuple[int, ...] | None, method: str) -> None:
+        recorder, param, what = desc._recorded(method)
+        steps = box if box is not None else param.box_dim
+        if len(steps) != param.rank or not all(type(n) is int and n > 0 for n in steps):
+            refuse(
+                ShapeError,
+                "OX1012",
+                f"{what}: `box` does not fit the descriptor",
+                got=repr(box),
+                required=f"{param.rank} positive ints",
+                fix="name one extent per dimension",
+            )
+        self._recorder = recorder
+        self._steps = steps
+        self.counts = tuple(
+            expr.floordiv(expr.add(extent.expr, Const(n - 1)), Const(n))
+            for extent, n in zip(extents(recorder, param.name, param.rank), steps, strict=True)
+        )
+
+    def corner(self, index: tuple[Expr, ...]) -> C:
+        """Element coordinates of a box."""
+        corner = (expr.mul(i, Const(n)) for i, n in zip(index, self._steps, strict=True))
+        return tuple(SymIdx(c, self._recorder) for c in corner)  # type: ignore[return-value]  # C is the rank's tuple
+
+
+class Work(Generic[C]):
+    """Made by `cta.schedule`. `for at in work` visits the tiles; `ring.stages(group, work)` and `ring.visits(leader, work)` follow."""
+
+    __slots__ = ("_boxes", "_cta", "_order", "_recorder", "_worker")
+
+    def __init__(self, cta: Cta, boxes: Boxes[C], order: Order, per: Per) -> None:
+        self._cta = cta
+        self._recorder: Recorder = cta._recorder
+        self._boxes = boxes
+        self._order = order
+        self._worker = worker_of(cta, per)
+
+    def __iter__(self) -> Iterator[C]:
+        self._recorder.check_open("a schedule")
+        for index in self._order.visit(self._cta, self._boxes.counts, *self._worker):
+            yield self._boxes.corner(index)
+
+    def _followed(self, fills: list[Frame | None], name: str) -> Iterator[C]:
+        """As whoever is told of the tiles by the stages of a ring; `fills` are the loops in which its stages are produced."""
+        del fills, name
+        return iter(self)
+
+
+@final
+class CounterWork(Work[C]):
+    """A schedule by a counter: one role claims the tiles, once."""
+
+    __slots__ = ("_claim", "_trips")
+
+    def __init__(self, cta: Cta, boxes: Boxes[C], order: Order, per: Per) -> None:
+        super().__init__(cta, boxes, order, per)
+        recorder = self._recorder
+        recorder.require_once("making a schedule by a counter")
+        others = sum(1 for s in recorder.frames[0].steps if isinstance(s.op, ops.ShareTiles))
+        if others or recorder.cluster != (1, 1, 1):
+            refuse(
+                ScopeError,
+                "OX1143",
+                "this pipeline cannot have a counter-driven schedule" + (" more" if others else ""),
+                got="a second one" if others else f"a cluster of {recorder.cluster}",
+                required="at most one, in a pipeline without a cluster",
+                fix="use a static order: `ox.order.linear`, `ox.order.grouped(rows)`",
+            )
+        self._claim: Frame | None = None
+        self._trips = Sym(fresh("tiles_given", {p.name for p in recorder.params}), SymKind.TRIPS)
+        recorder.emit(ops.ShareTiles(name=self._trips.name, tiles=product(boxes.counts)))
+
+    def __iter__(self) -> Iterator[C]:
+        self._recorder.check_open("a schedule")
+        if self._claim is not None:
+            refuse(
+                ScopeError,
+                "OX1144",
+                "the tiles of a counter are claimed twice",
+                required="one `for at in work`; other roles are told by the stages that it fills",
+                fix="for stage in ring.stages(group, work): ... stage.tiles, stage.at",
+                causes=(Cause("claimed here", self._claim.site),),
+            )
+        for at, frame in self._given():
+            self._claim = frame
+            yield at
+
+    def _followed(self, fills: list[Frame | None], name: str) -> Iterator[C]:
+        site = caller_site()
+
+        def check(_: Frame) -> None:
+            if self._claim is None or fills.count(self._claim) != 1:
+                refuse(
+                    RecordError,
+                    "OX1145",
+                    f"the stages of {name} do not tell which tiles of the counter they bring",
+                    got=f"{fills.count(self._claim)} produce blocks in the loop over them" if self._claim else "nobody claims the tiles",
+                    required="one produce block of the ring directly inside `for at in work`",
+                    fix="for at in work: with ring.produce(leader) as (slot,): slot.load(src, at)",
+                    site=site,
+                )
+
+        self._recorder.frames[0].closing.append(check)
+        for at, _ in self._given():
+            yield at
+
+    def _given(self) -> Iterator[tuple[C, Frame]]:
+        """A loop over the share."""
+        recorder = self._recorder
+        around = next((f for f in recorder.frames if f.is_loop), None)
+        if around is not None:
+            refuse(
+                ScopeError,
+                "OX1144",
+                "the tiles of a counter are visited inside another loop: they are given once",
+                required="no loop around",
+                fix="make it the outermost loop of the role",
+                causes=(Cause("the loop around", around.site),),
+            )
+        for i in self._cta.range(SymIdx(self._trips, recorder)):
+            tile, frame = recorder.read(), recorder.frames[-1]
+            recorder.emit(ops.NextTile(name=tile.name, trips=self._trips, index=i.expr))
+            yield self._boxes.corner(unravel(tile, self._boxes.counts)), frame
+
+
+def make_work(cta: Cta, boxes: Boxes[C], order: Order, per: Per) -> Work[C]:
+    """The schedule for an order."""
+    return CounterWork(cta, boxes, order, per) if isinstance(order, Counter) else Work(cta, boxes, order, per)
