@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from oxidecopy.typed.geometry import Swizzle128B as Swizzle128B
     from oxidecopy.typed.geometry import SwizzleNone as SwizzleNone
     from oxidecopy.typed.global_array import GlobalArray as GlobalArray
+    from oxidecopy.typed.leader import ClusterGroup as ClusterGroup
     from oxidecopy.typed.leader import ClusterLeader as ClusterLeader
     from oxidecopy.typed.leader import Leader as Leader
     from oxidecopy.typed.reduce import ReduceOp as ReduceOp
@@ -182,6 +183,7 @@ _HOME: Final = {
     "Swizzle128B": "oxidecopy.typed.geometry",
     "SwizzleNone": "oxidecopy.typed.geometry",
     "GlobalArray": "oxidecopy.typed.global_array",
+    "ClusterGroup": "oxidecopy.typed.leader",
     "ClusterLeader": "oxidecopy.typed.leader",
     "Group": "oxidecopy.tiles.group",
     "Leader": "oxidecopy.typed.leader",
@@ -232,6 +234,7 @@ __all__ = [
     "Box4",
     "Box5",
     "ClusterCta",
+    "ClusterGroup",
     "ClusterLeader",
     "Cta",
     "DType",

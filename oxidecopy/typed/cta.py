@@ -24,7 +24,7 @@ from oxidecopy.typed.geometry import A16, A1024, D1, D2, D3, D4, D5, AnyBox, Box
 from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.handles import RecordedArray
 from oxidecopy.typed.layout import TileRequest
-from oxidecopy.typed.leader import ClusterLeader, ConditionBlock, Group, HandleBlock, Leader, ThreadsBlock
+from oxidecopy.typed.leader import ClusterGroup, ClusterLeader, ConditionBlock, Group, HandleBlock, Leader, ThreadsBlock
 from oxidecopy.typed.refusal import described, refuse, require, whole
 from oxidecopy.typed.scalar import Scalar, ScalarValue
 from oxidecopy.typed.sites import caller_site
@@ -221,6 +221,7 @@ class Cta:
             stop: where the loop ends, exclusive.
             step: a plain int other than 0.
         """
+        self._recorder.check_open("a loop")
         alone = stop is NO_STOP
         first = ZERO if alone else self._recorder.index(start, "a loop's start")
         end = self._recorder.index(start, "a trip count") if alone else self._recorder.index(stop, "a loop's end")
@@ -340,6 +341,11 @@ class ClusterCta(Cta):
     def thread(self, i: int) -> AbstractContextManager[ClusterLeader, None]:
         """Thread number `i`."""
         return HandleBlock(self._recorder, "thread", self._recorder.thread(i, "`thread`"), ClusterLeader)
+
+    @override
+    def warps(self, first: int, stop: int, /) -> AbstractContextManager[ClusterGroup, None]:
+        """Warps `first` to `stop` - 1 as a role of their own; the last warp may be partial."""
+        return HandleBlock(self._recorder, "warps", warp_threads(self._recorder, first, stop), ClusterGroup)
 
     def cluster_sync(self) -> None:
         """All threads of all CTAs of the cluster wait for each other (barrier.cluster)."""

@@ -301,7 +301,28 @@ class TmaDescriptor(Generic[DT, C, SW_co, Bx]):
         signal._use(what, recorder)
         recorder.emit(ops.TensorG2S(map=MapRef(param.name), tile=ref, coords=at, bar=signal._ref))
 
-    def g2s_multicast(self, leader: ClusterLeader, tile: SharedArray[DT, Bx, A1024], coords: C, token: Armed, *, cta_mask: Idx) -> None:
+    # fmt: off
+    @overload
+    def g2s_multicast(
+        self: TmaDescriptor[DT, C, SwizzleNone, Bx], leader: ClusterLeader, tile: SharedArray[DT, Bx, A128], coords: C, token: Armed, *,
+        cta_mask: Idx,
+    ) -> None: ...
+    @overload
+    def g2s_multicast(
+        self: TmaDescriptor[DT, C, Swizzle32B, Bx], leader: ClusterLeader, tile: SharedArray[DT, Bx, A256], coords: C, token: Armed, *,
+        cta_mask: Idx,
+    ) -> None: ...
+    @overload
+    def g2s_multicast(
+        self: TmaDescriptor[DT, C, Swizzle64B, Bx], leader: ClusterLeader, tile: SharedArray[DT, Bx, A512], coords: C, token: Armed, *,
+        cta_mask: Idx,
+    ) -> None: ...
+    @overload
+    def g2s_multicast(
+        self, leader: ClusterLeader, tile: SharedArray[DT, Bx, A1024], coords: C, token: Armed, *, cta_mask: Idx
+    ) -> None: ...
+    # fmt: on
+    def g2s_multicast(self, leader: ClusterLeader, tile: SharedArray[DT, Bx, Any], coords: C, token: Armed, *, cta_mask: Idx) -> None:
         """As `g2s`, into the same tile of every CTA whose bit (its cluster rank) is set in `cta_mask`; each is told the full bytes."""
         recorder, param, what = self._recorded("g2s_multicast")
         recorder.require_cluster(what)

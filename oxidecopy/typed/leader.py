@@ -52,6 +52,7 @@ class Leader:
         self._recorder.emit(op)
 
 
+@final
 class ClusterLeader(Leader):
     """A leader in a pipeline that has a cluster: it may multicast."""
 
@@ -80,12 +81,12 @@ class Group:
 
     def elect(self) -> AbstractContextManager[Leader, None]:
         """One fixed lane of the group: the first."""
+        return HandleBlock(self._recorder, "elect", self._first(), Leader)
+
+    def _first(self) -> ThreadSet:
         self._check("a group's elect")
         first = self._frame.threads.first
-        threads = ThreadSet(((first, first + 1),))
-        if self._recorder.clustered:
-            return HandleBlock(self._recorder, "elect", threads, ClusterLeader)
-        return HandleBlock(self._recorder, "elect", threads, Leader)
+        return ThreadSet(((first, first + 1),))
 
     def _check(self, what: str) -> None:
         self._recorder.check_open(what)
@@ -98,6 +99,18 @@ class Group:
                 fix="move the call into the block",
                 causes=(Cause("the group's block", self._frame.site),),
             )
+
+
+@final
+class ClusterGroup(Group):
+    """A group in a pipeline that has a cluster: its leaders may multicast."""
+
+    __slots__ = ()
+
+    @override
+    def elect(self) -> AbstractContextManager[ClusterLeader, None]:
+        """One fixed lane of the group: the first."""
+        return HandleBlock(self._recorder, "elect", self._first(), ClusterLeader)
 
 
 def _refuse_forged(what: str, block: str) -> NoReturn:

@@ -187,9 +187,10 @@ def _pad(request: MapRequest) -> str:
 
 def _box(faults: Faults, request: MapRequest) -> None:
     """Extents, the bytes of a row, and of the whole box. A box may be larger than the array (measured)."""
+    fitting = tuple(min(max(extent, 1), limits.BOX_DIM_MAX) for extent in request.box)
     for axis, extent in enumerate(request.box):
         if not 1 <= extent <= limits.BOX_DIM_MAX:
-            fix = f"box {_replaced(request.box, axis, min(max(extent, 1), limits.BOX_DIM_MAX))}; more copies cover the rest"
+            fix = f"box {fitting}" + ("; more copies cover the rest" if extent > 1 else "")
             faults.add(
                 "OX2013",
                 f"entry {axis} of the box is out of range",

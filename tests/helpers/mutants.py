@@ -330,7 +330,7 @@ def mutants(case: Case, seed: int, count: int) -> Iterator[Case]:
     for m in range(1, count + 1):
         rng = Random(f"{seed}.{m}")
         program, words = mutate(rng, case.program)
-        if m % 4 == 0:
+        if m % 4 == 0 and program.steps:
             program, more = mutate(rng, program)
             words = f"{words}; {more}"
         if not check_operands(program):

@@ -131,6 +131,7 @@ _TWINS: list[tuple[str, dict[str, Any], dict[str, Any], tuple[str, ...]]] = [
     ("OX2012", {"box": (2, 32, 16)}, {"box": (32, 16)}, ("of length 3", "box=(32, 16)")),
     ("OX2013", {"box": (257, 4)}, {"box": (256, 4)}, ("257", "1 to 256", "box (256, 4)")),
     ("OX2013", {"box": (0, 4)}, {"box": (1, 4)}, ("box (1, 4)",)),
+    ("OX2013", {"box": (-4, 260)}, {"box": (1, 256)}, ("fix: box (1, 256)",)),  # one box that mends all entries
     ("OX2013", {"box": (257, 4), "element_strides": (2, 1)}, {"box": (256, 4), "element_strides": (2, 1)}, ("257",)),
     (
         "OX2014",

@@ -245,8 +245,12 @@ def test_token(low: Lowering, op: ops.MbarrierTestToken) -> Make:
         def run(agent: Agent) -> int:
             found = agent.cta.tokens.get(key(token, agent.env))
             agent.answers[pred] = False
-            if found is not None:
-                bar, phase = agent.cta.barrier(address(agent.env)), found[1]
+            bar = agent.cta.barrier(address(agent.env))
+            if found is None:
+                if clocks is not None:
+                    clocks.use(agent, agent.cta, bar, site)
+            else:
+                phase = found[1]
                 if clocks is not None:
                     clocks.own_token(agent, bar, found[0], site)
                     clocks.ask(agent, agent.cta, bar, phase, site)

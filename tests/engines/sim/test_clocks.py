@@ -514,6 +514,19 @@ def test_a_live_barrier_is_not_initialised_again(inval: bool) -> None:
     check(b, set() if inval else {("OX4110", b.tags["again"])})
 
 
+@pytest.mark.parametrize("init", [True, False])
+def test_a_test_is_a_use_also_before_its_token_is_made(init: bool) -> None:
+    b = Builder(grid=(1, 1, 1), threads=1)
+    b.bar()
+    if init:
+        b.init(sync=False)
+    b.test_token(1, 0, tag="test")
+    if not init:
+        b.init(sync=False)
+    b.wait(b.arrive())
+    check(b, set() if init else {("OX4110", b.tags["test"])})
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_one_thread_initialises(threads: int) -> None:
     b = Builder(grid=(1, 1, 1), threads=threads)
