@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from oxidecopy.tiles.cta import ClusterCta as ClusterCta
     from oxidecopy.tiles.cta import Cta as Cta
     from oxidecopy.tiles.elem import Elem as Elem
+    from oxidecopy.tiles.group import ClusterGroup as ClusterGroup
     from oxidecopy.tiles.group import Group as Group
     from oxidecopy.tiles.ring import Landed as Landed
     from oxidecopy.tiles.ring import Ring as Ring
@@ -85,7 +86,6 @@ if TYPE_CHECKING:
     from oxidecopy.typed.geometry import Swizzle128B as Swizzle128B
     from oxidecopy.typed.geometry import SwizzleNone as SwizzleNone
     from oxidecopy.typed.global_array import GlobalArray as GlobalArray
-    from oxidecopy.typed.leader import ClusterGroup as ClusterGroup
     from oxidecopy.typed.leader import ClusterLeader as ClusterLeader
     from oxidecopy.typed.leader import Leader as Leader
     from oxidecopy.typed.reduce import ReduceOp as ReduceOp
@@ -183,7 +183,7 @@ _HOME: Final = {
     "Swizzle128B": "oxidecopy.typed.geometry",
     "SwizzleNone": "oxidecopy.typed.geometry",
     "GlobalArray": "oxidecopy.typed.global_array",
-    "ClusterGroup": "oxidecopy.typed.leader",
+    "ClusterGroup": "oxidecopy.tiles.group",
     "ClusterLeader": "oxidecopy.typed.leader",
     "Group": "oxidecopy.tiles.group",
     "Leader": "oxidecopy.typed.leader",

@@ -12,7 +12,7 @@ from oxidecopy.errors import ArgumentError, Diagnostic, RecordError, ScopeError
 from oxidecopy.isa import ops
 from oxidecopy.isa.expr import Const
 from oxidecopy.isa.ops import BarrierRef, ThreadSet
-from oxidecopy.tiles.group import Group
+from oxidecopy.tiles.group import ClusterGroup, Group
 from oxidecopy.tiles.mapping import Maps
 from oxidecopy.tiles.ring import Landed, Ring, Slot, Stages, unused
 from oxidecopy.tiles.roles import Role, Roles
@@ -261,6 +261,16 @@ class ClusterCta(Cta, level1.ClusterCta):
     """A CTA of a pipeline with a cluster."""
 
     __slots__ = ()
+
+    @override
+    def consumers(self, number: int = 0, /) -> AbstractContextManager[ClusterGroup, None]:
+        """A consumer group's block, by its number in `ox.roles(consumers=...)`; its leaders may multicast."""
+        return HandleBlock(self._recorder, "consumers", self._role("consumers", number).threads, ClusterGroup)
+
+    @override
+    def warps(self, first: int, stop: int, /) -> AbstractContextManager[ClusterGroup, None]:
+        """Warps `first` to `stop` - 1 as a role of their own; the last warp may be partial."""
+        return HandleBlock(self._recorder, "warps", warp_threads(self._recorder, first, stop), ClusterGroup)
 
     @override
     def producer(self) -> AbstractContextManager[ClusterLeader, None]:

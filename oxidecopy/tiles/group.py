@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, final
 
 from typing_extensions import TypeVar, override
 
@@ -69,3 +69,10 @@ class Group(leader.Group, Maps):
             elected.commit_group()
             elected.wait_group_read(0)
         self.sync()
+
+
+@final
+class ClusterGroup(Group, leader.ClusterGroup):
+    """A group in a pipeline that has a cluster: its leaders may multicast."""
+
+    __slots__ = ()

@@ -101,7 +101,6 @@ class Group:
             )
 
 
-@final
 class ClusterGroup(Group):
     """A group in a pipeline that has a cluster: its leaders may multicast."""
 
