@@ -111,6 +111,11 @@ def windows(x: Array, before: int) -> Array:
     return out.reshape(-1, x.shape[1])
 
 
+def scaled(x: Array) -> Array:
+    out: Array = (x * np.float32(1.7)).astype(np.float16)
+    return out
+
+
 CASES = (
     Case(lesson="01_load", pipeline="tma_load", dtype=np.float32, shapes=PLANES, result=same),
     Case(lesson="01_load", pipeline="everyone_arrives", dtype=np.float32, shapes=PLANES, result=same),
@@ -137,6 +142,8 @@ CASES = (
     Case(lesson="13_store_ring", pipeline="pass_on", dtype=np.int32, shapes=PLANES, result=same),
     Case(lesson="14_halo", pipeline="haloed", dtype=np.float32, shapes=PLANES, result=lambda x: windows(x, 4)),
     Case(lesson="14_halo", pipeline="windows", dtype=np.float32, shapes=PLANES, result=lambda x: windows(x, 64)),
+    Case(lesson="15_counter", pipeline="copy", dtype=np.float32, shapes=PLANES, result=same),
+    Case(lesson="15_counter", pipeline="scale", dtype=np.float32, shapes=PLANES, result=scaled),
 )
 ON_USERS_DATA = [pytest.param(case, shape, id=f"{case.lesson}-{case.pipeline}-{shape}") for case in CASES for shape in case.shapes]
 LESSONS = pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
@@ -192,9 +199,9 @@ def test_on_a_users_array(case: Case, shape: tuple[int, ...], tmp_path: Path, ca
     given, made = tmp_path / "x.npy", tmp_path / "y.npy"
     np.save(given, x)
     assert main(example(case.lesson), "--input", str(given), "--output", str(made), "--pipeline", case.pipeline) == 0, capsys.readouterr()
-    result = np.load(made)
-    assert result.dtype == x.dtype
-    assert np.array_equal(result, case.result(x), equal_nan=True)
+    result, wanted = np.load(made), case.result(x)
+    assert result.dtype == wanted.dtype
+    assert np.array_equal(result, wanted, equal_nan=True)
 
 
 def test_every_pipeline_is_tried_on_a_users_array() -> None:
