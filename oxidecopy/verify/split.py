@@ -9,7 +9,8 @@ from oxidecopy.isa.expr import Cond, Expr, symbols
 from oxidecopy.program.program import BLOCK_SYMBOLS
 from oxidecopy.verify.affine import Range, point, strided
 
-_RESIDUES_MAX = 64  # a cut by remainder gives that many boxes at most; beyond it halves do
+_RESIDUES_MAX = 64  # a cut by remainder may always give that many boxes; more only where halves would give more still
+_RESIDUES_EVER = 2048
 
 
 def split(box: tuple[Range, ...], what: Expr | Cond, moduli: Iterable[int]) -> list[tuple[Range, ...]]:
@@ -21,7 +22,8 @@ def split(box: tuple[Range, ...], what: Expr | Cond, moduli: Iterable[int]) -> l
     axis = max(axes, key=lambda i: box[i].hi - box[i].lo)
     r = box[axis]
     wanted = lcm(r.step, *(m for m in moduli))
-    if r.step < wanted <= r.step * _RESIDUES_MAX and r.hi - r.lo > wanted:
+    halves = min(2 * ((r.hi - r.lo) // wanted), _RESIDUES_EVER)  # two for each period
+    if r.step < wanted <= r.step * max(_RESIDUES_MAX, halves) and r.hi - r.lo > wanted:
         parts = [strided(first, r.hi, wanted) for first in range(r.lo, r.lo + wanted, r.step)]
     else:
         count = (r.hi - r.lo) // r.step + 1

@@ -34,6 +34,7 @@ NOT_SHOWN: Final[dict[str, str]] = {
     ids.WAIT_BEHIND: "a waiter must be overtaken by a whole phase before anything shows: few schedules do that",
     ids.EXPECT_LATE: "bytes announced earlier, and copied later by the same thread, can hold the phase open; the rule asks for an arrival",
     ids.GUARDED: "what hangs on the answer of a test may be harmless in this program; the theory wants none of it",
+    ids.ANSWER: "an answer that was not asked for is an unset register, which is a no here",
     ids.BARRIER_INDEX: _BESIDE,
     ids.TILE_INDEX: _BESIDE,
     ids.DROP_TO_ZERO: _UNDEFINED,

@@ -61,6 +61,23 @@ def test_parity_of_the_block_index_needs_two_pieces() -> None:
     accepted(b)
 
 
+@pytest.mark.parametrize("m", [65, 132, 1000])
+def test_a_remainder_by_a_large_number_is_cut_by_remainder(m: int) -> None:
+    for extra in (0, 1):
+        b = Builder(grid=(1 << 24, 1, 1))
+        b.bar()
+        b.init()
+        with b.elect(), b.when(eq(mod(BX, m), m - 1)):
+            b.wait(b.arrive())
+            if extra:
+                b.arrive()
+                b.arrive(tag="extra")
+        if extra:
+            refused(b, "OX3011", "extra")
+        else:
+            accepted(b)
+
+
 def test_trip_counts_by_block_are_all_checked() -> None:
     for extra in (0, 1):
         b = Builder(grid=(200, 1, 1))
