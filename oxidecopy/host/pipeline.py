@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, ParamSp
 
 from oxidecopy.errors import ArgumentError, Diagnostic, UsageError
 from oxidecopy.host.arguments import Arguments, bind
+from oxidecopy.host.captured import captured
 from oxidecopy.host.recipe import Recipe, RecipeFunction
 from oxidecopy.isa import limits
 from oxidecopy.runtime import execute, launch_of, verified
@@ -176,7 +177,7 @@ class Pipeline(Generic[P]):
         """`pipe[grid].bind(*args, **kwargs)`, which checkers hold against the signature."""
         signature, parameters = self._parameters
         arguments = bind(self.__name__, signature, parameters, grid, args, kwargs)
-        key = tuple((name, (type(spec).__name__, spec)) for name, spec in arguments.specs.items())
+        key = (*((name, (type(spec).__name__, spec)) for name, spec in arguments.specs.items()), *captured(self._fn))
         program = self._programs.get(key)
         if program is None:
             program = record(self._fn, threads=self.threads, cluster=self.cluster, arguments=arguments.specs, cta=self._cta)
