@@ -80,7 +80,14 @@ def load(path: Path) -> UserFile:
         raise
     except (Exception, SystemExit) as problem:
         raise UsageError(
-            Diagnostic(rule="OX6002", what=f"{path.name} fails when it is loaded", got=_words(problem), site=site_of(problem, str(path)))
+            Diagnostic(
+                rule="OX6002",
+                what=f"{path.name} fails when it is loaded",
+                got=_words(problem),
+                required="a file that Python can import",
+                fix=f"run `python {path.name}` and mend what it says",
+                site=site_of(problem, str(path)),
+            )
         ) from problem
     found: dict[str, Pipeline[Any]] = {}
     for name, value in vars(module).items():
@@ -96,13 +103,36 @@ def _compiled(path: Path) -> CodeType:
     except OSError as problem:
         reason = problem.strerror or str(problem)
         raise UsageError(
-            Diagnostic(rule="OX6001", what=f"cannot read {path}", got=reason, required="a Python file with a pipeline")
+            Diagnostic(
+                rule="OX6001",
+                what=f"cannot read {path}",
+                got=reason,
+                required="a Python file with a pipeline",
+                fix="check the path; `oxidecopy demo` names the lessons' files",
+            )
         ) from problem
     except SyntaxError as problem:
         site = Site(str(path), problem.lineno or 1)
-        raise UsageError(Diagnostic(rule="OX6002", what=f"{path.name} is not valid Python", got=problem.msg, site=site)) from problem
+        raise UsageError(
+            Diagnostic(
+                rule="OX6002",
+                what=f"{path.name} is not valid Python",
+                got=problem.msg,
+                required="Python source",
+                fix="mend the line",
+                site=site,
+            )
+        ) from problem
     except ValueError as problem:  # null bytes
-        raise UsageError(Diagnostic(rule="OX6002", what=f"{path.name} is not valid Python", got=str(problem))) from problem
+        raise UsageError(
+            Diagnostic(
+                rule="OX6002",
+                what=f"{path.name} is not valid Python",
+                got=str(problem),
+                required="Python source",
+                fix="save it as UTF-8 text",
+            )
+        ) from problem
 
 
 def site_of(problem: BaseException, preferred: str = "") -> Site | None:

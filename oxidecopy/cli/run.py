@@ -49,7 +49,11 @@ def command(
     if output is not None and not output.absolute().parent.is_dir():
         raise UsageError(
             Diagnostic(
-                rule="OX6008", what=f"{output} cannot be written", got=f"there is no folder {output.parent}", required="an existing folder"
+                rule="OX6008",
+                what=f"{output} cannot be written",
+                got=f"there is no folder {output.parent}",
+                required="an existing folder",
+                fix=f"mkdir -p {output.parent}",
             )
         )
     on = launch.open_device(device)
