@@ -97,7 +97,8 @@ def _handle(recorder: Recorder, name: str, spec: ArgumentSpec) -> Any:
 
 def _misuse(problem: Exception) -> Site | None:
     """The user's line, when Python refused a call of ours there (too few arguments, no such method); None for the user's own bugs."""
-    frames = traceback.extract_tb(problem.__traceback__)
+    # Our own `__getattr__` speaks for Python.
+    frames = [frame for frame in traceback.extract_tb(problem.__traceback__) if frame.name != "__getattr__"]
     words = "".join(c if c.isalnum() or c == "_" else " " for c in str(problem)).split()
     if in_package(frames[-1].filename) or (_HANDLES | _TILES).isdisjoint(words):
         return None

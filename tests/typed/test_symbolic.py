@@ -139,7 +139,8 @@ def test_no_number(use: Callable[[Any], object]) -> None:
     "use",
     [
         lambda i: i**2, lambda i: 2**i, lambda i: i << 1, lambda i: 1 << i, lambda i: i & 1, lambda i: 1 | i,
-        lambda i: i >> 1, lambda i: i ^ i, lambda i: i @ i, lambda i: ~i, abs, round, lambda i: divmod(i, 2), lambda i: divmod(2, i), lambda i: 4 // i, lambda i: 4 % i,
+        lambda i: i >> 1, lambda i: i ^ i,
+        lambda i: i @ i, lambda i: ~i, abs, round, lambda i: divmod(i, 2), lambda i: divmod(2, i), lambda i: 4 // i, lambda i: 4 % i,
         lambda i: i // i, lambda i: i % i, lambda i: i * i, lambda i: (i + 1) * (2 - i), lambda i: i // (i + N),
     ],
 )  # fmt: skip
