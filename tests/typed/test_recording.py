@@ -10,6 +10,7 @@ import pytest
 import oxidecopy as ox
 from oxidecopy.errors import RecordError
 from oxidecopy.program.program import IdxParam, MapParam
+from oxidecopy.typed import cta as level1
 from oxidecopy.typed.recording import record
 from tests.helpers.recordings import recorded, refused
 
@@ -129,8 +130,8 @@ def test_our_own_bugs_are_not_blamed_on_the_user(monkeypatch: pytest.MonkeyPatch
     def broken(self: Any) -> None:
         raise TypeError("Cta: a bug of ours")
 
-    broken.__code__ = broken.__code__.replace(co_filename=ox.Cta.sync.__code__.co_filename)
-    monkeypatch.setattr(ox.Cta, "sync", broken)
+    broken.__code__ = broken.__code__.replace(co_filename=level1.Cta.sync.__code__.co_filename)
+    monkeypatch.setattr(level1.Cta, "sync", broken)
 
     def pipe(cta: ox.Cta) -> None:
         cta.sync()
