@@ -93,6 +93,7 @@ class BlockTile(SharedArray[DT, Bx, A1024]):
         return made
 
 
+@final
 class Landed(BlockTile[DT, Bx]):
     """A tile that has landed: readable until its `consume` block ends."""
 
