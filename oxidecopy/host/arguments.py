@@ -169,8 +169,9 @@ class _Collected:
     def _plain(self, formal: Formal, value: object) -> None:
         if type(value) is not formal.plain:
             self.mismatch(formal, described(value), f"pass a plain {formal}")
-        elif isinstance(value, int | str):
-            self.specs[formal.name] = value
+            return
+        plain: Any = value
+        self.specs[formal.name] = plain
 
     def _on(self, array: GlobalArray[Any, Any]) -> None:
         self.devices[id(array.device)] = array.device

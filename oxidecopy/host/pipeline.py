@@ -18,7 +18,7 @@ from oxidecopy.tiles.cta import ClusterCta, Cta
 from oxidecopy.tiles.roles import Roles
 from oxidecopy.typed.recording import record
 from oxidecopy.typed.refusal import described, refuse, whole
-from oxidecopy.typed.signature import Formal, formals
+from oxidecopy.typed.signature import Formal, early_formals, formals
 from oxidecopy.typed.sites import caller_locals, caller_site
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class Pipeline(Generic[P]):
     ) -> None:
         self._fn = fn
         # Refused where it is defined; what its annotations name may come later in the file.
-        self._early = formals(fn, clustered=cluster is not None, names=names, early=True)
+        self._early = early_formals(fn, clustered=cluster is not None, names=names)
         self.roles = roles
         self.threads = threads
         self.cluster = cluster
@@ -134,10 +134,7 @@ class Pipeline(Generic[P]):
 
     @cached_property
     def _parameters(self) -> tuple[inspect.Signature, tuple[Formal, ...]]:
-        known = self._early or formals(self._fn, clustered=self.cluster is not None, names={})
-        if known is None:
-            raise NameError(self.__name__)  # never: only an early look may give up
-        return known
+        return self._early or formals(self._fn, clustered=self.cluster is not None)
 
     def __getitem__(self, grid: int | tuple[int] | tuple[int, int] | tuple[int, int, int] | Grid, /) -> Launchable[P]:
         return Launchable(self, _grid(grid))

@@ -216,6 +216,14 @@ TILE_RULES: Final[tuple[Rule, ...]] = (
         ),
     ),
     _rule(
+        "OX1072",
+        "DTypeError",
+        "Element types are named, not called",
+        "They stand for what the hardware moves; there are no values of them in Python. Plain numbers are rounded where they are used.",
+        "the typed surface",
+        twins(_FILL, "cta.fill(tile, ox.f32(0.5))", "cta.fill(tile, 0.5)"),
+    ),
+    _rule(
         "OX1066",
         "DTypeError",
         "A fill value fits the element type",

@@ -6,9 +6,11 @@ The classes are never instantiated.
 
 from __future__ import annotations
 
-from typing import ClassVar, Never, final
+from typing import TYPE_CHECKING, ClassVar, Never, final
 
+from oxidecopy.errors import DTypeError
 from oxidecopy.isa.dtypes import DTYPES, DTypeInfo
+from oxidecopy.typed.refusal import refuse
 
 
 class DType:
@@ -16,8 +18,14 @@ class DType:
 
     info: ClassVar[DTypeInfo]
 
-    def __init__(self, _never: Never) -> None:
-        raise TypeError(f"{type(self).__name__} is a type to name, not a value to make")
+    def __init__(self, _key: Never) -> None: ...
+
+    if not TYPE_CHECKING:
+
+        def __init__(self, *_: object, **__: object) -> None:
+            name = type(self).__name__
+            what, got = f"`{name}` is an element type to name, not to call", f"ox.{name}(...)"
+            refuse(DTypeError, "OX1072", what, got=got, required="the class", fix="pass plain numbers: `cta.fill(tile, 0.5)` rounds them")
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

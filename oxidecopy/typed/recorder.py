@@ -38,6 +38,7 @@ class Recorder:
         "_named",
         "_preds",
         "_tokens",
+        "_unclosed",
         "barriers",
         "closed",
         "cluster",
@@ -69,6 +70,7 @@ class Recorder:
         self._loops = 0
         self._blocks = 0
         self._left: Frame | None = None
+        self._unclosed: Frame | None = None
 
     # ---- blocks
     @property
@@ -88,22 +90,31 @@ class Recorder:
         """Refuses `what` when this recording is over or was left by a `break`, or when it is not the recording that uses it."""
         if self.closed or recorder not in (None, self):
             refuse_foreign(what)
-        self._check_left()
+        self._check_blocks()
 
     def leave(self, frame: Frame) -> None:
         """Notes that the loop of `frame` ended before its body did. A generator that is dropped cannot raise: the next op does."""
         self._left = self._left or frame
 
-    def _check_left(self) -> None:
+    def _check_blocks(self) -> None:
+        """Refuses to go on after a block that did not end as it should: what it held is lost."""
         if self._left is not None:
-            raise_at = self._left.site
             refuse(
                 RecordError,
                 "OX1025",
                 "a recorded loop was left by break, return or an exception: its body is recorded once and has no early end",
                 required="a body that runs to its end",
                 fix="guard the rest of the body with `with cta.when(cond):`",
-                site=raise_at,
+                site=self._left.site,
+            )
+        if self._unclosed is not None:
+            refuse(
+                ScopeError,
+                "OX1026",
+                "a block was opened and not closed",
+                required="blocks that close in the order in which they were opened",
+                fix="open blocks by `with`, and loops by `for`",
+                site=self._unclosed.site,
             )
 
     def push(self, op: ops.Block, threads: ThreadSet) -> Frame:
@@ -134,22 +145,12 @@ class Recorder:
         if frame.op is not None:
             self.frames[-1].steps.append(Step(frame.op, frame.site, tuple(frame.steps)))
         if inner and not failed:
-            self._check_left()
-            self._refuse_unclosed(inner[0])
+            self._unclosed = self._unclosed or inner[0]
+            self._check_blocks()
 
     def _close(self, frame: Frame) -> None:
         for close in frame.closing:
             close(frame)
-
-    def _refuse_unclosed(self, frame: Frame) -> None:
-        refuse(
-            ScopeError,
-            "OX1026",
-            "a block was opened and not closed",
-            required="blocks that close in the order in which they were opened",
-            fix="open blocks by `with`, and loops by `for`",
-            site=frame.site,
-        )
 
     def require_once(self, what: str) -> None:
         """`what` must be executed by all threads, once: not by fewer threads, not under a condition, not in a loop."""
@@ -194,7 +195,7 @@ class Recorder:
     # ---- ops
     def emit(self, op: Instr) -> None:
         """Appends an op of the user's line."""
-        self._check_left()
+        self._check_blocks()
         self._check_operands(op)
         self.frames[-1].steps.append(Step(op, caller_site()))
 
@@ -356,9 +357,8 @@ class Recorder:
     # ---- the end
     def finish(self) -> Program:
         """The program; nothing can be recorded afterwards."""
-        self._check_left()
-        if len(self.frames) > 1:
-            self._refuse_unclosed(self.frames[1])
+        self._unclosed = self._unclosed or (self.frames[1] if len(self.frames) > 1 else None)
+        self._check_blocks()
         self._close(self.frames[0])
         self.closed = True
         tiles, barriers, total = place(self.tiles, self.barriers)

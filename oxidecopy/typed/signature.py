@@ -10,7 +10,7 @@ import inspect
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import CodeType
+from types import CodeType, MappingProxyType
 from typing import Any, final
 
 from typing_extensions import override
@@ -74,16 +74,27 @@ def definition_site(fn: Callable[..., Any]) -> Site | None:
     return Site(code.co_filename, code.co_firstlineno, code.co_name) if isinstance(code, CodeType) else None
 
 
-def formals(
-    fn: Callable[..., Any], *, clustered: bool, names: Mapping[str, Any], early: bool = False
+def early_formals(
+    fn: Callable[..., Any], *, clustered: bool, names: Mapping[str, Any]
 ) -> tuple[inspect.Signature, tuple[Formal, ...]] | None:
+    """`formals` where `fn` is defined: None when an annotation names what comes later in its file."""
+    try:
+        return formals(fn, clustered=clustered, names=names)
+    except RecordError as problem:
+        if isinstance(problem.__context__, NameError):
+            return None
+        raise
+
+
+def formals(
+    fn: Callable[..., Any], *, clustered: bool, names: Mapping[str, Any] = MappingProxyType({})
+) -> tuple[inspect.Signature, tuple[Formal, ...]]:
     """The signature without `cta`, and its parameters.
 
     Args:
         fn: the pipeline function.
         clustered: it is declared with a cluster.
         names: that annotations may use beside those of its module: the locals around its definition.
-        early: the module may still be running; where a name is not there yet the result is None.
 
     Raises:
         RecordError: for a function that is no pipeline.
@@ -95,9 +106,7 @@ def formals(
     if not given or given[0].kind is given[0].KEYWORD_ONLY or any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in given):
         fix = "write `def pipe(cta: ox.Cta, src: ox.TmaDescriptor[ox.f32, ox.D2], ...) -> None:`"
         _refuse(fn, "OX1067", "a pipeline function takes `cta` and named parameters", got=f"{fn.__name__}{signature}", fix=fix)
-    hints = _hints(fn, names, early=early)
-    if hints is None:
-        return None
+    hints = _hints(fn, names)
     _check_cta(fn, hints.get(given[0].name), clustered=clustered)
     rest = given[1:]
     reserved = [p.name for p in rest if p.name == RANK_SYMBOL]
@@ -112,12 +121,10 @@ def formals(
     return signature.replace(parameters=rest), tuple(_formal(fn, p.name, hints.get(p.name)) for p in rest)
 
 
-def _hints(fn: Callable[..., Any], names: Mapping[str, Any], *, early: bool) -> dict[str, Any] | None:
+def _hints(fn: Callable[..., Any], names: Mapping[str, Any]) -> dict[str, Any]:
     try:
         return typing.get_type_hints(fn, localns={**names, **inspect.getclosurevars(fn).nonlocals})
     except Exception as problem:  # an annotation is any expression: it may fail in any way
-        if early and isinstance(problem, NameError):
-            return None
         fix = "import the names at run time too, and define them before the function is launched"
         _refuse(
             fn, "OX1036", "the annotations of a pipeline function cannot be evaluated", got=f"{type(problem).__name__}: {problem}", fix=fix

@@ -478,6 +478,16 @@ def test_an_outer_recordings_handles_in_an_inner_one() -> None:
     recorded(outer)
 
 
+def test_an_outer_recordings_descriptor_in_an_inner_one() -> None:
+    def outer(cta: ox.Cta, src: Src) -> None:
+        def inner(cta: ox.Cta) -> None:
+            cta.shared(src)  # here
+
+        refused(inner, "OX1019")
+
+    recorded(outer)
+
+
 def test_extents_are_symbols() -> None:
     def pipe(cta: ox.Cta, src: Src, out: Out) -> None:
         with cta.when(src.shape[0] < out.shape[1]):

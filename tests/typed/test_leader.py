@@ -204,6 +204,17 @@ def test_a_block_that_never_closes() -> None:
         refused(pipe, "OX1026")
 
 
+def test_a_refusal_of_blocks_cannot_be_suppressed() -> None:
+    def pipe(cta: ox.Cta) -> None:
+        block = cta.elect()
+        with suppress(ScopeError), cta.warps(0, 1):
+            block.__enter__()  # here
+        block.__exit__(None, None, None)
+        cta.sync()
+
+    refused(pipe, "OX1026")
+
+
 def test_a_block_closed_without_being_opened() -> None:
     def pipe(cta: ox.Cta) -> None:
         cta.elect().__exit__(None, None, None)

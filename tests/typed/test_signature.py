@@ -20,9 +20,7 @@ Boxed = ox.TmaDescriptor[ox.bf16, ox.D2, ox.Swizzle128B, ox.Box2[Literal[64], Li
 
 
 def parameters(fn: Callable[..., Any], *, clustered: bool = False) -> list[Formal]:
-    found = formals(fn, clustered=clustered, names={})
-    assert found is not None
-    return list(found[1])
+    return list(formals(fn, clustered=clustered)[1])
 
 
 def test_what_is_read() -> None:
@@ -86,7 +84,7 @@ Later = ox.GlobalArray[ox.u8, ox.D1]
 # ---- what is refused
 def refuses(fn: Callable[..., Any], rule: str, *, clustered: bool = False) -> str:
     with pytest.raises(OxidecopyError) as caught:
-        formals(fn, clustered=clustered, names={})
+        formals(fn, clustered=clustered)
     (diagnostic,) = caught.value.diagnostics
     assert diagnostic.rule == rule
     assert diagnostic.fix
@@ -133,9 +131,9 @@ def test_a_cluster_cta_needs_a_cluster() -> None:
     def bare(cta) -> None: ...  # type: ignore[no-untyped-def]  # noqa: ANN001
 
     with pytest.raises(ClusterError):
-        formals(pipe, clustered=False, names={})
+        formals(pipe, clustered=False)
     for fn in (pipe, plain, bare):
-        assert formals(fn, clustered=True, names={}) is not None
+        formals(fn, clustered=True)
 
 
 def test_a_pipeline_is_refused_where_it_is_defined() -> None:
