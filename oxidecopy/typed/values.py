@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Any, Final
 
 from oxidecopy.errors import DTypeError
 from oxidecopy.isa.dtypes import DTYPES
@@ -25,8 +25,9 @@ def fitting_value(value: object, dtype: str, what: str = "a fill value") -> int 
 
 def plain_number(value: object) -> int | float | None:
     """`value` as a Python number; numpy's scalars too. None when it is no number."""
-    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
-        value = value.item()
+    scalar: Any = value
+    if getattr(scalar, "ndim", None) == 0 and hasattr(scalar, "item"):
+        value = scalar.item()
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
