@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import oxidecopy as ox
-from oxidecopy.rules import all_rules
+from oxidecopy.rules import all_rules, rings
 from oxidecopy.rules.recorder import RULES
 from oxidecopy.rules.rule import Rule
 
@@ -31,7 +31,7 @@ def refusals() -> Iterator[tuple[str, str, str]]:
 def test_every_id_of_the_code_has_a_page_and_every_page_is_used() -> None:
     sources = [path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE / "rules"]
     used = {word for path in sources for word in RECORDER.findall(path.read_text())}
-    assert used == {rule.id for rule in RULES}
+    assert used == {rule.id for rule in (*RULES, *rings.RULES)}
 
 
 def test_ids_of_the_tests_and_documents_exist() -> None:
