@@ -67,4 +67,6 @@ def blocks(cta: ox.Cta, cluster: ox.ClusterCta, n: ox.Idx) -> None:
 def pipe(cta: ox.Cta, n: ox.Idx, flag: bool = False) -> None: ...
 
 
-assert_type(pipe[4, 2].bind(3), ox.BoundLaunch)
+def launches() -> None:
+    assert_type(pipe[4, 2].bind(3), ox.BoundLaunch)
+    assert_type(pipe[ox.Grid(x=4)](n=3, flag=True), None)
