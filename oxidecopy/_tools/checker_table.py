@@ -24,7 +24,7 @@ from oxidecopy._tools.typing_matrix import matrix
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 CONTRACT: Final = ROOT / "tests" / "typing" / "contract"
-FILES: Final = ("types_ok", "types_bad", "host", "level1", "rings", "rings_bad")
+FILES: Final = ("types_ok", "inferred", "types_bad", "host", "level1", "rings", "rings_bad")
 PAGE: Final = ROOT / "docs" / "checkers.md"
 _TABLES: Final = re.compile(r"(?<=<!-- checkers -->\n)(?P<body>.*)(?=<!-- /checkers -->\n)", re.DOTALL)
 # Functions that show several mistakes of one kind, in words; others say by their names what is wrong in them.
