@@ -159,16 +159,14 @@ class Cta(level1.Cta, Maps):
         given: object = tiles
         fits = isinstance(given, tuple) and 1 <= len(given) <= 3
         if type(stages) is not int or not 1 <= stages <= 64 or not fits or type(groups) is not int or groups < 1:
-            raise ArgumentError(
-                Diagnostic(
-                    rule="OX1113",
-                    what="no such ring",
-                    got=f"stages={stages!r}, tiles={tiles!r}, consumers={groups!r}",
-                    required="1 to 64 stages, a tuple of 1 to 3 descriptors, 1 consumer group or more",
-                    site=caller_site(),
-                )
+            refuse(
+                ArgumentError,
+                "OX1113",
+                "no such ring",
+                got=f"stages={stages!r}, tiles={tiles!r}, consumers={groups!r}",
+                required="1 to 64 stages, a tuple of 1 to 3 descriptors, 1 consumer group or more",
             )
-        size = recorder.cluster[0] * recorder.cluster[1] * recorder.cluster[2] if multicast else 1
+        size = recorder.cluster_size if multicast else 1
         name = f"ring{sum(1 for b in recorder.barriers if b.name.endswith('_full'))}"
         params = tuple(t._recorded("ring")[1] for t in tiles)
         made = []
@@ -212,14 +210,12 @@ class Cta(level1.Cta, Maps):
         recorder.check_open("the cta")
         recorder.require_once("making a store ring")
         if type(stages) is not int or not 1 <= stages <= 16:
-            raise ArgumentError(
-                Diagnostic(
-                    rule="OX1113",
-                    what="no such store ring",
-                    got=f"stages={stages!r}",
-                    required="1 to 16 stages (wait_group leaves at most 15 pending)",
-                    site=caller_site(),
-                )
+            refuse(
+                ArgumentError,
+                "OX1113",
+                "no such store ring",
+                got=f"stages={stages!r}",
+                required="1 to 16 stages (wait_group leaves at most 15 pending)",
             )
         _, param, _ = dst._recorded("store_ring")
         request = self._request(f"{param.name}_out", param.dtype, param.layout.shape, A1024.bytes, stages)

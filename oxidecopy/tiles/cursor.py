@@ -15,7 +15,7 @@ from oxidecopy.isa.expr import ONE, ZERO, Const, Expr, Sym, SymKind
 from oxidecopy.isa.rewrite import rewrite
 from oxidecopy.program.expansion import ALWAYS
 from oxidecopy.program.program import Step
-from oxidecopy.typed.sites import caller_site
+from oxidecopy.typed.refusal import refuse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,15 +58,13 @@ class Cursor:
         recorder = self._recorder
         for frame in recorder.frames:
             if isinstance(frame.op, ops.When) and frame.op.cond != ALWAYS:
-                raise RecordError(
-                    Diagnostic(
-                        rule="OX1105",
-                        what=f"a stage of {self._name} is taken under a condition: the other roles would count another stage",
-                        required="stages taken in loops only",
-                        fix="move the condition inside the stage's block, or into the loop's bounds",
-                        site=caller_site(),
-                        causes=(Cause("the condition", frame.site),),
-                    )
+                refuse(
+                    RecordError,
+                    "OX1105",
+                    f"a stage of {self._name} is taken under a condition: the other roles would count another stage",
+                    required="stages taken in loops only",
+                    fix="move the condition inside the stage's block, or into the loop's bounds",
+                    causes=(Cause("the condition", frame.site),),
                 )
         loops = [f for f in recorder.frames if f.is_loop]
         for frame in loops[len(self._levels) - 1 :]:

@@ -34,7 +34,7 @@ from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.geometry import A1024, AnyBox
 from oxidecopy.typed.leader import Group as AnyGroup
 from oxidecopy.typed.leader import Leader, check_leader, leader_of
-from oxidecopy.typed.sites import caller_site
+from oxidecopy.typed.refusal import refuse
 from oxidecopy.typed.smem import SharedArray
 from oxidecopy.typed.symbolic import Idx
 
@@ -69,14 +69,12 @@ class BlockTile(SharedArray[DT, Bx, A1024]):
     @override
     def _ref(self, recorder: Recorder) -> TileRef:
         if not self._block.open:
-            raise ScopeError(
-                Diagnostic(
-                    rule="OX1102",
-                    what=f"a stage of {self._request.name!r} is used outside its block",
-                    required="use inside the with-block that gave it: its memory is refilled after",
-                    fix="move the call into the block",
-                    site=caller_site(),
-                )
+            refuse(
+                ScopeError,
+                "OX1102",
+                f"a stage of {self._request.name!r} is used outside its block",
+                required="use inside the with-block that gave it: its memory is refilled after",
+                fix="move the call into the block",
             )
         return super()._ref(recorder)
 
@@ -105,15 +103,13 @@ class Landed(BlockTile[DT, Bx]):
         """The same tile of the stage `n` before, for `consume(group, keep=n)`. It exists from stage `n` on: guard the first ones."""
         keep = self._ring.kept
         if type(n) is not int or not 1 <= n <= keep:
-            raise ScopeError(
-                Diagnostic(
-                    rule="OX1108",
-                    what=f"stage {n!r} back is not held",
-                    got=f"keep={keep}",
-                    required=f"1 to {keep}" if keep else "a consume block with keep",
-                    fix=f"consume(group, keep={n})",
-                    site=caller_site(),
-                )
+            refuse(
+                ScopeError,
+                "OX1108",
+                f"stage {n!r} back is not held",
+                got=f"keep={keep}",
+                required=f"1 to {keep}" if keep else "a consume block with keep",
+                fix=f"consume(group, keep={n})",
             )
         number = expr.sub(self._number, Const(n))
         return landed(self._ring, self._recorder, self._tile, self._request, number, self._block)
@@ -173,37 +169,31 @@ class Slot(Generic[DT, Bx]):
         """Loads the box of `src` at `at` (in a multicast ring: this CTA's slice of the tile whose corner is `at`, into all CTAs)."""
         ring, recorder = self._ring, self._recorder
         if not self._block.open:
-            raise ScopeError(
-                Diagnostic(
-                    rule="OX1102",
-                    what=f"a slot of {ring.name} is loaded outside its block",
-                    fix="move the load into the block",
-                    site=caller_site(),
-                )
+            refuse(
+                ScopeError,
+                "OX1102",
+                f"a slot of {ring.name} is loaded outside its block",
+                fix="move the load into the block",
             )
         check_leader(self._leader, recorder)
         if self.loaded:
-            raise RecordError(
-                Diagnostic(
-                    rule="OX1107",
-                    what=f"a slot of {ring.name} is loaded twice",
-                    required="one load for each slot of the stage",
-                    fix="use the stage's other slot",
-                    site=caller_site(),
-                )
+            refuse(
+                RecordError,
+                "OX1107",
+                f"a slot of {ring.name} is loaded twice",
+                required="one load for each slot of the stage",
+                fix="use the stage's other slot",
             )
         (_, param, what), wanted = src._recorded("load"), ring.params[self._index]
         same = (param.dtype, param.layout.shape, param.swizzle) == (wanted.dtype, wanted.layout.shape, wanted.swizzle)
         if not same:
-            raise ShapeError(
-                Diagnostic(
-                    rule="OX1103",
-                    what=f"{param.name!r} does not fit this slot of {ring.name}",
-                    got=f"{param.dtype}, {param.layout.shape}, swizzle {param.swizzle}",
-                    required=f"{wanted.dtype}, {wanted.layout.shape}, swizzle {wanted.swizzle} (as {wanted.name!r})",
-                    fix="name this descriptor in `cta.ring(tiles=...)`",
-                    site=caller_site(),
-                )
+            refuse(
+                ShapeError,
+                "OX1103",
+                f"{param.name!r} does not fit this slot of {ring.name}",
+                got=f"{param.dtype}, {param.layout.shape}, swizzle {param.swizzle}",
+                required=f"{wanted.dtype}, {wanted.layout.shape}, swizzle {wanted.swizzle} (as {wanted.name!r})",
+                fix="name this descriptor in `cta.ring(tiles=...)`",
             )
         corner = recorder.coordinates(at, param.rank, what)
         tile, _ = ring.tiles[self._index]
@@ -213,8 +203,7 @@ class Slot(Generic[DT, Bx]):
         if not ring.multicast:
             recorder.emit(ops.TensorG2S(map=MapRef(param.name), tile=TileRef(tile, slot), coords=corner, bar=bar))
             return
-        x, y, z = recorder.cluster
-        size = x * y * z
+        size = recorder.cluster_size
         rank = expr.Sym("cta_rank", expr.SymKind.RANK)
         first = expr.add(corner[0], expr.mul(rank, Const(param.box_dim[0])))
         recorder.emit(
@@ -265,26 +254,22 @@ class Ring(Generic[Slots_co, Tiles_co]):
         """The next stage, landed: released at the end of the block, or `keep` stages later (`tile.back(n)` gives the held ones)."""
         self._recorder.check_open(f"ring {self._stages.name}")
         if not isinstance(group, AnyGroup):
-            raise ScopeError(
-                Diagnostic(
-                    rule="OX1104",
-                    what=f"{self._stages.name} is consumed by a group",
-                    got=type(group).__name__,
-                    required="what `cta.consumers()` gives",
-                    fix="with cta.consumers() as group:",
-                    site=caller_site(),
-                )
+            refuse(
+                ScopeError,
+                "OX1104",
+                f"{self._stages.name} is consumed by a group",
+                got=type(group).__name__,
+                required="what `cta.consumers()` gives",
+                fix="with cta.consumers() as group:",
             )
         if type(keep) is not int or not 0 <= keep < self._stages.stages:
-            raise ScopeError(
-                Diagnostic(
-                    rule="OX1108",
-                    what=f"{self._stages.name} cannot hold that many stages",
-                    got=f"keep={keep!r}",
-                    required=f"0 to {self._stages.stages - 1}: one must be free for the producer",
-                    fix="raise `stages`",
-                    site=caller_site(),
-                )
+            refuse(
+                ScopeError,
+                "OX1108",
+                f"{self._stages.name} cannot hold that many stages",
+                got=f"keep={keep!r}",
+                required=f"0 to {self._stages.stages - 1}: one must be free for the producer",
+                fix="raise `stages`",
             )
         cursor = self._counted(group._frame.threads, keep)
         return _Consume(self._recorder, self._stages, cursor, group, keep)
@@ -303,34 +288,28 @@ class Ring(Generic[Slots_co, Tiles_co]):
             or ring.multicast
             or (param.dtype, param.layout.shape, param.swizzle) != (request.dtype, request.shape, request.swizzle)
         ):
-            raise ShapeError(
-                Diagnostic(
-                    rule="OX1103",
-                    what=f"{param.name!r} cannot take what {ring.name} brings",
-                    got=f"{param.dtype}, {param.layout.shape}, swizzle {param.swizzle}",
-                    required=f"a ring of one tile, of {request.dtype}, {request.shape}, swizzle {request.swizzle}",
-                    fix="give both descriptors the same element type, box and swizzle",
-                    site=caller_site(),
-                )
+            refuse(
+                ShapeError,
+                "OX1103",
+                f"{param.name!r} cannot take what {ring.name} brings",
+                got=f"{param.dtype}, {param.layout.shape}, swizzle {param.swizzle}",
+                required=f"a ring of one tile, of {request.dtype}, {request.shape}, swizzle {request.swizzle}",
+                fix="give both descriptors the same element type, box and swizzle",
             )
         most = min(ring.stages - 1, limits.WAIT_GROUP_MAX)
         if type(pending) is not int or not 0 <= pending <= most:
-            raise ScopeError(
-                Diagnostic(
-                    rule="OX1108",
-                    what=f"{ring.name} cannot leave that many stores pending",
-                    got=repr(pending),
-                    required=f"0 to {most}: one stage must be free, and wait_group_read counts to {limits.WAIT_GROUP_MAX}",
-                    fix="raise `stages`, or lower `pending`",
-                    site=caller_site(),
-                )
+            refuse(
+                ScopeError,
+                "OX1108",
+                f"{ring.name} cannot leave that many stores pending",
+                got=repr(pending),
+                required=f"0 to {most}: one stage must be free, and wait_group_read counts to {limits.WAIT_GROUP_MAX}",
+                fix="raise `stages`, or lower `pending`",
             )
         cursor = self._counted(leader._frame.threads, pending)
         number = cursor.take()
         released = expr.sub(number, Const(pending))
-        frame = leader._frame
-        if not any(getattr(c, "__self__", None) is self for c in frame.closing):
-            frame.closing.append(self._drain)
+        leader._frame.at_close(self._drain)
         recorder.emit(
             ops.LoadStoreStage(
                 full=ring.bar(ring.full, number),
@@ -364,26 +343,22 @@ class Ring(Generic[Slots_co, Tiles_co]):
         known = self._cursors.get(threads)
         if known is None:
             if len(self._cursors) == self._consumers:
-                raise ScopeError(
-                    Diagnostic(
-                        rule="OX1104",
-                        what=f"{self._stages.name} is consumed by more groups than it counts",
-                        got=str(len(self._cursors) + 1),
-                        required=str(self._consumers),
-                        fix="declare the groups in `ox.roles(consumers=(4, 4))`, or pass consumers= to `cta.ring`",
-                        site=caller_site(),
-                    )
+                refuse(
+                    ScopeError,
+                    "OX1104",
+                    f"{self._stages.name} is consumed by more groups than it counts",
+                    got=str(len(self._cursors) + 1),
+                    required=str(self._consumers),
+                    fix="declare the groups in `ox.roles(consumers=(4, 4))`, or pass consumers= to `cta.ring`",
                 )
             known = self._cursors[threads] = (Cursor(self._recorder, f"{self._stages.name}.consume{len(self._cursors)}"), keep)
         if known[1] != keep:
-            raise ScopeError(
-                Diagnostic(
-                    rule="OX1108",
-                    what=f"a group holds {self._stages.name} differently in two places",
-                    got=f"keep={keep}",
-                    required=f"keep={known[1]}, as before",
-                    site=caller_site(),
-                )
+            refuse(
+                ScopeError,
+                "OX1108",
+                f"a group holds {self._stages.name} differently in two places",
+                got=f"keep={keep}",
+                required=f"keep={known[1]}, as before",
             )
         return known[0]
 
@@ -422,15 +397,13 @@ class _Produce(AbstractContextManager[Any, None]):
         self._recorder.pop(self._frame, failed=exc is not None)
         missing = [self._ring.params[i].name for i, s in enumerate(self._slots) if not s.loaded]
         if missing and exc_type is None:
-            raise RecordError(
-                Diagnostic(
-                    rule="OX1107",
-                    what=f"a stage of {self._ring.name} is announced but not loaded: its consumers would wait for ever",
-                    got=f"no load for {', '.join(missing)}",
-                    required="one load for each slot of the stage",
-                    fix="call `slot.load(desc, at)` for every slot, outside any condition",
-                    site=caller_site(),
-                )
+            refuse(
+                RecordError,
+                "OX1107",
+                f"a stage of {self._ring.name} is announced but not loaded: its consumers would wait for ever",
+                got=f"no load for {', '.join(missing)}",
+                required="one load for each slot of the stage",
+                fix="call `slot.load(desc, at)` for every slot, outside any condition",
             )
 
 
@@ -454,13 +427,12 @@ class _Consume(AbstractContextManager[Any, None]):
         ring.kept = self._keep
         released = expr.sub(number, Const(self._keep))
         threads = self._group._frame.threads
-        x, y, z = recorder.cluster
         stage = ops.ConsumeStage(
             full=ring.bar(ring.full, number),
             landed=ring.turn(number),
             empty=ring.bar(ring.empty, released),
             release=expr.Cmp(expr.CmpOp.LE, ZERO, released) if self._keep else ALWAYS,
-            peers=x * y * z if ring.multicast else 0,
+            peers=recorder.cluster_size if ring.multicast else 0,
             number=recorder.barrier_number(threads),
             threads=len(threads),
             lane=threads.first,

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, final
 
-from oxidecopy.errors import Diagnostic, UsageError
+from oxidecopy.errors import UsageError
 from oxidecopy.isa import expr
 from oxidecopy.isa.expr import ONE, ZERO, Const, Expr, Sym, SymKind
-from oxidecopy.typed.sites import caller_site
+from oxidecopy.typed.refusal import refuse
 from oxidecopy.typed.symbolic import Idx, SymIdx, to_expr
 
 if TYPE_CHECKING:
@@ -63,14 +63,12 @@ class Grouped:
         """Two loops: full groups, then the rest."""
         rows_given: object = self.rows
         if len(counts) < 2 or not isinstance(rows_given, int) or rows_given < 1:
-            raise UsageError(
-                Diagnostic(
-                    rule="OX1110",
-                    what="no such grouped order",
-                    got=f"rows={self.rows!r}, rank {len(counts)}",
-                    required="rows >= 1 and 2 dimensions or more",
-                    site=caller_site(),
-                )
+            refuse(
+                UsageError,
+                "OX1110",
+                "no such grouped order",
+                got=f"rows={self.rows!r}, rank {len(counts)}",
+                required="rows >= 1 and 2 dimensions or more",
             )
         *batch, down, across = counts
         rows = Const(self.rows)
@@ -112,14 +110,12 @@ class Custom:
         for i in cta.range(self.trips(known)):
             index: object = self.fn(i, known)
             if not isinstance(index, tuple) or len(index) != len(counts):
-                raise UsageError(
-                    Diagnostic(
-                        rule="OX1110",
-                        what="an order gives one tile index per dimension",
-                        got=repr(index),
-                        required=f"a tuple of {len(counts)}",
-                        site=caller_site(),
-                    )
+                refuse(
+                    UsageError,
+                    "OX1110",
+                    "an order gives one tile index per dimension",
+                    got=repr(index),
+                    required=f"a tuple of {len(counts)}",
                 )
             yield tuple(to_expr(x, "a tile index") for x in index)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, final
 
 from typing_extensions import TypeVar, override
 
-from oxidecopy.errors import Diagnostic, ScopeError
+from oxidecopy.errors import ScopeError
 from oxidecopy.isa import expr, limits, ops
 from oxidecopy.isa.expr import Const
 from oxidecopy.isa.ops import MapRef, TileRef
@@ -17,7 +17,7 @@ from oxidecopy.tiles.ring import Block, BlockTile
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.geometry import A1024, AnyBox
 from oxidecopy.typed.leader import Group as AnyGroup
-from oxidecopy.typed.sites import caller_site
+from oxidecopy.typed.refusal import refuse
 from oxidecopy.typed.smem import SharedArray
 from oxidecopy.typed.symbolic import Idx
 
@@ -53,29 +53,24 @@ class StoreRing(Generic[DT, C, Bx]):
         recorder = self._recorder
         recorder.check_open("a store ring")
         if not isinstance(group, AnyGroup):
-            raise ScopeError(
-                Diagnostic(
-                    rule="OX1104",
-                    what="a store ring is filled by a group",
-                    got=type(group).__name__,
-                    required="what `cta.consumers()` gives",
-                    site=caller_site(),
-                )
+            refuse(
+                ScopeError,
+                "OX1104",
+                "a store ring is filled by a group",
+                got=type(group).__name__,
+                required="what `cta.consumers()` gives",
             )
         if self._threads is None:
             self._threads = group._frame.threads
         if self._threads != group._frame.threads:
-            raise ScopeError(
-                Diagnostic(
-                    rule="OX1104",
-                    what="two groups put into one store ring",
-                    required="a store ring for each group: bulk groups belong to a thread",
-                    fix="make a second one",
-                    site=caller_site(),
-                )
+            refuse(
+                ScopeError,
+                "OX1104",
+                "two groups put into one store ring",
+                required="a store ring for each group: bulk groups belong to a thread",
+                fix="make a second one",
             )
-        if not any(getattr(c, "__self__", None) is self for c in group._frame.closing):
-            group._frame.closing.append(self._drain)
+        group._frame.at_close(self._drain)
         return _Put(self, group, recorder.coordinates(at, self._param.rank, f"a store to {self._param.name!r}"))
 
     def _drain(self, frame: Frame) -> None:

@@ -329,8 +329,7 @@ class ClusterCta(Cta):
     @property
     def cluster_size(self) -> int:
         """CTAs of the cluster."""
-        x, y, z = self._recorder.cluster
-        return x * y * z
+        return self._recorder.cluster_size
 
     @override
     def elect(self) -> AbstractContextManager[ClusterLeader, None]:

@@ -27,6 +27,11 @@ class Frame:
     # Called when the block closes in order: rings number their stages then, and drain their stores.
     closing: list[Callable[[Frame], None]] = field(default_factory=list)
 
+    def at_close(self, hook: Callable[[Frame], None]) -> None:
+        """Calls `hook` when the block closes; once, however often it is asked for."""
+        if hook not in self.closing:
+            self.closing.append(hook)
+
     @property
     def is_loop(self) -> bool:
         """It is run several times."""

@@ -72,6 +72,12 @@ class Recorder:
         self._left: Frame | None = None
         self._unclosed: Frame | None = None
 
+    @property
+    def cluster_size(self) -> int:
+        """CTAs of the cluster; 1 without one."""
+        x, y, z = self.cluster
+        return x * y * z
+
     # ---- blocks
     @property
     def scope(self) -> ThreadSet:
