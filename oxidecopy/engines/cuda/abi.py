@@ -1,0 +1,274 @@
+"""What the host and the interpreter kernels share, declared once: records, opcodes, the launch parameter, the report.
+
+`kernels/abi.h` is generated from this module (`python -m oxidecopy._tools.kernel_header`), and `abi_hash` over the header's text is in the
+manifest of the cubins: a cubin built from another declaration is not loaded.
+
+**The machine.** A launch runs the program's *agents*: classes of threads that are in the same scopes, so that each has one control flow
+(`code.agents`). An agent gets whole warps of its own, whatever lanes its threads had: no warp ever holds two control flows, there is
+nothing to diverge, and a wait of one agent never holds up another. A warp stands for `WarpEntry.threads` threads of its agent; arrivals
+count those. Agents that only synchronise are left out, and thread counts of named barriers are those of the warps that are left.
+
+A warp reads 32-byte records at `pc`, uniformly. Integers that are not known when the code is made live in its *scalar file*: 32-bit
+register i in lane i (i < 32) and, for i >= 32, in a second word of lane i - 32; they are read by shuffles. Operand k of a record is
+`imm[k] + (reg[k] == NO_REG ? 0 : R[reg[k]])`, for k < 5; registers 5 to 7 have no immediate.
+
+**Scalars.** `EVAL` runs 8-byte instructions (`EvalFn`) on an accumulator with a stack of four. All is 32-bit signed; the encoder has
+proven that nothing overflows for this launch. The same instructions compute the coordinates of fused loops, there with lane l working on
+iteration i + l.
+
+**Fused loops.** `PRODUCE` and `DRAIN` are whole loops over the stages of a ring. Stage and phase of iteration k are k % stages and
+k // stages; barriers lie 8 bytes apart, tiles `stride` bytes.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+RECORD_BYTES: Final = 32
+EVAL_BYTES: Final = 8
+NO_REG: Final = 0xFF
+REGISTERS: Final = 64
+STACK_DEPTH: Final = 4
+
+# Registers that are written before the code starts: block_idx.x, .y, .z and the rank in the cluster.
+REG_BLOCK_X: Final = 0
+REG_BLOCK_Y: Final = 1
+REG_BLOCK_Z: Final = 2
+REG_RANK: Final = 3
+FIRST_FREE_REG: Final = 4
+
+# ---- the launch parameter: maps, header, blob. Blob: warp table, then argument words, then (inline code only) the code.
+MAP_BYTES: Final = 128
+INLINE_MAPS_SMALL: Final = 2
+INLINE_MAPS_LARGE: Final = 8  # more maps lie in a table in global memory
+PARAM_BYTES_SMALL: Final = 1024
+PARAM_BYTES_LARGE: Final = 4096
+HEADER_BYTES: Final = 64
+WARP_ENTRY_BYTES: Final = 8
+ARRAY_WORDS: Final = 9  # u64 words of an array slot: address; 5 strides in bytes; extents 0|1<<32, 2|3<<32, 4. Outermost first.
+
+# Fields of the header: name, C type, offset.
+HEADER: Final = (
+    ("report", "u64", 0),  # Report, in host memory that the device can write
+    ("code", "u64", 8),  # records in global memory; 0: they follow in the blob
+    ("table", "u64", 16),  # maps in global memory; 0: inline
+    ("counter", "u64", 24),  # two u32: next tile, CTAs that are done; both 0 between launches
+    ("code_offset", "u32", 32),  # of the code in the blob, bytes
+    ("args_offset", "u32", 36),  # of the argument words in the blob, bytes
+    ("records", "u32", 40),  # code length; a pc beyond it ends the warp as a bad opcode
+    ("limit_us", "u32", 44),  # how long a wait may take
+    ("flags", "u32", 48),
+    ("warps", "u32", 52),
+    ("stage_slots", "u32", 56),  # shared offset of one u32 per stage: the tile that a counter gave with it
+    ("reserved", "u32", 60),
+)
+
+# The warp table, one entry per warp of the CTA.
+WARP_ENTRY: Final = (
+    ("entry", "u16", 0),  # first record of its agent
+    ("threads", "u16", 2),  # threads that this warp stands for: its arrivals
+    ("first_lane", "u16", 4),  # lanes of the agent before this warp: 32 per warp
+    ("lanes", "u16", 6),  # lanes of all the agent's warps together
+)
+
+
+class DeviceOp(IntEnum):
+    """Opcodes. Those of the op table keep their number; others start at 0x80."""
+
+    # from the op table
+    MBARRIER_INIT = 0x10  # addr 0; imm1 count
+    MBARRIER_INVAL = 0x11  # addr 0
+    MBARRIER_ARRIVE = 0x12  # addr 0; the warp's threads arrive
+    MBARRIER_ARRIVE_EXPECT_TX = 0x13  # addr 0; value1 bytes, for each of the warp's threads
+    MBARRIER_EXPECT_TX = 0x14  # as above, without arriving
+    MBARRIER_COMPLETE_TX = 0x15
+    MBARRIER_ARRIVE_DROP = 0x16  # as ARRIVE
+    MBARRIER_ARRIVE_REMOTE = 0x17  # addr 0; value1 rank
+    MBARRIER_ARRIVE_EXPECT_TX_REMOTE = 0x18  # addr 0; value1 rank; value2 bytes
+    MBARRIER_WAIT_PHASE = 0x1A  # addr 0; value1 phase, negative passes at once
+    MBARRIER_WAIT_PARITY = 0x1B  # addr 0; value1 parity, bit 0 counts
+    MBARRIER_TEST_PARITY = 0x1D  # addr 0; value1 parity, bit 0 counts; reg2 = 1 or 0; aux 0 try_wait, 1 test_wait
+    TENSOR_G2S = 0x20  # map; aux rank; value0 tile; value1 barrier; reg 3 to 7 coordinates, outermost first
+    TENSOR_G2S_MULTICAST = 0x21  # also value2 mask
+    TENSOR_S2G = 0x22
+    TENSOR_REDUCE = 0x23  # flags: position in isa.dtypes.REDUCE_OPS
+    COMMIT_GROUP = 0x28
+    WAIT_GROUP = 0x29  # imm0 pending, 0 to 15
+    WAIT_GROUP_READ = 0x2A
+    FENCE_PROXY_ASYNC = 0x30
+    FENCE_MBARRIER_INIT = 0x31
+    BAR_SYNC = 0x32  # imm0 number; imm1 threads, 32 for each warp that comes
+    CLUSTER_SYNC = 0x33
+    STORE_GLOBAL = 0x40  # map: first argument word of the array, / ARRAY_WORDS; value0 tile; reg 3 to 7 coordinates; share; + layout
+    FILL = 0x41  # value0 tile; imm1 argument word that holds the element's bits; share; + layout
+    IOTA = 0x42  # value0 tile; imm1 axis; share; + layout
+    MAP_TILES = 0x43  # aux inputs; value0 out tile; share; + layouts of out and of each input; + imm1 elem instructions, four to a record
+    LOAD_INDEX = 0x48  # map: as STORE_GLOBAL; aux dtype code; value0 index; value1 below; reg2 = the value
+    # the interpreter's own
+    END = 0x80
+    EVAL = 0x81  # imm0 instructions, four to a record, in the records that follow
+    JUMP = 0x82  # imm0 record
+    JUMP_UNLESS = 0x83  # value1 == 0: go to record imm0
+    LOOP = 0x84  # R[reg0] = value1; unless below value2 (above it where imm3 < 0): go to imm4. imm3 step
+    NEXT = 0x85  # R[reg0] += imm3; while below value2 (above it where imm3 < 0): go to imm4
+    WARP_SYNC = 0x86  # a barrier of one warp
+    PRODUCE = 0x90  # value0 start; value1 stop; + ring record; + load records; + evals
+    DRAIN = 0x91  # value0 start; value1 stop; + ring record; + store records; + evals
+    NEXT_STAGE = 0x92  # head of a loop whose tiles a counter gives: R[reg0] counts; waits for full, reads the tile to reg2; none left: imm4
+
+
+# A share: which part of a cooperative access an agent does. Of `total` threads in scope it is those from `low` to `high` - 1:
+# units u with low <= u % total < high. Packed as imm2 = low | high << 16, imm3 = total.
+
+# ---- records that follow others. All fields are i32 unless said; offsets in bytes.
+LAYOUT: Final = (  # how a tile lies in shared memory
+    ("shape0", "i32", 0),  # extents, outermost first, of `rank` dimensions
+    ("shape1", "i32", 4),
+    ("shape2", "i32", 8),
+    ("shape3", "i32", 12),
+    ("shape4", "i32", 16),
+    ("pitch", "i32", 20),  # bytes from one innermost row to the next
+    ("rank", "u8", 24),
+    ("element_bytes", "u8", 25),
+    ("swizzle_mask", "u8", 26),  # isa.swizzle: address ^ ((address >> 7 & mask) << 4)
+    ("dtype", "u8", 27),  # DTypeCode
+    ("tile", "i32", 28),  # MAP_TILES inputs: imm of the tile's offset; its register is the record's index in reg of the head: 1 + input
+)
+RING: Final = (
+    ("full", "i32", 0),  # shared offsets of element 0
+    ("empty", "i32", 4),
+    ("nbytes", "i32", 8),  # PRODUCE: announced on full, 0: nothing is; DRAIN: pending groups
+    ("offset", "i32", 12),  # k = counter + offset
+    ("stages", "u16", 16),
+    ("copies", "u8", 18),  # 1 to 4 records follow
+    ("flags", "u8", 19),  # RingFlag
+    ("evals", "u16", 20),  # instructions that follow the copies, four to a record
+    (
+        "empty_behind",
+        "u16",
+        22,
+    ),  # DRAIN: released is the stage of iteration k - empty_behind
+    ("first", "i32", 24),  # DRAIN: no release while k < first
+    ("peers", "i32", 28),  # DRAIN: 0: arrives on its own CTA's empty, else on ranks 0 to peers - 1
+)
+COPY: Final = (
+    ("map", "u8", 0),
+    ("rank", "u8", 1),
+    ("kind", "u8", 2),  # low byte of the DeviceOp: 0x20 to 0x23
+    ("reduce", "u8", 3),
+    ("tile", "i32", 4),  # shared offset of stage 0
+    ("stride", "i32", 8),
+    ("mask", "i32", 12),
+    ("eval_begin", "u16", 16),  # positions among the loop's instructions: its coordinates, by OUT
+    ("eval_end", "u16", 18),
+    ("tile_reg", "u8", 20),  # added to tile; NO_REG: nothing
+    ("mask_reg", "u8", 21),
+)
+RING_FLAG_READ: Final = 1  # DRAIN waits by wait_group.read, else by wait_group
+RING_FLAG_COUNTER: Final = 2  # PRODUCE takes tiles (value1: how many there are) from the counter and hands them on by stage
+
+
+class EvalFn(IntEnum):
+    """Instructions of `EVAL`: u8 fn, u8 reg, u16 spare, i32 imm. acc is the accumulator, pop() the stack's newest."""
+
+    IMM = 1  # push acc; acc = imm
+    REG = 2  # push acc; acc = R[reg] + imm
+    COUNTER = 3  # push acc; acc = this lane's iteration (fused loops) or the tile that the counter gave (with reg = 1)
+    ADD = 4  # acc = acc + imm
+    MUL = 5
+    FLOORDIV = 6  # imm > 0
+    MOD = 7  # imm > 0; the remainder of floor division
+    MIN = 8
+    MAX = 9
+    SHR = 10  # arithmetic: floor division by 1 << imm
+    AND = 11
+    LT = 12  # acc = acc < imm
+    LE = 13
+    EQ = 14
+    NE = 15
+    ADD_REG = 16  # acc = acc + R[reg]
+    MUL_REG = 17
+    ADD_POP = 20  # acc = pop() + acc
+    MUL_POP = 21
+    MIN_POP = 22
+    MAX_POP = 23
+    LT_POP = 24  # acc = pop() < acc
+    LE_POP = 25
+    EQ_POP = 26
+    NE_POP = 27
+    AND_POP = 28  # of 0 and 1
+    OR_POP = 29
+    NOT = 30  # acc = !acc
+    STORE = 40  # R[reg] = acc; acc = pop()
+    OUT = 41  # coordinate reg (0 is the innermost dimension) of this copy = acc; acc = pop()
+
+
+class DTypeCode(IntEnum):
+    """Element types of plain accesses and maps, as the kernels number them."""
+
+    U8 = 0
+    U16 = 1
+    U32 = 2
+    I32 = 3
+    U64 = 4
+    I64 = 5
+    F16 = 6
+    F32 = 7
+    F64 = 8
+    BF16 = 9
+    F32_FTZ = 10
+    TF32 = 11
+    TF32_FTZ = 12
+    E4M3 = 16
+    E5M2 = 17
+
+
+class ElemFn(IntEnum):
+    """Instructions of `MAP_TILES`, 8 bytes each: u8 fn, u8 dtype, u8 from, u8 spare, u32 word. A stack of 8 raw values of 64 bits."""
+
+    INPUT = 1  # push the element of input `from`, as stored
+    WORD = 2  # push argument word `word`: a constant or a scalar parameter, as bits of `dtype`
+    NEG = 3
+    ADD = 4
+    SUB = 5
+    MUL = 6
+    DIV = 7
+    CAST = 8  # from type `from` to `dtype`
+
+
+# ---- the report, written by the device, read by the host after the launch. u32 words; entries follow a header of 16 bytes.
+REPORT_ENTRIES: Final = 256
+REPORT_ENTRY_WORDS: Final = 12
+REPORT_HEADER: Final = (("skip", "u32", 0), ("count", "u32", 4), ("reserved0", "u32", 8), ("reserved1", "u32", 12))
+REPORT_ENTRY: Final = (
+    ("kind", "u32", 0),  # ReportKind
+    ("cta", "u32", 4),  # linear block index, x fastest
+    ("warp", "u32", 8),
+    ("pc", "u32", 12),  # record
+    ("iteration", "u32", 16),  # of a fused loop, else 0
+    ("barrier", "u32", 20),  # shared offset
+    ("parity", "u32", 24),  # waited for
+    ("state_low", "u32", 28),  # the barrier's 64 bits as they were
+    ("state_high", "u32", 32),
+    ("value_low", "u32", 36),  # INDEX: what was read
+    ("value_high", "u32", 40),
+    ("bound", "u32", 44),  # INDEX: the bound it broke
+)
+REPORT_BYTES: Final = 16 + REPORT_ENTRIES * REPORT_ENTRY_WORDS * 4
+
+
+class ReportKind(IntEnum):
+    """Why a warp went into skip mode."""
+
+    TIMEOUT = 1  # a wait took longer than the limit
+    OPCODE = 2  # a record it does not know
+    INDEX = 3  # LOAD_INDEX out of range
+    PLACE = 4  # dynamic shared memory does not start where the code was made for
+    TOLD = 5  # another warp had gone first: it was waiting here
+
+
+# ---- entry points of a cubin: f"{FAMILY}_{PARAMETER}"; the code lies in the parameter or in global memory ("global" has the small one)
+FAMILIES: Final = ("move", "map")  # move: all but MAP_TILES
+PARAMETERS: Final = ("small", "large", "global")
+KERNEL_PREFIX: Final = "oxidecopy_"
