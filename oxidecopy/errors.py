@@ -113,6 +113,12 @@ class DescriptorError(OxidecopyError, ValueError):
     headline = "tensor map refused"
 
 
+class CubinError(OxidecopyError, ValueError):
+    """A cubin that cannot be read, or the declaration of a kernel that does not fit what is in it."""
+
+    headline = "own kernel refused"
+
+
 # ---- what the recorder refuses
 class RecordError(OxidecopyError):
     """A pipeline function does something that cannot be recorded."""
@@ -163,6 +169,10 @@ class VerificationError(OxidecopyError):
 
 class ProgramTextError(OxidecopyError, ValueError):
     """A program text that does not parse, or whose fields are out of their bounds."""
+
+
+class ProgramBinaryError(OxidecopyError, ValueError):
+    """A binary program that is damaged or made for another version, or whose fields are out of their bounds."""
 
 
 # ---- what happens when a program runs

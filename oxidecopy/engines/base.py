@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, final
+from typing import Protocol, final, runtime_checkable
 
 from oxidecopy.errors import Diagnostic
 from oxidecopy.program.program import ArrayInfo
@@ -86,3 +86,54 @@ class Engine(Protocol):
 
     def run(self, verified: VerifiedProgram, bindings: Bindings) -> Outcome:
         """Discharges the proof's assumptions on these buffers, then runs to the end; raises ExecutionError for what went wrong."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawParameter:
+    """One parameter of a kernel that the user compiled: `nbytes` bytes at `offset`, where the kernel's own table has it.
+
+    A map is passed by value (the 128 bytes that the driver encodes), an array as the address of its element 0, anything else as it is.
+    """
+
+    name: str
+    offset: int
+    nbytes: int
+    value: BoundMap | BoundArray | bytes
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
+class RawLaunch:
+    """A launch of a kernel that the user compiled. It equals only itself, so an engine can keep by it what it has made ready.
+
+    Attributes:
+        image: the cubin's bytes.
+        kernel: the kernel's symbol.
+        grid: CTAs in x, y and z.
+        threads: of a CTA, in x.
+        cluster: CTAs of a cluster, or None to leave it to what was compiled in.
+        shared_bytes: dynamic shared memory.
+        parameters: all of them, in the kernel's order.
+        parameter_bytes: the size of the kernel's parameter space.
+    """
+
+    image: bytes
+    kernel: str
+    grid: tuple[int, int, int]
+    threads: int
+    cluster: tuple[int, int, int] | None
+    shared_bytes: int
+    parameters: tuple[RawParameter, ...]
+    parameter_bytes: int
+
+
+@runtime_checkable
+class SupportsCubins(Protocol):
+    """What an engine has that runs machine code of the user's beside verified programs."""
+
+    def launch_raw(self, launch: RawLaunch, stream: object) -> None:
+        """Launches, ordered on `stream` (an object with `__cuda_stream__`, a handle, or None for the default one).
+
+        What the launch points to is kept alive until it is done. Raises ExecutionError for what the device says went wrong.
+        """
