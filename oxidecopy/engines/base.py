@@ -111,7 +111,7 @@ class RawLaunch:
         image: the cubin's bytes.
         kernel: the kernel's symbol.
         grid: CTAs in x, y and z.
-        threads: of a CTA, in x.
+        threads: of a CTA in x, y and z.
         cluster: CTAs of a cluster, or None to leave it to what was compiled in.
         shared_bytes: dynamic shared memory.
         parameters: all of them, in the kernel's order.
@@ -121,7 +121,7 @@ class RawLaunch:
     image: bytes
     kernel: str
     grid: tuple[int, int, int]
-    threads: int
+    threads: tuple[int, int, int]
     cluster: tuple[int, int, int] | None
     shared_bytes: int
     parameters: tuple[RawParameter, ...]
