@@ -122,8 +122,14 @@ class SymIdx:
     def __floordiv__(self, o: Idx, /) -> SymIdx:
         return SymIdx(expr.floordiv(self.expr, _divisor(o)), owner_of(self, o))
 
+    def __rfloordiv__(self, o: int, /) -> SymIdx:
+        return SymIdx(expr.floordiv(to_expr(o), _divisor(self)), self.owner)
+
     def __mod__(self, o: Idx, /) -> SymIdx:
         return SymIdx(expr.mod(self.expr, _divisor(o)), owner_of(self, o))
+
+    def __rmod__(self, o: int, /) -> SymIdx:
+        return SymIdx(expr.mod(to_expr(o), _divisor(self)), self.owner)
 
     def __neg__(self) -> SymIdx:
         return SymIdx(expr.mul(self.expr, expr.Const(-1)), self.owner)
@@ -186,10 +192,8 @@ class SymIdx:
 
         __rtruediv__ = __truediv__
 
-        def __rfloordiv__(self, _other: object) -> NoReturn:
+        def __rdivmod__(self, _other: object) -> NoReturn:
             _bad_divisor(self)
-
-        __rmod__ = __rdivmod__ = __rfloordiv__
 
         def _not_affine(self, *_: object) -> NoReturn:
             refuse(

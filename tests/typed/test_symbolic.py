@@ -152,6 +152,8 @@ def test_launch_constants_may_be_factors_and_divisors() -> None:
     rows = extents(OWNER, "src", 2)[0]
     env = {**ENV, "src.dim[0]": 5}
     assert evaluate(to_expr(X * (rows + N) // rows % N), env) == 7 * 2 // 5 % -3
+    assert evaluate(to_expr(17 // rows), env) == 17 // 5
+    assert evaluate(to_expr(17 % N), env) == 17 % -3
 
 
 def test_true_division() -> None:
