@@ -192,6 +192,28 @@ class DeviceFaultError(ExecutionError):
         self.code = code
 
 
+class EarlierFaultError(DeviceFaultError):
+    """The context was lost before this call began: whatever it was asked for was not started, and is not to blame."""
+
+
+class DriverError(OxidecopyError, RuntimeError):
+    """A call of the CUDA driver failed: `name` and `code` are the CUresult's, `call` is the call's."""
+
+    def __init__(self, *diagnostics: Diagnostic, name: str, code: int, call: str) -> None:
+        super().__init__(*diagnostics)
+        self.name = name
+        self.code = code
+        self.call = call
+
+
+class OutOfMemoryError(DriverError, MemoryError):
+    """The device has not enough free memory."""
+
+
+class LifetimeError(UsageError):
+    """A buffer, stream or event that was freed or closed, or that belongs to another device."""
+
+
 class HazardError(ExecutionError):
     """The run finished, but its result rests on luck: a race or a missing fence was seen."""
 
