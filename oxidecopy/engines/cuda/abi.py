@@ -10,7 +10,9 @@ count those. Agents that only synchronise are left out, and thread counts of nam
 
 A warp reads 32-byte records at `pc`, uniformly. Integers that are not known when the code is made live in its *scalar file*: 32-bit
 register i in lane i (i < 32) and, for i >= 32, in a second word of lane i - 32; they are read by shuffles. Operand k of a record is
-`imm[k] + (reg[k] == NO_REG ? 0 : R[reg[k]])`, for k < 5; registers 5 to 7 have no immediate.
+`imm[k] + (reg[k] == NO_REG ? 0 : R[reg[k]])`, for k < 5; registers 5 to 7 have no immediate. Coordinates are registers alone (NO_REG: 0).
+
+Shared addresses in records and header are offsets from the start of dynamic shared memory.
 
 **Scalars.** `EVAL` runs 8-byte instructions (`EvalFn`) on an accumulator with a stack of four. All is 32-bit signed; the encoder has
 proven that nothing overflows for this launch. The same instructions compute the coordinates of fused loops, there with lane l working on
@@ -30,6 +32,17 @@ EVAL_BYTES: Final = 8
 NO_REG: Final = 0xFF
 REGISTERS: Final = 64
 STACK_DEPTH: Final = 4
+
+RECORD: Final = (
+    ("op", "u8", 0),  # DeviceOp
+    ("aux", "u8", 1),
+    ("map", "u8", 2),
+    ("flags", "u8", 3),
+    ("reg", "u8[8]", 4),
+    ("imm", "i32[5]", 12),
+)
+EVAL_INSTR: Final = (("fn", "u8", 0), ("reg", "u8", 1), ("spare", "u16", 2), ("imm", "i32", 4))
+ELEM_INSTR: Final = (("fn", "u8", 0), ("dtype", "u8", 1), ("source", "u8", 2), ("spare", "u8", 3), ("word", "u32", 4))
 
 # Registers that are written before the code starts: block_idx.x, .y, .z and the rank in the cluster.
 REG_BLOCK_X: Final = 0
@@ -60,7 +73,7 @@ HEADER: Final = (
     ("limit_us", "u32", 44),  # how long a wait may take
     ("flags", "u32", 48),
     ("warps", "u32", 52),
-    ("stage_slots", "u32", 56),  # shared offset of one u32 per stage: the tile that a counter gave with it
+    ("stage_slots", "u32", 56),  # 0, or shared offset of 1 + stages u32: how many tiles the counter gave, then the tile of each stage
     ("reserved", "u32", 60),
 )
 
@@ -115,7 +128,9 @@ class DeviceOp(IntEnum):
     WARP_SYNC = 0x86  # a barrier of one warp
     PRODUCE = 0x90  # value0 start; value1 stop; + ring record; + load records; + evals
     DRAIN = 0x91  # value0 start; value1 stop; + ring record; + store records; + evals
-    NEXT_STAGE = 0x92  # head of a loop whose tiles a counter gives: R[reg0] counts; waits for full, reads the tile to reg2; none left: imm4
+    NEXT_STAGE = (
+        0x92  # head of a loop whose tiles a counter gives: value0 is k; imm1 full of stage 0; imm2 stages; tile to reg2; none left: imm4
+    )
 
 
 # A share: which part of a cooperative access an agent does. Of `total` threads in scope it is those from `low` to `high` - 1:
@@ -166,7 +181,10 @@ COPY: Final = (
     ("mask_reg", "u8", 21),
 )
 RING_FLAG_READ: Final = 1  # DRAIN waits by wait_group.read, else by wait_group
-RING_FLAG_COUNTER: Final = 2  # PRODUCE takes tiles (value1: how many there are) from the counter and hands them on by stage
+RING_FLAG_COUNTER: Final = (
+    2  # PRODUCE takes tiles (value1: how many there are) from the counter and hands them on by stage; DRAIN takes those
+)
+NO_TILE: Final = 0xFFFFFFFF  # handed on with an extra stage behind the last tile
 
 
 class EvalFn(IntEnum):
@@ -174,7 +192,7 @@ class EvalFn(IntEnum):
 
     IMM = 1  # push acc; acc = imm
     REG = 2  # push acc; acc = R[reg] + imm
-    COUNTER = 3  # push acc; acc = this lane's iteration (fused loops) or the tile that the counter gave (with reg = 1)
+    COUNTER = 3  # fused loops: push acc; acc = the iteration (the loop's counter), with reg = 1 the tile that the launch's counter gave
     ADD = 4  # acc = acc + imm
     MUL = 5
     FLOORDIV = 6  # imm > 0
@@ -200,7 +218,7 @@ class EvalFn(IntEnum):
     AND_POP = 28  # of 0 and 1
     OR_POP = 29
     NOT = 30  # acc = !acc
-    STORE = 40  # R[reg] = acc; acc = pop()
+    STORE = 40  # R[reg] = acc; acc = pop(); not in fused loops
     OUT = 41  # coordinate reg (0 is the innermost dimension) of this copy = acc; acc = pop()
 
 
@@ -247,8 +265,8 @@ REPORT_ENTRY: Final = (
     ("warp", "u32", 8),
     ("pc", "u32", 12),  # record
     ("iteration", "u32", 16),  # of a fused loop, else 0
-    ("barrier", "u32", 20),  # shared offset
-    ("parity", "u32", 24),  # waited for
+    ("barrier", "u32", 20),  # shared address
+    ("parity", "u32", 24),  # waited for; INDEX: 1 when the value is a position outside the array, not what the array holds
     ("state_low", "u32", 28),  # the barrier's 64 bits as they were
     ("state_high", "u32", 32),
     ("value_low", "u32", 36),  # INDEX: what was read
