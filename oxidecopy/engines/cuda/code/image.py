@@ -1,0 +1,208 @@
+"""`Image`: the device code of one program for one launch shape, and all that a launch of it needs besides addresses and tensor maps.
+
+The image of a program can be kept and launched again: `parameter` puts what changes into a copy of a prefilled launch parameter. Nothing
+here knows a driver; the bytes mean what `abi` says.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, final
+
+from oxidecopy.engines.cuda import abi
+from oxidecopy.engines.cuda.code.numbers import bits_of
+from oxidecopy.errors import Site
+
+INLINE_MAPS: Final = {"small": abi.INLINE_MAPS_SMALL, "large": abi.INLINE_MAPS_LARGE, "global": abi.INLINE_MAPS_SMALL}
+PARAMETER_BYTES: Final = {"small": abi.PARAM_BYTES_SMALL, "large": abi.PARAM_BYTES_LARGE, "global": abi.PARAM_BYTES_SMALL}
+_FIELDS: Final = {name: offset for name, _, offset in abi.HEADER}
+_POINTERS: Final = struct.Struct("<4Q")  # report, code, table, counter: the header's first fields
+_WORD: Final = struct.Struct("<Q")
+_LIMIT: Final = struct.Struct("<I")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Warp:
+    """An entry of the warp table: `entry` is the first record of its agent, `agent` a position in `Image.agents`."""
+
+    entry: int
+    threads: int
+    first_lane: int
+    lanes: int
+    agent: int
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentNote:
+    """An agent in the user's words: "threads 1-127 (consumers)"."""
+
+    words: str
+    entry: int
+    records: int
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ScalarWord:
+    """Argument word `word` holds scalar `name` as bits of `dtype`; `cast`: rounded as in element expressions, else as in fills."""
+
+    word: int
+    name: str
+    dtype: str
+    cast: bool
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Where:
+    """What a record is: the user's line and words such as "mbarrier.wait.phase ring0_full[i0 % 4]"."""
+
+    site: Site | None
+    words: str
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopNote:
+    """How one recorded loop runs. `fused` is "produce", "drain", "counter" (its tiles come from one) or "" with the reason in `why`.
+
+    `step` is its position in `Program.walk()` of the program as recorded; `agent` says whose code, as a loop may be run by several.
+    """
+
+    step: int
+    counter: str
+    agent: str
+    fused: str
+    why: str
+    site: Site | None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Image:
+    """Device code with its launch parameter.
+
+    Attributes:
+        name: of the program.
+        family: "move" or "map"; `form`: "small", "large" or "global"; together the entry point of the cubin.
+        code: the records. In form "global" they must lie in device memory, else they are in the parameter already.
+        threads: hardware threads per CTA.
+        shared_bytes: dynamic shared memory per CTA, the engine's own stage slots included.
+        counted: a counter in device memory is needed (two u32, both 0).
+        maps: names by slot; slots beyond the inline ones come in a table in device memory (`table`).
+        arrays: first argument word of each array; its address goes there.
+        scalars: argument words of scalar parameters.
+        sites: what each record is, by pc.
+        barriers: names by shared offset, as "ring0_full[2]".
+        shares: for each share of tiles, how it is dealt: "counter", or why not.
+        template: the parameter with everything but what `parameter` is given; `args_at` is where its argument words start.
+    """
+
+    name: str
+    family: str
+    form: str
+    code: bytes
+    warps: tuple[Warp, ...]
+    agents: tuple[AgentNote, ...]
+    shared_bytes: int
+    counted: bool
+    maps: tuple[str, ...]
+    arrays: Mapping[str, int]
+    scalars: tuple[ScalarWord, ...]
+    sites: Mapping[int, Where]
+    barriers: Mapping[int, str]
+    loops: tuple[LoopNote, ...]
+    shares: Mapping[str, str]
+    template: bytes
+    args_at: int
+
+    @property
+    def threads(self) -> int:
+        """Hardware threads per CTA."""
+        return 32 * len(self.warps)
+
+    @property
+    def entry_point(self) -> str:
+        """The kernel's name in a cubin."""
+        return f"{abi.KERNEL_PREFIX}{self.family}_{self.form}"
+
+    @property
+    def table_maps(self) -> tuple[str, ...]:
+        """Maps that do not fit in the parameter: 128 bytes each, in this order, in device memory at `table`."""
+        return self.maps[INLINE_MAPS[self.form] :]
+
+    def parameter(
+        self,
+        *,
+        maps: Mapping[str, bytes],
+        addresses: Mapping[str, int],
+        scalars: Mapping[str, int | float],
+        report: int,
+        counter: int = 0,
+        code: int = 0,
+        table: int = 0,
+        limit_us: int,
+    ) -> bytes:
+        """The kernel's one parameter: 128-byte maps by name, addresses of element 0 of arrays, values of scalars, device pointers."""
+        out = bytearray(self.template)
+        inline = INLINE_MAPS[self.form]
+        for slot, name in enumerate(self.maps[:inline]):
+            out[slot * abi.MAP_BYTES : (slot + 1) * abi.MAP_BYTES] = maps[name]
+        header = inline * abi.MAP_BYTES
+        _POINTERS.pack_into(out, header, report, code, table, counter)
+        _LIMIT.pack_into(out, header + _FIELDS["limit_us"], limit_us)
+        for name, word in self.arrays.items():
+            _WORD.pack_into(out, self.args_at + 8 * word, addresses[name])
+        for scalar in self.scalars:
+            bits = bits_of(scalars[scalar.name], scalar.dtype, cast=scalar.cast)
+            _WORD.pack_into(out, self.args_at + 8 * scalar.word, bits)
+        return bytes(out)
+
+
+def template(form: str, warps: tuple[Warp, ...], words: tuple[int, ...], code: bytes, stage_slots: int) -> tuple[bytes, int]:
+    """The prefilled parameter, and where its argument words start; None-sized arguments are the caller's to check with `fits`."""
+    out = bytearray(PARAMETER_BYTES[form])
+    header = INLINE_MAPS[form] * abi.MAP_BYTES
+    blob = header + abi.HEADER_BYTES
+    args = abi.WARP_ENTRY_BYTES * len(warps)
+    at = code_offset(len(warps), len(words))
+    for i, warp in enumerate(warps):
+        struct.pack_into("<4H", out, blob + abi.WARP_ENTRY_BYTES * i, warp.entry, warp.threads, warp.first_lane, warp.lanes)
+    struct.pack_into(f"<{len(words)}Q", out, blob + args, *words)
+    if form != "global":
+        out[blob + at : blob + at + len(code)] = code
+    fields = {
+        "code_offset": at,
+        "args_offset": args,
+        "records": len(code) // abi.RECORD_BYTES,
+        "warps": len(warps),
+        "stage_slots": stage_slots,
+    }
+    for name, value in fields.items():
+        struct.pack_into("<I", out, header + _FIELDS[name], value)
+    return bytes(out), blob + args
+
+
+def code_offset(warps: int, words: int) -> int:
+    """Where inline code starts in the blob: behind warp table and argument words, on a whole record."""
+    used = abi.WARP_ENTRY_BYTES * warps + 8 * words
+    return -(-used // abi.RECORD_BYTES) * abi.RECORD_BYTES
+
+
+def form_of(maps: int, warps: int, words: int, code: int) -> str:
+    """The smallest parameter that holds a program of so many maps, warps, argument words and bytes of code; "" when none does."""
+    used = code_offset(warps, words)
+    if maps <= abi.INLINE_MAPS_SMALL and used + code <= room("small"):
+        return "small"
+    if used + code <= room("large"):
+        return "large"
+    return "global" if used <= room("global") else ""
+
+
+def room(form: str) -> int:
+    """Bytes of a parameter's blob."""
+    return PARAMETER_BYTES[form] - INLINE_MAPS[form] * abi.MAP_BYTES - abi.HEADER_BYTES
