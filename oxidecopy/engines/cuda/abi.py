@@ -28,14 +28,6 @@ from enum import IntEnum
 from typing import Final
 
 RECORD_BYTES: Final = 32
-RECORD: Final = (  # an op; the records that follow it are described below
-    ("op", "u8", 0),  # DeviceOp
-    ("map", "u8", 1),
-    ("flags", "u8", 2),
-    ("aux", "u8", 3),
-    ("reg", "u8[8]", 4),
-    ("imm", "i32[5]", 12),
-)
 EVAL_BYTES: Final = 8
 NO_REG: Final = 0xFF
 REGISTERS: Final = 64
