@@ -14,6 +14,7 @@ from oxidecopy.verify.classes import ThreadClass, thread_classes
 from oxidecopy.verify.code import Item, flatten, fold_op
 from oxidecopy.verify.coords import doubtful
 from oxidecopy.verify.opaque import Opaque, find_opaque
+from oxidecopy.verify.quick import Quick
 from oxidecopy.verify.report import Collector
 from oxidecopy.verify.state import Agent, Bar, Machine, Stage
 
@@ -97,6 +98,7 @@ def build(program: Program, launch: Launch, compiled: Compiled, box: tuple[Range
     width = 3 * size * len(compiled.classes) + 2 * len(bars)
     for rank in range(size):
         ranges = {**block_ranges(program, box, rank), **opaque.ranges, **given, RANK_SYMBOL: point(rank)}
+        quick = Quick({name: r for name, r in ranges.items() if name not in given})
         env = {name: r.lo for name, r in ranges.items() if r.single}
         for threads, code in zip(compiled.classes, compiled.code, strict=True):
             name = f"{threads.name} of CTA {rank}" if size > 1 else threads.name
@@ -111,6 +113,7 @@ def build(program: Program, launch: Launch, compiled: Compiled, box: tuple[Range
                     known=[0] * width,
                     env=dict(env),
                     ranges=ranges,
+                    quick=quick,
                     given=given,
                 )
             )

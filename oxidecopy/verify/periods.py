@@ -10,26 +10,28 @@ Skipping moves the loop counters, and each barrier's `base` the other way by the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from math import gcd
+from dataclasses import dataclass, field
+from math import gcd, lcm
 from typing import Final, assert_never, final
 
 from oxidecopy.isa import expr, ops
 from oxidecopy.program.program import Program
-from oxidecopy.verify.affine import Range, decide, range_of, shift_of, steady
+from oxidecopy.verify.affine import Range, moduli, range_of, shift_of, steady
 from oxidecopy.verify.coords import Placed, faults
 from oxidecopy.verify.resolve import ranges
 from oxidecopy.verify.snapshot import Snapshot, outline, snapshot
 from oxidecopy.verify.state import Agent, Asked, At, Machine, Mark, Use
 
 _WORTH_IT: Final = 6  # iterations left, below which running them is cheaper than looking
+_GUESS_MAX: Final = 128  # the longest period that is guessed
+_PATIENCE: Final = 4  # guessed periods that a ring may need to fill up
 _LOG_MAX: Final = 40_000  # expressions remembered, beyond which the search starts over
 
 
 @final
 @dataclass(slots=True)
 class _Saved:
-    """A state at an edge, with the counters and phases it had; `again` is the iteration at which a newer one is taken (Brent's search)."""
+    """A state at an edge, with the counters and phases it had; `again` is the iteration from which on a newer one is taken."""
 
     outline: Snapshot
     state: Snapshot
@@ -41,6 +43,34 @@ class _Saved:
 
 
 @final
+@dataclass(slots=True)
+class _Search:
+    """What was seen of one loop. `guess` is the period that the constants of its expressions suggest.
+
+    States are taken a guess apart, first where the cheap outline repeats that way; should the guess be wrong, further and further apart
+    (Brent's search). What is guessed costs time only: that a state repeats is looked at.
+    """
+
+    guess: int
+    window: int = 0
+    outlines: dict[int, Snapshot] = field(default_factory=dict)
+    saved: _Saved | None = None
+
+    def due(self, turn: int, now: Snapshot) -> bool:
+        """Whether the state is to be taken at this turn."""
+        before = self.outlines.pop(turn - self.guess, None)
+        self.outlines[turn] = now
+        if self.saved is not None:
+            return turn >= self.saved.again
+        return turn % self.guess == 1 % self.guess and (before == now or turn >= _PATIENCE * self.guess)
+
+    def next(self, turn: int) -> int:
+        """When to take the next state, if this one is taken."""
+        self.window = max(self.guess, 2 * self.window if turn > _PATIENCE * self.guess else self.window)
+        return turn + self.window
+
+
+@final
 class Periods:
     """Watches the loops of the first agent that loops; the others follow it by the state."""
 
@@ -49,7 +79,7 @@ class Periods:
         self.waiting = waiting
         self.parity = has_parity(machine.program)
         self.watched: Agent | None = None
-        self.saved: dict[tuple[str, tuple[int, ...]], _Saved] = {}
+        self.searches: dict[tuple[str, tuple[int, ...]], _Search] = {}
         self.phases: list[int] = []  # of every barrier, at the last edge
         self.failures = 0
         self.rest: tuple[str, int] = ("", 0)  # after a state that repeats but may not be skipped: the loop, and the turn to look again
@@ -72,40 +102,42 @@ class Periods:
         self._look(agent, op, turn, left)
 
     def _look(self, agent: Agent, op: ops.Loop, turn: int, left: int) -> None:
-        """Compares the state with the saved one of this loop, and saves a newer one at turns that are powers of two (Brent's search)."""
+        """Compares the state with the saved one of this loop, and saves a newer one now and then."""
         machine = self.machine
         key = (op.counter, tuple(agent.turns[n] for n in agent.turns if n != op.counter))
-        saved = self.saved.get(key)
+        search = self.searches.get(key)
+        if search is None:
+            # Older instances of the same loop are over.
+            self.searches = {k: s for k, s in self.searches.items() if k[0] != key[0]}
+            search = self.searches[key] = _Search(_guess(machine.log or []))
         # What the last iteration did to the barriers tells the iterations of a period apart at little cost.
         now = (*outline(machine), tuple([b.phase - p for b, p in zip(machine.bars, self.phases, strict=False)]))
         self.phases = [b.phase for b in machine.bars]
-        if saved is not None and saved.outline == now and snapshot(machine, self.waiting, parity=self.parity) == saved.state:
-            if self._skip(agent, op, saved, left):
-                del self.saved[key]
-                self.failures = 0
-                return
-            self.failures += 1
-            if len(agent.turns) == 1:
-                self.rest = (op.counter, turn + (1 << min(self.failures, 10)))
-                self.saved, machine.log = {}, None
-                return
-        if saved is None or turn >= saved.again:
-            self._save(key, now, turn)
+        saved, state = search.saved, None
+        if saved is not None and saved.outline == now:
+            state = snapshot(machine, self.waiting, parity=self.parity)
+            if state == saved.state:
+                if self._skip(agent, op, saved, left):
+                    del self.searches[key]
+                    self.failures = 0
+                    return
+                self.failures += 1
+                if len(agent.turns) == 1:
+                    self.rest = (op.counter, turn + (1 << min(self.failures, 10)))
+                    self.searches, machine.log = {}, None
+                    return
+        if search.due(turn, now) and machine.log is not None:
+            search.saved = self._saved(now, state or snapshot(machine, self.waiting, parity=self.parity), search.next(turn))
 
     def _restart(self) -> None:
-        self.saved = {}
+        self.searches = {}
         self.machine.log = []
 
-    def _save(self, key: tuple[str, tuple[int, ...]], now: Snapshot, turn: int) -> None:
-        state = snapshot(self.machine, self.waiting, parity=self.parity)
-        if self.machine.log is None:
-            return
-        # Older instances of the same loop are over.
-        self.saved = {k: s for k, s in self.saved.items() if k[0] != key[0]}
+    def _saved(self, now: Snapshot, state: Snapshot, again: int) -> _Saved:
         counters = [{n: a.env[n] for n in a.turns} for a in self.machine.agents]
         phases = [b.phase - b.base for b in self.machine.bars]
         lives = [b.born for b in self.machine.bars]
-        self.saved[key] = _Saved(now, state, counters, phases, lives, len(self.machine.log), max(2 * turn, turn + 1))
+        return _Saved(now, state, counters, phases, lives, len(self.machine.log or []), again)
 
     def _skip(self, agent: Agent, op: ops.Loop, saved: _Saved, left: int) -> bool:
         """Skips as many periods as can be proven to run like the one since `saved`."""
@@ -155,15 +187,15 @@ class Judge:
 
     def most(self, bound: int) -> int:
         """The largest number of periods, up to `bound`, over which nothing changes; fewer are as safe as more."""
-        open_questions = [q for q in self.asked if not self._for_ever(q)]
-        low, high = 0, bound
-        while low < high:
-            middle = (low + high + 1) // 2
-            if all(self._over(q, middle) for q in open_questions):
-                low = middle
-            else:
-                high = middle - 1
-        return low
+        most = bound
+        for q in self.asked:
+            if not self._for_ever(q) and not self._over(q, most):
+                low, high = 0, most - 1
+                while low < high:
+                    middle = (low + high + 1) // 2
+                    low, high = (middle, high) if self._over(q, middle) else (low, middle - 1)
+                most = low
+        return most
 
     def holds(self, periods: int) -> bool:
         """Nothing changes over `periods` of them."""
@@ -184,15 +216,16 @@ class Judge:
                 assert_never(q.use)
 
     def _over(self, q: Asked, periods: int) -> bool:
-        env = {**self.machine.agents[q.agent].ranges, **self.widened(q, periods)}
+        agent, counters = self.machine.agents[q.agent], self.widened(q, periods)
         match q.use:
             case Use.INDEX:
-                return range_of(_expr(q), env).single
+                return agent.quick.range(_expr(q), counters).single
             case Use.TRUTH:
-                return decide(_cond(q), env) is q.truth
+                return agent.quick.decided(_cond(q), counters) is q.truth
             case Use.PHASE:
                 return True
             case Use.COORD:
+                env = {**agent.ranges, **counters}
                 return (
                     q.item is None
                     or not isinstance(q.item.op, Placed)
@@ -205,6 +238,12 @@ class Judge:
         """The counters it saw, over this period and the next ones."""
         moved = self.deltas[q.agent]
         return {name: _spread(r, moved.get(name, 0), periods) for name, r in q.counters.items()}
+
+
+def _guess(asked: list[Asked]) -> int:
+    """A number of iterations after which everything that divides or takes remainders may be where it was."""
+    guess = lcm(*(m for e in {id(a.expr): a.expr for a in asked}.values() for m in moduli(e)))
+    return guess if guess <= _GUESS_MAX else 1
 
 
 def has_parity(program: Program) -> bool:

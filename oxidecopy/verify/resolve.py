@@ -9,7 +9,7 @@ from oxidecopy.isa import expr, ops
 from oxidecopy.isa.expr import Cond, Expr
 from oxidecopy.program.tensor_map import TileLayout
 from oxidecopy.verify import rule_ids as ids
-from oxidecopy.verify.affine import Range, decide, has_loop_symbol, point, range_of
+from oxidecopy.verify.affine import Range, has_loop_symbol, point
 from oxidecopy.verify.state import Agent, Asked, At, Machine, Span, Use
 
 
@@ -50,11 +50,13 @@ def value(machine: Machine, agent: Agent, e: Expr, use: Use = Use.INDEX, bar: in
         if use is Use.PHASE:
             note(machine, agent, use, e, bar=bar)
         return e.value
-    note(machine, agent, use, e, bar=bar)
+    if machine.log is not None:
+        note(machine, agent, use, e, bar=bar)
+    quick = agent.quick
     try:
-        return expr.evaluate(e, agent.env)
+        return (quick.numbers.get(id(e)) or quick.number(e))(agent.env)
     except KeyError:
-        r = range_of(e, ranges(agent))
+        r = quick.range(e, counters(agent))
         if r.single:
             return r.lo
         raise UndecidedError(e) from None
@@ -62,14 +64,16 @@ def value(machine: Machine, agent: Agent, e: Expr, use: Use = Use.INDEX, bar: in
 
 def truth(machine: Machine, agent: Agent, c: Cond) -> bool:
     """The one truth of an answer-free condition."""
+    quick = agent.quick
     try:
-        answer = expr.holds(c, agent.env, {})
+        answer = (quick.truths.get(id(c)) or quick.truth(c))(agent.env)
     except KeyError:
-        over_all = decide(c, ranges(agent))
+        over_all = quick.decided(c, counters(agent))
         if over_all is None:
             raise UndecidedError(c) from None
         answer = over_all
-    note(machine, agent, Use.TRUTH, c, truth=answer)
+    if machine.log is not None:
+        note(machine, agent, Use.TRUTH, c, truth=answer)
     return answer
 
 

@@ -1,12 +1,15 @@
 """Two states are the same when no future op can tell them apart.
 
-That is: their shapes are equal, and on each timeline their values lie in the same order. Ops only compare times by order and make new ones
-later than all, so the order is all that counts; the same holds for the phases of a barrier, of which the newest are also compared by
-distance. Loop counters are left out: `periods` judges them by the expressions that read them.
+That is: their shapes are equal, and on each timeline their marks lie in the same order, and what is known lies between the same marks. Ops
+ask of two times only whether one that is known reaches a mark; they join what is known by maximum, which keeps that, and make new marks
+later than all. So where exactly between two marks something lies is nobody's concern. The same holds for the phases of a barrier, of which
+the newest are also compared by distance. Only a wait by parity reads how many phases are known, however few: where a program has one, all
+phases are compared by order. Loop counters are left out: `periods` judges them by the expressions that read them.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias, final
 
@@ -42,6 +45,15 @@ def snapshot(machine: Machine, waiting: Mapping[int, At], *, parity: bool) -> Sn
     return taker.result()
 
 
+def _places(marks: list[int], known: tuple[int, ...]) -> tuple[int, ...]:
+    """The order of the marks, and for what is known how many of them it reaches."""
+    line = sorted(set(marks))
+    if not line:
+        return (len(known),)
+    place = {v: bisect_right(line, v) for v in {*marks, *known}}
+    return tuple([place[v] for v in (*marks, *known)])
+
+
 def _ranks(line: tuple[int, ...]) -> tuple[int, ...]:
     values = set(line)
     if len(values) == 1:
@@ -59,18 +71,20 @@ class _Taker:
         self.n = len(machine.agents)
         self.lines: list[list[int]] = [[] for _ in range(self.n + len(machine.bars))]
         self.vectors: list[Known] = []
+        self.fences = [agent.fence for agent in machine.agents]
 
     def result(self) -> Snapshot:
-        """Each timeline's values as their ranks. Knowledge comes in whole vectors; turned over, an entry is a column of one timeline."""
+        """Each timeline's values as their places. Knowledge comes in whole vectors; turned over, an entry is a column of one timeline."""
         n, bars = self.n, self.machine.bars
         columns = list(zip(*self.vectors, strict=True))
         ran = 2 * n + 2 * len(bars)
-        orders = [_ranks((*columns[i], *columns[n + i], *columns[ran + i], *self.lines[i])) for i in range(n)]
+        orders = [_places(self.lines[i], (*columns[i], *columns[n + i], *columns[ran + i], self.fences[i])) for i in range(n)]
         for bar in bars:
             seen = (*columns[2 * n + bar.id], *columns[2 * n + len(bars) + bar.id])
             near = bar.phase - _FAR
             orders.append(tuple([v - bar.phase if v > near else -_FAR for v in seen]))
-            orders.append(_ranks((*seen, *self.lines[n + bar.id])))
+            line = self.lines[n + bar.id]
+            orders.append(_ranks((*seen, *line)) if self.parity else _places(line, seen))
         return (tuple(self.shape), tuple(orders))
 
     def put(self, *values: object) -> None:
@@ -93,6 +107,11 @@ class _Taker:
         self.shape.append(min(bar.phase - value, _FAR))
         self.lines[self.n + bar.id].append(value)
 
+    def asked(self, bar: Bar, phase: int) -> None:
+        """A phase that somebody will learn of: how many are over then counts as well."""
+        self.phase(bar, phase)
+        self.lines[self.n + bar.id].append(phase + 1)
+
     def known(self, known: Known | None) -> None:
         self.shape.append(known is None)
         if known is not None:
@@ -102,13 +121,12 @@ class _Taker:
     def agent(self, agent: Agent, at: At | None) -> None:
         self.put("agent", agent.pc, tuple(agent.turns), agent.committed, agent.released, agent.denied, len(agent.groups))
         self.known(agent.known)
-        self.lines[agent.id] += (agent.time, agent.fence)
         for known in agent.saved:
             self.known(known)
         if at is not None:
             self.mark(at.mark)
             for phase in at.phases:
-                self.phase(at.bars[0], phase)
+                self.asked(at.bars[0], phase)
         self.accesses(agent.open)
         for group in agent.groups:
             self.accesses(group.stores)
@@ -118,7 +136,7 @@ class _Taker:
                 self.put(entry[1], self._relative(tuple(agent.turns), entry[2], agent) if len(entry[2]) == len(agent.turns) else entry[2])
             else:
                 self.put(entry[0])
-                self.phase(self.machine.bars[entry[0]], entry[1])
+                self.asked(self.machine.bars[entry[0]], entry[1])
 
     def bar(self, bar: Bar) -> None:
         self.put("bar", bar.life, bar.count, bar.pending, bar.expected, bar.issued, bar.last_expected, bar.broken, bar.phase == bar.base)
@@ -168,7 +186,7 @@ class _Taker:
                 del self.machine.tokens[key]
                 continue
             self.put("token", key[0], key[1], tuple(wanted), bar)
-            self.phase(self.machine.bars[bar], phase)
+            self.asked(self.machine.bars[bar], phase)
 
 
 def _distance(agent: Agent, key: TokenKey) -> tuple[object, ...] | None:

@@ -14,11 +14,12 @@ from enum import Enum
 from typing import TypeAlias, final
 
 from oxidecopy.isa.expr import Cond, Expr
-from oxidecopy.isa.ops import Instr
+from oxidecopy.isa.ops import BarSync, ClusterSync, Instr, MbarrierWaitParity, MbarrierWaitPhase
 from oxidecopy.program.program import Launch, Program, Step
 from oxidecopy.verify.affine import Range
 from oxidecopy.verify.classes import ThreadClass
 from oxidecopy.verify.code import Item
+from oxidecopy.verify.quick import Quick
 from oxidecopy.verify.report import Collector
 
 Known: TypeAlias = list[int]
@@ -26,7 +27,7 @@ TokenKey: TypeAlias = tuple[int, int, tuple[int, ...]]  # rank, token, iteration
 
 
 def join(into: Known, other: Known) -> None:
-    into[:] = map(max, into, other)
+    into[:] = [a if a > b else b for a, b in zip(into, other, strict=True)]
 
 
 @final
@@ -81,6 +82,7 @@ class Bar:
     loaded: tuple[int, Mark] | None = None  # the newest phase with bytes of a copy
     remote: dict[int, tuple[int, Mark]] = field(default_factory=dict)  # last arrival from each agent of another CTA, with its phase
     broken: bool = False  # a violation of its counts was reported: no more of them
+    sleepers: list[Agent] = field(default_factory=list)  # agents that wait for the next phase
 
 
 class Way(Enum):
@@ -164,9 +166,11 @@ class Agent:
     known: Known
     env: dict[str, int]
     ranges: dict[str, Range]
+    quick: Quick  # shared by the agents of a CTA
     pc: int = 0
     time: int = 0
     fence: int = 0
+    asleep: bool = False  # it waits, and nothing has changed for it since it last looked
     released: bool = False  # a sync let it pass
     denied: bool = False  # the answer it waits for is taken to be no
     turns: dict[str, int] = field(default_factory=dict)  # iteration number of each active loop
@@ -269,6 +273,14 @@ class Machine:
         known[agent.id] = known[2 * len(self.agents) + 2 * len(self.bars) + agent.id] = agent.time
         known[len(self.agents) + agent.id] = agent.fence
 
+    def sleep(self, at: At) -> None:
+        """The op's agent looks again when the sync is complete, or when the barrier's phase or life has changed."""
+        if isinstance(at.op, BarSync | ClusterSync):
+            at.agent.asleep = True
+        elif isinstance(at.op, MbarrierWaitPhase | MbarrierWaitParity):
+            at.agent.asleep = True
+            at.bars[0].sleepers.append(at.agent)
+
     def learn(self, agent: Agent, bar: Bar, phases: int) -> None:
         for at in (2 * len(self.agents) + bar.id, 2 * len(self.agents) + len(self.bars) + bar.id):
             agent.known[at] = max(agent.known[at], phases)
@@ -306,7 +318,6 @@ class At:
     sources: list[Span] = field(default_factory=list)  # what is read of an op that writes `tiles`
     phases: list[int] = field(default_factory=list)  # those waited for, counted over all lives
     turns: tuple[int, ...] = ()
-    asked_in: int = -1  # the barrier's phase when the op was last found to wait
     flagged: bool = False  # a violation about its tiles was found: it leaves no trace to be reported again
 
     @property

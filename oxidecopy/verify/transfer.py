@@ -120,7 +120,7 @@ def release_sync(machine: Machine, key: tuple[int, int]) -> None:
         join(together, machine.publish(a))
     for a in waiting:
         a.known = together.copy()
-        a.released = True
+        a.released, a.asleep = True, False
 
 
 # ---- effects
@@ -194,6 +194,7 @@ def _init(at: At, count: int) -> None:
     bar.last_arrived, bar.last_announced, bar.last_copies = [], [], []
     bar.passed, bar.published, bar.remote = {}, None, {}
     bar.used = {at.agent.id: at.mark}
+    _wake(bar)
 
 
 def _ask(machine: Machine, at: At, op: ops.MbarrierTestToken) -> None:
@@ -206,6 +207,14 @@ def _ask(machine: Machine, at: At, op: ops.MbarrierTestToken) -> None:
 def _inval(at: At) -> None:
     bar = at.bars[0]
     bar.life, bar.born, bar.used = Life.DEAD, at.mark, {}
+    _wake(bar)
+
+
+def _wake(bar: Bar) -> None:
+    """Whoever waits for a phase looks again."""
+    for agent in bar.sleepers:
+        agent.asleep = False
+    bar.sleepers.clear()
 
 
 def _name_token(machine: Machine, at: At, token: int) -> None:
@@ -288,6 +297,7 @@ def finish(machine: Machine, bar: Bar, mark: Mark) -> None:
             if not machine.ran_before(known, m):
                 wait_behind(machine, bar, m, bar.phase - 1, bar.arrived)
     machine.woken = True
+    _wake(bar)
     bar.published = known  # a legal wait looks one phase back only
     bar.phase += 1
     bar.pending, bar.acc = bar.count, None

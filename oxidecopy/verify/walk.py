@@ -18,7 +18,7 @@ from oxidecopy.verify.deadlock import unblock
 from oxidecopy.verify.periods import Periods
 from oxidecopy.verify.requirements import Need
 from oxidecopy.verify.resolve import ranges, resolve, truth, value
-from oxidecopy.verify.state import Agent, At, Life, Machine, Mark
+from oxidecopy.verify.state import Agent, At, Machine, Mark
 from oxidecopy.verify.transfer import apply, passed, ready
 
 STEPS_MAX = 100_000  # ops run one by one for one box of block indices; periods skipped do not count
@@ -41,7 +41,7 @@ def run(machine: Machine, edges: Callable[[Machine, Mapping[int, At]], Edges] = 
     walk = _Walk(machine, edges)
     while not all(a.done for a in order):
         # From the first again after every step that may have let somebody go on.
-        if not any(walk.advance(agent) for agent in order) and (machine.lost or not unblock(machine, walk.waiting)):
+        if not any(not agent.asleep and walk.advance(agent) for agent in order) and (machine.lost or not unblock(machine, walk.waiting)):
             return
 
 
@@ -78,10 +78,7 @@ class _Walk:
             unguarded(machine, item)  # reported, and left out: whether it runs is anybody's guess
             agent.pc += 1
             return True
-        at = self.waiting.get(agent.id)
-        if at is not None and _still_waits(at):
-            return False
-        self.waiting.pop(agent.id, None)
+        at = self.waiting.pop(agent.id, None)
         if at is None:
             machine.step_on(agent)
             at = At(agent, item, item.op, Mark(agent.id, agent.time, item.step), turns=tuple(agent.turns.values()))
@@ -94,7 +91,7 @@ class _Walk:
             self.waiting[agent.id] = at
             for bar in at.bars:
                 bar.used[agent.id] = at.mark
-                at.asked_in = bar.phase
+            machine.sleep(at)
             return False
         check(machine, at)
         apply(machine, at)
@@ -178,17 +175,6 @@ class _Walk:
         """Behind the body nothing is known of the phase: the answer may have been no."""
         agent.known = agent.saved.pop()
         self.machine.keep_own(agent)
-
-
-def _still_waits(at: At) -> bool:
-    """True when nothing can have changed for a waiting op: a sync ends when it is released, a wait for a phase only with a phase."""
-    match at.op:
-        case ops.BarSync() | ops.ClusterSync():
-            return not at.agent.released
-        case ops.MbarrierWaitPhase() | ops.MbarrierWaitParity():
-            return at.bars[0].phase == at.asked_in and at.bars[0].life is Life.LIVE
-        case _:
-            return False
 
 
 def _parts(cond: Cond) -> tuple[list[Answer], list[Cond]]:
