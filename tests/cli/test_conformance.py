@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from oxidecopy.conformance import run
+from tests.helpers.command import command
+
+if TYPE_CHECKING:
+    import pytest
+
+
+def test_prints_a_row_for_each_group(tmp_path: Path) -> None:
+    result = command("conformance", "--device", "sim-fast", "--only", "ring keep", "--output", str(tmp_path / "r.json"))
+    assert result.exit_code == 0, result.output
+    assert "2 of 2 cases equal on sim-fast" in result.output
+    assert json.loads((tmp_path / "r.json").read_text())["command"] == "oxidecopy conformance --device sim-fast --only 'ring keep'"
+
+
+def test_shows_what_differs(monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = run.Verdict(name="a", group="g", problem="out: 3 of 4 bytes differ")
+    monkeypatch.setattr(run, "run_all", lambda *_: iter((failed,)))
+    result = command("conformance", "--device", "sim-fast")
+    assert result.exit_code == 1
+    assert "g: a" in result.output
+    assert "3 of 4 bytes differ" in result.output
+
+
+def test_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "run_all", lambda *_: iter((run.Verdict(name="a", group="g"),)))
+    result = command("conformance", "--device", "sim-fast", "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["equal"] == 1
+
+
+def test_no_case_is_no_success() -> None:
+    assert command("conformance", "--device", "sim-fast", "--only", "no such case").exit_code == 1
