@@ -175,6 +175,10 @@ class ProgramBinaryError(OxidecopyError, ValueError):
     """A binary program that is damaged or made for another version, or whose fields are out of their bounds."""
 
 
+class DeviceCodeError(OxidecopyError):
+    """A program that cannot be written as code for a GPU, though it means something and may run elsewhere."""
+
+
 # ---- what happens when a program runs
 class ExecutionError(OxidecopyError, RuntimeError):
     """A launch failed. Memory that it wrote is not to be trusted."""
