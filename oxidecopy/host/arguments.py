@@ -45,7 +45,7 @@ def bind(
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as problem:
-        required, fix = f"{name}({_shown(signature, formals)})", "pass one argument for each parameter after `cta`"
+        required, fix = f"{name}({_shown(signature, formals)})", "pass one argument for each parameter (a pipeline's `cta` is none)"
         refuse(ArgumentError, "OX1032", f"the arguments do not fit {name!r}", got=str(problem), required=required, fix=fix)
     bound.apply_defaults()
     collected = _Collected()
@@ -86,7 +86,7 @@ class _Collected:
     def check_devices(self, name: str) -> None:
         """The arrays of one launch say where it runs."""
         if not self.devices and not self.broken:
-            required, fix = "at least one descriptor or array", "pass the array that the pipeline writes: it names the device"
+            required, fix = "at least one descriptor or array", "pass the array that is written: it names the device"
             self.refuse("OX1052", f"{name!r} is launched without any array", got="no array", required=required, fix=fix)
         if len(self.devices) > 1:
             names = ", ".join(sorted(repr(d) for d in self.devices.values()))

@@ -96,9 +96,7 @@ class Launchable(Generic[P]):
 
     def on(self, stream: SupportsCudaStream | int, /) -> Self:
         """Orders the launch on a CUDA stream; the simulator runs at once, whatever the stream."""
-        if isinstance(stream, bool) or not (isinstance(stream, int) or hasattr(stream, "__cuda_stream__")):
-            required, fix = "an int, or an object with __cuda_stream__", "pass a stream of cuda.core, or its handle"
-            refuse(ArgumentError, "OX1051", "this is no CUDA stream", got=described(stream), required=required, fix=fix)
+        check_stream(stream)
         return self
 
 
@@ -137,7 +135,7 @@ class Pipeline(Generic[P]):
         return self._early or formals(self._fn, clustered=self.cluster is not None)
 
     def __getitem__(self, grid: int | tuple[int] | tuple[int, int] | tuple[int, int, int] | Grid, /) -> Launchable[P]:
-        return Launchable(self, _grid(grid))
+        return Launchable(self, grid_of(grid))
 
     @overload
     def recipe(self, fn: Callable[..., Recipe], /) -> Callable[..., Recipe]: ...
@@ -221,7 +219,7 @@ def pipeline(*misplaced: object, threads: Any = None, warps: Any = None, cluster
     elif misplaced or count is None or not 1 <= count <= limits.THREADS_MAX:
         required = f"`threads`, a plain int from 1 to {limits.THREADS_MAX}"
         note("OX1031", "a pipeline declares the threads of a CTA", misplaced or threads, required, "@ox.pipeline(threads=128)")
-    shape = None if cluster is None else _three(cluster)
+    shape = None if cluster is None else three(cluster)
     if cluster is not None and (shape is None or prod(shape) > limits.CLUSTER_MAX):
         required = f"1 to 3 positive ints, at most {limits.CLUSTER_MAX} CTAs in all (8 are portable)"
         note("OX1065", "there is no such cluster", cluster, required, "@ox.pipeline(threads=128, cluster=(2, 1))")
@@ -231,8 +229,15 @@ def pipeline(*misplaced: object, threads: Any = None, warps: Any = None, cluster
     return lambda fn: Pipeline(fn, threads=known, cluster=shape, names=caller_locals(), roles=roles)
 
 
-def _three(n: object) -> tuple[int, int, int] | None:
-    """An int or up to three of them as x, y, z; None when it is something else."""
+def check_stream(stream: object) -> None:
+    """Refuses what names no CUDA stream."""
+    if isinstance(stream, bool) or not (isinstance(stream, int) or hasattr(stream, "__cuda_stream__")):
+        required, fix = "an int, or an object with __cuda_stream__", "pass a stream of cuda.core, or its handle"
+        refuse(ArgumentError, "OX1051", "this is no CUDA stream", got=described(stream), required=required, fix=fix)
+
+
+def three(n: object) -> tuple[int, int, int] | None:
+    """A positive int, or up to three of them, as x, y, z; None when it is something else."""
     parts = tuple(whole(p) for p in (n if isinstance(n, tuple) else (n,)))
     known = tuple(p for p in parts if p is not None and p >= 1)
     if not 1 <= len(known) == len(parts) <= 3:
@@ -241,8 +246,9 @@ def _three(n: object) -> tuple[int, int, int] | None:
     return x, y, z
 
 
-def _grid(grid: object) -> Grid:
-    shape = _three(grid)
+def grid_of(grid: object) -> Grid:
+    """The grid in brackets, within CUDA's bounds."""
+    shape = three(grid)
     if shape is None:
         fix = "pipe[4, 2](...), or pipe[ox.Grid(x=4, y=2)](...); -(-n // 64) rounds up"
         refuse(ArgumentError, "OX1034", "there is no such grid", got=described(grid), required="1 to 3 positive ints: x, y, z", fix=fix)

@@ -33,6 +33,8 @@ MBARRIER_TX_MAX: Final = (1 << 20) - 1
 
 # ---- launch
 THREADS_MAX: Final = 1024
+BLOCK_Z_MAX: Final = 64  # threads of a CTA in z (CUDA Programming Guide, technical specifications)
+REGISTERS_MAX: Final = 65_536  # of a CTA, 32 bits each (the same table); given to warps in units of 256
 WARP: Final = 32
 NAMED_BARRIERS: Final = 16  # PTX bar: 16 per CTA, number 0 is `cta.sync`
 CLUSTER_PORTABLE_MAX: Final = 8

@@ -121,13 +121,23 @@ def formals(
     return signature.replace(parameters=rest), tuple(_formal(fn, p.name, hints.get(p.name)) for p in rest)
 
 
+def declared(fn: Callable[..., Any], *, names: Mapping[str, Any]) -> tuple[inspect.Signature, tuple[Formal, ...]]:
+    """As `formals`, of a function that is parameters alone: the declaration of a kernel.
+
+    Raises:
+        RecordError: for annotations that cannot be evaluated, or mean nothing to a launch.
+    """
+    signature, hints = inspect.signature(fn), _hints(fn, names)
+    return signature, tuple(_formal(fn, name, hints.get(name)) for name in signature.parameters)
+
+
 def _hints(fn: Callable[..., Any], names: Mapping[str, Any]) -> dict[str, Any]:
     try:
         return typing.get_type_hints(fn, localns={**names, **inspect.getclosurevars(fn).nonlocals})
     except Exception as problem:  # an annotation is any expression: it may fail in any way
         fix = "import the names at run time too, and define them before the function is launched"
         _refuse(
-            fn, "OX1036", "the annotations of a pipeline function cannot be evaluated", got=f"{type(problem).__name__}: {problem}", fix=fix
+            fn, "OX1036", f"the annotations of {fn.__name__!r} cannot be evaluated", got=f"{type(problem).__name__}: {problem}", fix=fix
         )
 
 
@@ -159,7 +169,7 @@ def _formal(fn: Callable[..., Any], name: str, hint: Any) -> Formal:
         return Formal(name=name, kind="plain", plain=hint)
     got = "none" if hint is None else str(hint)
     fix = "use TmaDescriptor, GlobalArray, Idx, Scalar[ox.f32] (or another element type), int, bool or str"
-    _refuse(fn, "OX1036", f"parameter {name!r} has no annotation that a pipeline understands", got=got, fix=fix)
+    _refuse(fn, "OX1036", f"parameter {name!r} has no annotation that a launch understands", got=got, fix=fix)
 
 
 def _dtype(args: tuple[Any, ...], i: int) -> str | None:
@@ -179,5 +189,5 @@ def _swizzle(args: tuple[Any, ...], i: int) -> str | None:
 
 
 def _refuse(fn: Callable[..., Any], rule: str, what: str, *, got: str, fix: str) -> typing.NoReturn:
-    required = "a function of `cta` and annotated parameters that returns nothing"
+    required = "a function of annotated parameters (a pipeline's first is `cta`) that returns nothing"
     refuse(RecordError, rule, what, got=got, required=required, fix=fix, site=definition_site(fn))
