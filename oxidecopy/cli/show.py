@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import sys
-from typing import Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from oxidecopy.cli.options import AsJson, Inputs, Target
 from oxidecopy.cli.report import OK, guarded, print_json
+from oxidecopy.errors import Diagnostic, UsageError
+
+if TYPE_CHECKING:
+    from oxidecopy.program.program import Program
 
 HELP: Final = "Print what a pipeline was recorded to."
 PROGRAM_HELP: Final = """Print the recorded program of FILE as text: parameters, shared memory, barriers, ops.
 
-The text parses back into the same program; put it into a bug report.
+The text parses back into the same program; put it into a bug report. FILE may be a binary program too, as --binary writes it.
 """
-EXAMPLES: Final = ("oxidecopy show program examples/01_load.py:tma_load",)
+EXAMPLES: Final = (
+    "oxidecopy show program examples/01_load.py:tma_load",
+    "oxidecopy show program mine.py --binary mine.oxp",
+    "oxidecopy show program mine.oxp",
+)
 
 app = typer.Typer(help=HELP, no_args_is_help=True)
 
@@ -26,18 +35,57 @@ def group() -> None:
 
 
 @guarded
-def program(target: Target, *, inputs: Inputs = None, as_json: AsJson = False) -> int:
-    """Records through the recipe; nothing is verified or run."""
+def program(
+    target: Target,
+    *,
+    inputs: Inputs = None,
+    binary: Annotated[
+        Path | None,
+        typer.Option("--binary", metavar="FILE.oxp", help="Write the program here in its binary form; print nothing.", show_default=False),
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Records through the recipe, or reads; nothing is verified or run."""
+    from oxidecopy.host.npy import write_whole
+    from oxidecopy.program.binary import to_bytes
+    from oxidecopy.program.text import to_text
+
+    shown, recipe = _read(target, inputs or []) or _record(target, inputs or [])
+    if binary is not None:
+        data = to_bytes(shown)
+        write_whole(binary, lambda file: file.write(data))
+    if as_json:
+        print_json({"pipeline": shown.name, "recipe": recipe, "text": to_text(shown), "binary": str(binary) if binary else None})
+    elif binary is None:
+        sys.stdout.write(to_text(shown))
+    return OK
+
+
+def _read(target: str, inputs: list[Path]) -> tuple[Program, str | None] | None:
+    """The program of a binary file, which has no recipe; None for any other file."""
+    from oxidecopy.program.binary import SIZE_MAX, from_bytes, is_binary
+
+    try:
+        with Path(target).open("rb") as file:
+            data = file.read(SIZE_MAX + 1)
+    except (OSError, ValueError):
+        return None  # with `:name`, or not there: loading it as Python says so
+    if not is_binary(data):
+        return None
+    if inputs:
+        raise UsageError(
+            Diagnostic(
+                rule="OX6005", what=f"{target} is a recorded program", got=f"{len(inputs)} inputs", required="none", fix="leave --input out"
+            )
+        )
+    return from_bytes(data, target), None
+
+
+def _record(target: str, inputs: list[Path]) -> tuple[Program, str | None]:
     from oxidecopy.cli import launch
     from oxidecopy.cli.files import choose, load, split_target
-    from oxidecopy.program.text import to_text
 
     path, name = split_target(target)
     chosen = choose(load(path), name)
-    recipe = launch.prepare(chosen, launch.open_device("sim"), launch.read_inputs(inputs or ()))
-    text = to_text(recipe.launch.program)
-    if as_json:
-        print_json({"pipeline": chosen.pipeline, "recipe": chosen.recipe.name, "text": text})
-    else:
-        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
-    return OK
+    recipe = launch.prepare(chosen, launch.open_device("sim"), launch.read_inputs(inputs))
+    return recipe.launch.program, chosen.recipe.name

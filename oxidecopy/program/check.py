@@ -6,6 +6,7 @@ looked up by any consumer without an index, key or recursion error. Adding an op
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, final
@@ -194,7 +195,7 @@ class _Steps:
                 inputs += value
             elif kind == ops.TILE and self.dtype(value) not in (fn.dtype, ""):
                 yield operand.broken("OX1920", f"does not give what {name!r} holds", got=fn.dtype, required=self.dtype(value))
-        for node in dict.fromkeys(elem.elements(fn)):
+        for node in {id(e): e for e in elem.elements(fn)}.values():  # by id: a hash would walk the tree below each
             wrong = elem.problem(node) or self.leaf_problem(node, inputs)
             if wrong:
                 yield operand.broken("OX1920", "does not fit its tiles and parameters", got=wrong)
@@ -313,4 +314,5 @@ def _within(inner: ThreadSet, outer: ThreadSet) -> bool:
             merged[-1] = (merged[-1][0], high)
         else:
             merged.append((low, high))
-    return all(any(a <= low and high <= b for a, b in merged) for low, high in inner.ranges)
+    starts = [low for low, _ in merged]
+    return all((at := bisect_right(starts, low)) > 0 and high <= merged[at - 1][1] for low, high in inner.ranges)

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from oxidecopy.program.text import from_text
+from oxidecopy.program.binary import from_bytes
+from oxidecopy.program.text import from_text, to_text
 from tests.helpers.command import TILES, TWIN, command, json_of
 
 
@@ -34,6 +35,29 @@ def test_json_and_input(file: Path) -> None:
     data = json_of(command("show", "program", file, "--input", "x.npy", "--json"))
     assert (data["pipeline"], data["recipe"]) == ("tiles", "whole")
     assert from_text(data["text"]).threads == 32
+
+
+def test_a_binary_program_is_written_and_read(file: Path) -> None:
+    text = command("show", "program", file).stdout
+    result = command("show", "program", file, "--binary", "x.oxp")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert to_text(from_bytes(Path("x.oxp").read_bytes())) == text
+    assert command("show", "program", "x.oxp").stdout == text
+    data = json_of(command("show", "program", "x.oxp", "--json", "--binary", "y.oxp"))
+    assert data == {"pipeline": "tiles", "recipe": None, "text": text, "binary": "y.oxp"}
+    assert Path("y.oxp").read_bytes() == Path("x.oxp").read_bytes()
+
+
+def test_binary_programs_that_cannot_be(file: Path) -> None:
+    command("show", "program", file, "--binary", "x.oxp")
+    damaged = Path("x.oxp").read_bytes()[:-1]
+    Path("x.oxp").write_bytes(damaged)
+    result = command("show", "program", "x.oxp")
+    assert result.exit_code == 1
+    assert "x.oxp, byte" in result.stderr
+    assert "[OX1964]" in result.stderr
+    assert "[OX6005]" in command("show", "program", "x.oxp", "--input", "x.npy").stderr
+    assert "[OX5027]" in command("show", "program", file, "--binary", "no/where.oxp").stderr
 
 
 def test_what_the_recorder_refuses(file: Path) -> None:
