@@ -10,13 +10,17 @@ from typing import final
 from oxidecopy.isa import ops
 from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL, Launch, Program, Step
 from oxidecopy.verify.affine import Range, point
+from oxidecopy.verify.check import CHECKS
 from oxidecopy.verify.classes import ThreadClass, thread_classes
-from oxidecopy.verify.code import Item, flatten, fold_op
+from oxidecopy.verify.code import Control, Item, flatten, fold_op
 from oxidecopy.verify.coords import doubtful
 from oxidecopy.verify.opaque import Opaque, find_opaque
 from oxidecopy.verify.quick import Quick
 from oxidecopy.verify.report import Collector
+from oxidecopy.verify.requirements import Need
+from oxidecopy.verify.resolve import naming
 from oxidecopy.verify.state import Agent, Bar, Machine, Stage
+from oxidecopy.verify.transfer import WAITING, effect_of
 
 
 @final
@@ -41,9 +45,16 @@ def compile_program(program: Program, launch: Launch, out: Collector) -> Compile
     runners = Counter(id(item.step) for items in code for item in items)
     for item in (item for items in code for item in items):
         item.joint = runners[id(item.step)] > 1
+        if item.control is Control.RUN:
+            _look_up(item)
     opaque = find_opaque(program, folded, out)
     watched = doubtful(program, launch, folded, opaque, out) if opaque is not None else set[int]()
     return Compiled(env, folded, classes, code, watched, opaque)
+
+
+def _look_up(item: Item) -> None:
+    item.checks = tuple(CHECKS[need] for need in item.needs if need is not Need.UNGUARDED)
+    item.effect, item.waits, item.named = effect_of(item.op), isinstance(item.op, WAITING), naming(item.op)
 
 
 def unshared(program: Program) -> Program:

@@ -16,12 +16,6 @@ from oxidecopy.verify.state import Asked, At, Bar, Life, Machine, Mark, Use
 from oxidecopy.verify.tiles import read_async, read_generic, write_async, write_generic
 
 
-def check(machine: Machine, at: At) -> None:
-    """Checks every need of the op."""
-    for need in at.item.needs:
-        CHECKS[need](machine, at)
-
-
 # ---- the barrier object
 def _fresh(machine: Machine, at: At) -> None:
     bar = at.bars[0]

@@ -5,16 +5,19 @@ Flat, so that where an agent stands is two small things (a position and its loop
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import Enum
-from typing import Any, Final, assert_never, final
+from typing import TYPE_CHECKING, Any, Final, assert_never, final
 
 from oxidecopy.isa import expr, ops
 from oxidecopy.isa.expr import Cond, Expr, Sym
 from oxidecopy.program.program import Step
 from oxidecopy.verify.classes import ThreadClass
 from oxidecopy.verify.requirements import Need, needs_of
+
+if TYPE_CHECKING:
+    from oxidecopy.verify.state import At, Machine
 
 
 class Control(Enum):
@@ -28,6 +31,10 @@ class Control(Enum):
 
 
 _NO_MORE: Final[Cond] = expr.Bool(value=False)
+
+
+def nothing(_machine: Machine, _at: At) -> None:
+    """The effect of an op that has none."""
 
 
 @final
@@ -44,6 +51,12 @@ class Item:
     joint: bool = False  # other classes run it too, each for its share of the elements
     target: int = 0
     more: Cond = _NO_MORE  # of a loop's items: there is another iteration
+    answered: bool = False  # of a condition: it hangs on the answer of a test
+    # Of an op, looked up once: what its needs and its effect are, whether it may have to wait, and the expressions that name its operands.
+    checks: tuple[Callable[[Machine, At], None], ...] = ()
+    effect: Callable[[Machine, At], None] = nothing
+    waits: bool = False
+    named: tuple[Expr, ...] | None = None  # None: it has no operands
 
 
 _BINARY = {
@@ -171,7 +184,7 @@ class _Flat:
 
     def when(self, step: Step, op: ops.When, loops: tuple[str, ...], *, guarded: bool) -> None:
         answered = has_answer(op.cond)
-        head = Item(control=Control.WHEN, step=step, op=op, loops=loops, guarded=guarded)
+        head = Item(control=Control.WHEN, step=step, op=op, loops=loops, guarded=guarded, answered=answered)
         self.code.append(head)
         self.emit(step.body, loops, guarded=guarded or answered)
         if self.code[-1] is head:

@@ -15,8 +15,9 @@ from math import gcd, lcm
 from typing import Final, assert_never, final
 
 from oxidecopy.isa import expr, ops
+from oxidecopy.program.nesting import steering
 from oxidecopy.program.program import Program
-from oxidecopy.verify.affine import Range, moduli, range_of, shift_of, steady
+from oxidecopy.verify.affine import Range, has_loop_symbol, moduli, range_of, shift_of, steady
 from oxidecopy.verify.coords import Placed, faults
 from oxidecopy.verify.resolve import ranges
 from oxidecopy.verify.snapshot import Snapshot, outline, snapshot
@@ -97,7 +98,7 @@ class Periods:
         left = (stop.lo - agent.env[op.counter]) // op.step
         if left < _WORTH_IT or (self.rest[0] == op.counter and turn < self.rest[1]):
             return
-        if self.machine.log is None or len(self.machine.log) > _LOG_MAX:
+        if self.machine.log is not None and len(self.machine.log) > _LOG_MAX:
             self._restart()
         self._look(agent, op, turn, left)
 
@@ -109,7 +110,7 @@ class Periods:
         if search is None:
             # Older instances of the same loop are over.
             self.searches = {k: s for k, s in self.searches.items() if k[0] != key[0]}
-            search = self.searches[key] = _Search(_guess(machine.log or []))
+            search = self.searches[key] = _Search(_guess(agent, op))
         # What the last iteration did to the barriers tells the iterations of a period apart at little cost.
         now = (*outline(machine), tuple([b.phase - p for b, p in zip(machine.bars, self.phases, strict=False)]))
         self.phases = [b.phase for b in machine.bars]
@@ -120,24 +121,27 @@ class Periods:
                 if self._skip(agent, op, saved, left):
                     del self.searches[key]
                     self.failures = 0
+                    if not any(s.saved for s in self.searches.values()):
+                        machine.log = None
                     return
                 self.failures += 1
                 if len(agent.turns) == 1:
                     self.rest = (op.counter, turn + (1 << min(self.failures, 10)))
-                    self.searches, machine.log = {}, None
+                    self._restart()
                     return
-        if search.due(turn, now) and machine.log is not None:
+        if search.due(turn, now):
             search.saved = self._saved(now, state or snapshot(machine, self.waiting, parity=self.parity), search.next(turn))
 
     def _restart(self) -> None:
-        self.searches = {}
-        self.machine.log = []
+        self.searches, self.machine.log = {}, None
 
     def _saved(self, now: Snapshot, state: Snapshot, again: int) -> _Saved:
+        if self.machine.log is None:
+            self.machine.log = []  # only what is asked from a saved state on is ever looked at
         counters = [{n: a.env[n] for n in a.turns} for a in self.machine.agents]
         phases = [b.phase - b.base for b in self.machine.bars]
         lives = [b.born for b in self.machine.bars]
-        return _Saved(now, state, counters, phases, lives, len(self.machine.log or []), again)
+        return _Saved(now, state, counters, phases, lives, len(self.machine.log), again)
 
     def _skip(self, agent: Agent, op: ops.Loop, saved: _Saved, left: int) -> bool:
         """Skips as many periods as can be proven to run like the one since `saved`."""
@@ -240,9 +244,10 @@ class Judge:
         return {name: _spread(r, moved.get(name, 0), periods) for name, r in q.counters.items()}
 
 
-def _guess(asked: list[Asked]) -> int:
-    """A number of iterations after which everything that divides or takes remainders may be where it was."""
-    guess = lcm(*(m for e in {id(a.expr): a.expr for a in asked}.values() for m in moduli(e)))
+def _guess(agent: Agent, op: ops.Loop) -> int:
+    """A number of iterations after which all that divides or takes remainders in the loop may be where it was."""
+    asked = [e for item in agent.code if op.counter in item.loops for e in steering(item.op) if has_loop_symbol(e)]
+    guess = lcm(*(m for e in asked for m in moduli(e)))
     return guess if guess <= _GUESS_MAX else 1
 
 

@@ -48,7 +48,6 @@ class Quick:
     numbers: dict[int, Number] = field(default_factory=dict)
     truths: dict[int, Truth] = field(default_factory=dict)
     settled: dict[int, Expr | Cond] = field(default_factory=dict)
-    extents: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)  # bytes of a tile reference, by its id and part
 
     def number(self, e: Expr) -> Number:
         """A closure of `e` over loop counters; it raises KeyError where `e` is not settled to one value."""

@@ -78,8 +78,42 @@ def truth(machine: Machine, agent: Agent, c: Cond) -> bool:
 
 
 # ---- operands
+def naming(op: ops.Instr) -> tuple[Expr, ...] | None:
+    """The expressions whose values name the barriers, tiles and CTAs of `op`; None where it has none of them."""
+    tile: ops.TileRef | None = getattr(op, "tile", None)
+    refs = [op.out, *op.inputs] if isinstance(op, ops.MapTiles) else [tile] if tile is not None else []
+    bar: ops.BarrierRef | None = getattr(op, "bar", None)
+    found = [_receivers(op), bar.index if bar is not None else None]
+    for ref in refs:
+        found += [ref.index, ref.part.rank if ref.part is not None else None]
+    named = tuple(e for e in found if e is not None and not isinstance(e, expr.Const))
+    return named if refs or bar is not None else None
+
+
+def _receivers(op: ops.Instr) -> Expr | None:
+    if isinstance(op, ops.TensorG2SMulticast):
+        return op.cta_mask
+    return op.rank if isinstance(op, ops.MbarrierArriveRemote | ops.MbarrierArriveExpectTxRemote) else None
+
+
 def resolve(machine: Machine, at: At) -> bool:
     """Fills in the barriers and tile bytes that the op names; False when it names some that do not exist."""
+    agent, named = at.agent, at.item.named
+    if named is None:
+        return True
+    # The same values name the same operands: looked up once.
+    key = (id(at.op), agent.rank, *[value(machine, agent, e) for e in named])
+    found = machine.operands.get(key)
+    if found is not None:
+        at.bars, at.tiles, at.sources = found
+        return True
+    if not _resolve(machine, at):
+        return False
+    machine.operands[key] = (at.bars, at.tiles, at.sources)
+    return True
+
+
+def _resolve(machine: Machine, at: At) -> bool:
     op, agent = at.op, at.agent
     if isinstance(op, ops.TensorG2SMulticast):
         ranks = _mask(machine, at, op.cta_mask)

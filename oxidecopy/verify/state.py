@@ -9,6 +9,7 @@ Everything compares times only by order and joins them by maximum; `periods` res
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias, final
@@ -227,6 +228,8 @@ class Machine:
     bars_per_cta: int
     stages_per_cta: int
     steered: dict[int, bool] = field(default_factory=dict)  # by id of an expression: whether a loop counter is in it
+    # By op (its id), rank and the values that name them: barriers, tile bytes, and those of sources.
+    operands: dict[tuple[int, ...], tuple[Sequence[Bar], Sequence[Span], Sequence[Span]]] = field(default_factory=dict)
     doubtful: set[int]  # ids of the copies whose coordinates are judged at each instance
     tokens: dict[TokenKey, tuple[int, int]] = field(default_factory=dict)
     syncs: dict[tuple[int, int], list[Agent]] = field(default_factory=dict)
@@ -238,6 +241,17 @@ class Machine:
     trips: str = ""  # the name of the number of tiles that a counter gives, and that number in this walk
     count: int = 0
     all_phases: bool = False  # log the phases that are asked for as constants, too
+    # Where the parts of `Known` begin, after the times that are ordered before: fences, phases over, phases ended, times run.
+    fences: int = field(init=False)
+    overs: int = field(init=False)
+    ends: int = field(init=False)
+    rans: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.fences = len(self.agents)
+        self.overs = 2 * self.fences
+        self.ends = self.overs + len(self.bars)
+        self.rans = self.ends + len(self.bars)
 
     def order(self, agent: Agent, mark: Mark) -> bool:
         """True when the marked op is ordered before whatever `agent` does next, for every thread of it."""
@@ -245,24 +259,25 @@ class Machine:
 
     def fenced(self, agent: Agent, mark: Mark) -> bool:
         """True when a proxy fence by the marked op's threads, after it, is ordered before what `agent` does next."""
-        return agent.known[len(self.agents) + mark.agent] >= mark.time
+        return agent.known[self.fences + mark.agent] >= mark.time
 
     def over(self, agent: Agent, bar: Bar) -> int:
         """How many phases of `bar` the agent knows to be over."""
-        return agent.known[2 * len(self.agents) + bar.id]
+        return agent.known[self.overs + bar.id]
 
     def ended(self, agent: Agent, bar: Bar) -> int:
         """How many phases of `bar` are over for certain when the agent goes on, visible to it or not."""
-        return agent.known[2 * len(self.agents) + len(self.bars) + bar.id]
+        return agent.known[self.ends + bar.id]
 
     def ran_before(self, known: Known, mark: Mark) -> bool:
         """True when whoever has this knowledge goes on after the marked op for certain, visible to it or not."""
-        return known[2 * len(self.agents) + 2 * len(self.bars) + mark.agent] >= mark.time
+        return known[self.rans + mark.agent] >= mark.time
 
     def step_on(self, agent: Agent) -> None:
         """The agent runs one more op."""
         agent.time += 1
-        self.keep_own(agent)
+        if agent.size == 1:
+            self._own(agent, agent.known)
 
     def keep_own(self, agent: Agent) -> None:
         """A single thread knows what it did: program order is enough. Several threads must meet first."""
@@ -270,8 +285,8 @@ class Machine:
             self._own(agent, agent.known)
 
     def _own(self, agent: Agent, known: Known) -> None:
-        known[agent.id] = known[2 * len(self.agents) + 2 * len(self.bars) + agent.id] = agent.time
-        known[len(self.agents) + agent.id] = agent.fence
+        known[agent.id] = known[self.rans + agent.id] = agent.time
+        known[self.fences + agent.id] = agent.fence
 
     def sleep(self, at: At) -> None:
         """The op's agent looks again when the sync is complete, or when the barrier's phase or life has changed."""
@@ -282,15 +297,15 @@ class Machine:
             at.bars[0].sleepers.append(at.agent)
 
     def learn(self, agent: Agent, bar: Bar, phases: int) -> None:
-        for at in (2 * len(self.agents) + bar.id, 2 * len(self.agents) + len(self.bars) + bar.id):
+        for at in (self.overs + bar.id, self.ends + bar.id):
             agent.known[at] = max(agent.known[at], phases)
 
     def witness(self, agent: Agent, bar: Bar) -> None:
         """The phase of `bar` needs bytes that the agent issues now: when it is over, so is all that the agent had to wait for."""
         if bar.acc is None:
             bar.acc = [0] * len(agent.known)
-        first = 2 * len(self.agents) + len(self.bars)
-        bar.acc[first:] = map(max, bar.acc[first:], agent.known[first:])
+        first = self.ends
+        bar.acc[first:] = [a if a > b else b for a, b in zip(bar.acc[first:], agent.known[first:], strict=True)]
 
     def publish(self, agent: Agent) -> Known:
         """What an arrival of all the agent's threads hands on: all they know and did."""
@@ -313,10 +328,10 @@ class At:
     item: Item
     op: Instr
     mark: Mark
-    bars: list[Bar] = field(default_factory=list)
-    tiles: list[Span] = field(default_factory=list)
-    sources: list[Span] = field(default_factory=list)  # what is read of an op that writes `tiles`
-    phases: list[int] = field(default_factory=list)  # those waited for, counted over all lives
+    bars: Sequence[Bar] = ()
+    tiles: Sequence[Span] = ()
+    sources: Sequence[Span] = ()  # what is read of an op that writes `tiles`
+    phases: tuple[int, ...] = ()  # those waited for, counted over all lives
     turns: tuple[int, ...] = ()
     flagged: bool = False  # a violation about its tiles was found: it leaves no trace to be reported again
 

@@ -6,21 +6,21 @@ for anybody only once its phase is known to be over; a store only once its issui
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from oxidecopy.isa import ops
 from oxidecopy.verify import rule_ids as ids
 from oxidecopy.verify.state import Access, At, Machine, Mark, Span, Stage, Way
 
 
-def _overlapping(at: At, spans: list[Span]) -> Iterator[tuple[Stage, Access]]:
+def _overlapping(at: At, spans: Sequence[Span]) -> Iterator[tuple[Stage, Access]]:
     for stage, lo, hi in spans:
         for access in stage.accesses:
             if access.lo < hi and lo < access.hi and not access.same_instance(at.step, at.turns):
                 yield stage, access
 
 
-def _read_spans(at: At) -> list[Span]:
+def _read_spans(at: At) -> Sequence[Span]:
     """What the op reads: of an op that writes `tiles`, its sources."""
     return at.sources or at.tiles
 

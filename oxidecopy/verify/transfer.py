@@ -6,29 +6,35 @@ in that phase on any schedule, and nobody may use the data before the phase is o
 
 from __future__ import annotations
 
-from typing import assert_never
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, TypeAlias, assert_never
 
 from oxidecopy.isa import expr, ops
 from oxidecopy.verify import rule_ids as ids
 from oxidecopy.verify.check import copy_bytes, expect_late, own_token, under_expected, wait_behind
+from oxidecopy.verify.code import nothing
 from oxidecopy.verify.resolve import value
 from oxidecopy.verify.state import Access, Agent, At, Bar, Group, Known, Life, Machine, Mark, Span, TokenKey, Use, Way, join
+
+Effect: TypeAlias = Callable[[Machine, At], None]
+WAITING: Final = ops.MbarrierWait | ops.MbarrierWaitPhase | ops.MbarrierWaitParity | ops.BarSync | ops.ClusterSync
 
 
 # ---- may it run?
 def ready(machine: Machine, at: At) -> bool:
-    """False while the op must wait; registers the agent with the sync it waits at. Resolves the phases of waits."""
+    """False while an op of `WAITING` must wait; registers the agent with the sync it waits at. Resolves the phases of waits."""
     match at.op:
         case ops.MbarrierWait():
             return _tokens_ready(machine, at, at.op.tokens)
         case ops.MbarrierWaitPhase():
             bar = at.bars[0]
             if not at.phases:
-                at.phases.append(bar.base + value(machine, at.agent, at.op.phase, Use.PHASE, bar.id))
+                at.phases = (bar.base + value(machine, at.agent, at.op.phase, Use.PHASE, bar.id),)
             return _phases_over(at)
         case ops.MbarrierWaitParity():
             if not at.phases:
-                at.phases.append(parity_phase(machine, at.agent, at.bars[0], at.op.parity))
+                at.phases = (parity_phase(machine, at.agent, at.bars[0], at.op.parity),)
             return _phases_over(at)
         case ops.BarSync():
             return _sync(machine, at, (at.agent.rank, at.op.number), at.op.threads)
@@ -58,7 +64,7 @@ def _tokens_ready(machine: Machine, at: At, tokens: tuple[int, ...]) -> bool:
         return False
     for bar, _ in known:
         own_token(machine, at, bar)
-    at.phases = [phase for bar, phase in known if bar == at.bars[0].id]
+    at.phases = tuple([phase for bar, phase in known if bar == at.bars[0].id])
     return _phases_over(at)
 
 
@@ -124,66 +130,76 @@ def release_sync(machine: Machine, key: tuple[int, int]) -> None:
 
 
 # ---- effects
-def apply(machine: Machine, at: At) -> None:  # noqa: C901, PLR0915  one case per op
-    """Runs the op. Totals over `Instr`; an op on a barrier that is not live has no effect, as its violation is already reported."""
-    op, agent = at.op, at.agent
+def apply(machine: Machine, at: At) -> None:
+    """Runs the op. An op on a barrier that is not live has no effect, as its violation is already reported."""
     for bar in at.bars:
-        bar.used[agent.id] = at.mark
+        bar.used[at.agent.id] = at.mark
+    at.item.effect(machine, at)
+
+
+def effect_of(op: ops.Instr) -> Effect:  # noqa: C901  one case per op
+    """What the op does. Total over `Instr`."""
     match op:
         case ops.MbarrierInit():
-            _init(at, op.count)
+            return partial(_init, count=op.count)
         case ops.MbarrierInval():
-            _inval(at)
+            return _inval
         case ops.MbarrierArrive() | ops.MbarrierArriveDrop():
-            _name_token(machine, at, op.token)
-            arrive(machine, at, drop=isinstance(op, ops.MbarrierArriveDrop))
+            return partial(arrive, token=op.token, drop=isinstance(op, ops.MbarrierArriveDrop))
         case ops.MbarrierArriveExpectTx():
-            _name_token(machine, at, op.token)
-            arrive(machine, at, nbytes=op.nbytes * agent.size)
+            return partial(arrive, token=op.token, nbytes=op.nbytes)
         case ops.MbarrierArriveRemote():
-            arrive(machine, at)
+            return arrive
         case ops.MbarrierArriveExpectTxRemote():
-            arrive(machine, at, nbytes=op.nbytes * agent.size)
+            return partial(arrive, nbytes=op.nbytes)
         case ops.MbarrierExpectTx():
-            _expect(machine, at, op.nbytes * agent.size)
+            return partial(_expect, nbytes=op.nbytes)
         case ops.MbarrierCompleteTx():
-            _bytes(machine, at, op.nbytes * agent.size)
+            return partial(_bytes, nbytes=op.nbytes)
         case ops.MbarrierWait() | ops.MbarrierWaitPhase() | ops.MbarrierWaitParity():
-            passed(machine, at.agent, at.bars[0], at.phases, at.mark)
+            return _pass
         case ops.MbarrierTestToken():
-            _ask(machine, at, op)
+            return partial(_ask, op=op)
         case ops.MbarrierTestParity():
-            agent.answers[op.pred] = (at.bars[0].id, parity_phase(machine, agent, at.bars[0], op.parity))
+            return partial(_ask_parity, op=op)
         case ops.TensorG2S() | ops.TensorG2SMulticast():
-            _load(machine, at)
+            return _load
         case ops.TensorS2G() | ops.TensorReduce():
-            agent.open.append(_touch(at, at.tiles[0], Way.STORE))
+            return _store
         case ops.CommitGroup():
-            _commit(agent)
+            return _commit
         case ops.WaitGroup() | ops.WaitGroupRead():
-            _wait_groups(at, op.pending)
+            return partial(_wait_groups, pending=op.pending)
         case ops.FenceProxyAsync():
-            _fence(machine, at)
+            return _fence
         case ops.FenceMbarrierInit():
-            _fence_init(machine, at)
+            return _fence_init
         case ops.StoreGlobal():
-            _touch(at, at.tiles[0], Way.READ)
+            return _read
         case ops.Fill() | ops.Iota():
-            _write(at)
+            return _write
         case ops.MapTiles():
-            _map(at)
+            return _map
         case ops.BarSync() | ops.ClusterSync():
-            agent.released = False
+            return _go_on
         case (
             ops.Scope() | ops.When() | ops.Loop() | ops.ProduceStage() | ops.ConsumeStage() | ops.LoadStoreStage()
             | ops.LoadIndex() | ops.ShareTiles() | ops.NextTile()
         ):  # fmt: skip
-            pass  # what the last three read is known by its range alone, from the start
+            return nothing  # what the last three read is known by its range alone, from the start
         case _:
             assert_never(op)
 
 
-def _init(at: At, count: int) -> None:
+def _go_on(_machine: Machine, at: At) -> None:
+    at.agent.released = False
+
+
+def _pass(machine: Machine, at: At) -> None:
+    passed(machine, at.agent, at.bars[0], at.phases, at.mark)
+
+
+def _init(_machine: Machine, at: At, *, count: int) -> None:
     bar = at.bars[0]
     bar.life, bar.born, bar.init_fence = Life.LIVE, at.mark, -1
     bar.base = bar.phase
@@ -197,6 +213,10 @@ def _init(at: At, count: int) -> None:
     _wake(bar)
 
 
+def _ask_parity(machine: Machine, at: At, op: ops.MbarrierTestParity) -> None:
+    at.agent.answers[op.pred] = (at.bars[0].id, parity_phase(machine, at.agent, at.bars[0], op.parity))
+
+
 def _ask(machine: Machine, at: At, op: ops.MbarrierTestToken) -> None:
     key = (at.agent.rank, op.token, at.turns)
     at.agent.answers[op.pred] = key
@@ -204,7 +224,7 @@ def _ask(machine: Machine, at: At, op: ops.MbarrierTestToken) -> None:
         own_token(machine, at, machine.tokens[key][0])
 
 
-def _inval(at: At) -> None:
+def _inval(_machine: Machine, at: At) -> None:
     bar = at.bars[0]
     bar.life, bar.born, bar.used = Life.DEAD, at.mark, {}
     _wake(bar)
@@ -234,16 +254,18 @@ def _name_token(machine: Machine, at: At, token: int) -> None:
             )
 
 
-def arrive(machine: Machine, at: At, *, nbytes: int = 0, drop: bool = False) -> None:
-    """The agent's threads arrive on each barrier of the op."""
+def arrive(machine: Machine, at: At, *, token: int | None = None, nbytes: int = 0, drop: bool = False) -> None:
+    """The agent's threads arrive on each barrier of the op, each announcing so many bytes."""
+    if token is not None:
+        _name_token(machine, at, token)
+    n = at.agent.size
     for bar in at.bars:
         if bar.life is not Life.LIVE:
             continue
-        n = at.agent.size
         if drop:
             bar.count = max(1, bar.count - n)
         if nbytes:
-            bar.expected += nbytes
+            bar.expected += nbytes * n
             bar.announced.append(at.mark)
         bar.pending = max(0, bar.pending - n)
         bar.arrived.append(at.mark)
@@ -257,19 +279,19 @@ def arrive(machine: Machine, at: At, *, nbytes: int = 0, drop: bool = False) -> 
         settle(machine, bar, at.mark)
 
 
-def _expect(machine: Machine, at: At, nbytes: int) -> None:
+def _expect(machine: Machine, at: At, *, nbytes: int) -> None:
     bar = at.bars[0]
     if bar.life is Life.LIVE:
-        bar.expected += nbytes
+        bar.expected += nbytes * at.agent.size
         bar.announced.append(at.mark)
         bar.bare.append(at.mark)
         settle(machine, bar, at.mark)
 
 
-def _bytes(machine: Machine, at: At, nbytes: int) -> None:
+def _bytes(machine: Machine, at: At, *, nbytes: int) -> None:
     for bar in at.bars:
         if bar.life is Life.LIVE:
-            bar.issued += nbytes
+            bar.issued += nbytes * at.agent.size
             bar.copies.append(at.mark)
             settle(machine, bar, at.mark)
 
@@ -306,7 +328,7 @@ def finish(machine: Machine, bar: Bar, mark: Mark) -> None:
     bar.arrived, bar.announced, bar.bare, bar.copies, bar.passed = [], [], [], [], {}
 
 
-def passed(machine: Machine, agent: Agent, bar: Bar, phases: list[int], mark: Mark) -> None:
+def passed(machine: Machine, agent: Agent, bar: Bar, phases: Sequence[int], mark: Mark) -> None:
     """A wait for these phases is over: the agent knows what their arrivers knew, and that their loads have landed.
 
     What is published is of the newest phase: an older one, which only a test may name, gives no more than that it is over.
@@ -331,7 +353,15 @@ def _load(machine: Machine, at: At) -> None:
         if bar.life is Life.LIVE:
             bar.loaded = (bar.phase, at.mark)
             machine.witness(at.agent, bar)
-    _bytes(machine, at, nbytes * at.agent.size)
+    _bytes(machine, at, nbytes=nbytes)
+
+
+def _store(_machine: Machine, at: At) -> None:
+    at.agent.open.append(_touch(at, at.tiles[0], Way.STORE))
+
+
+def _read(_machine: Machine, at: At) -> None:
+    _touch(at, at.tiles[0], Way.READ)
 
 
 def _touch(at: At, span: Span, way: Way) -> Access:
@@ -343,7 +373,7 @@ def _touch(at: At, span: Span, way: Way) -> Access:
     return access
 
 
-def _write(at: At) -> None:
+def _write(_machine: Machine, at: At) -> None:
     stage, lo, hi = at.tiles[0]
     write = Access(Way.WRITE, at.mark, lo, hi)
     _share(at, write)
@@ -356,10 +386,10 @@ def _write(at: At) -> None:
         stage.cover(lo, hi)
 
 
-def _map(at: At) -> None:
+def _map(machine: Machine, at: At) -> None:
     for span in at.sources:
         _share(at, _touch(at, span, Way.READ))
-    _write(at)
+    _write(machine, at)
 
 
 def _share(at: At, access: Access) -> None:
@@ -381,7 +411,8 @@ def _again(accesses: list[Access], new: Access) -> None:
 
 
 # ---- groups and fences
-def _commit(agent: Agent) -> None:
+def _commit(_machine: Machine, at: At) -> None:
+    agent = at.agent
     agent.groups.append(Group(agent.open))
     agent.open, agent.committed = [], True
 
@@ -401,7 +432,7 @@ def _fence_init(machine: Machine, at: At) -> None:
             bar.init_fence = at.mark.time
 
 
-def _wait_groups(at: At, pending: int) -> None:
+def _wait_groups(_machine: Machine, at: At, *, pending: int) -> None:
     agent = at.agent
     over = agent.groups[: len(agent.groups) - pending] if pending < len(agent.groups) else []
     for group in over:

@@ -12,7 +12,7 @@ from typing import Protocol
 from oxidecopy.isa import expr, ops
 from oxidecopy.isa.expr import Answer, Cond
 from oxidecopy.verify.affine import decide
-from oxidecopy.verify.check import check, unguarded
+from oxidecopy.verify.check import unguarded
 from oxidecopy.verify.code import Control, Item, has_answer
 from oxidecopy.verify.deadlock import unblock
 from oxidecopy.verify.periods import Periods
@@ -87,13 +87,14 @@ class _Walk:
                 machine.lost = True
                 agent.pc += 1
                 return True
-        if not ready(machine, at):
+        if item.waits and not ready(machine, at):
             self.waiting[agent.id] = at
             for bar in at.bars:
                 bar.used[agent.id] = at.mark
             machine.sleep(at)
             return False
-        check(machine, at)
+        for look in item.checks:
+            look(machine, at)
         apply(machine, at)
         agent.pc += 1
         return True
@@ -132,7 +133,7 @@ class _Walk:
 
     # ---- conditions
     def _when(self, agent: Agent, item: Item, cond: Cond) -> bool:
-        if not has_answer(cond):
+        if not item.answered:
             agent.pc = agent.pc + 1 if truth(self.machine, agent, cond) else item.target
             return True
         answers, rest = _parts(cond)
