@@ -1,4 +1,4 @@
-"""Looks for an NVIDIA driver and its GPUs, without creating a context. It never raises: what is missing is a sentence in the answer.
+"""Looks for an NVIDIA driver and its GPUs, without creating a context. `probe` never raises: what is missing is a sentence in the answer.
 
 `cuda.bindings` is imported when `probe` is called, never before. The driver is an argument, so that tests can hand in one of their own.
 """
@@ -7,35 +7,51 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
-from typing import Any, Final, Protocol, SupportsInt, cast, final
+from typing import Final, final
+
+from oxidecopy.engines.cuda.driver import Driver, check, first_line, load_driver, start, version_of
+from oxidecopy.errors import OxidecopyError
 
 MIN_SM: Final = 90  # tensor maps need compute capability 9.0 (CUDA driver API, cuTensorMapEncodeTiled)
-
-
-class Driver(Protocol):
-    """The calls of `cuda.bindings.driver` used here: each returns a result code, then its values."""
-
-    CUdevice_attribute: Any
-
-    def cuInit(self, Flags: int) -> tuple[SupportsInt]: ...
-    def cuDriverGetVersion(self) -> tuple[SupportsInt, int]: ...
-    def cuDeviceGetCount(self) -> tuple[SupportsInt, int]: ...
-    def cuDeviceGet(self, ordinal: int) -> tuple[SupportsInt, Any]: ...
-    def cuDeviceGetName(self, length: int, dev: Any) -> tuple[SupportsInt, bytes]: ...
-    def cuDeviceGetAttribute(self, attrib: Any, dev: Any) -> tuple[SupportsInt, int]: ...
-    def cuDeviceTotalMem(self, dev: Any) -> tuple[SupportsInt, int]: ...
+MIN_DRIVER: Final = (12, 0)  # the first that knows compute capability 9.0's tensor maps and clusters (CUDA 12.0 release notes)
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """One GPU: `ordinal` as in `cuda:0`, compute capability `sm` (90 for 9.0), memory in bytes."""
+    """One GPU.
+
+    Attributes:
+        ordinal: as in `cuda:0`.
+        name: the product's.
+        sm: compute capability, 90 for 9.0.
+        memory_bytes: global memory.
+        sms: number of multiprocessors.
+        threads_per_sm: threads a multiprocessor holds at once.
+        shared_bytes_block: dynamic shared memory one block may ask for (the opt-in limit).
+        shared_bytes_sm: shared memory of a multiprocessor.
+        l2_bytes: second-level cache.
+        clusters: it launches clusters.
+        pools: it allocates in stream order.
+        bus_id: where it sits, as nvidia-smi writes it.
+        in_use: its primary context already exists in this process: another library uses it too.
+        exclusive: how its compute mode keeps processes apart: empty, "one process" or "none allowed".
+    """
 
     ordinal: int
     name: str
     sm: int
     memory_bytes: int
+    sms: int = 0
+    threads_per_sm: int = 0
+    shared_bytes_block: int = 0
+    shared_bytes_sm: int = 0
+    l2_bytes: int = 0
+    clusters: bool = False
+    pools: bool = False
+    bus_id: str = ""
+    in_use: bool = False
+    exclusive: str = ""
 
     @property
     def usable(self) -> bool:
@@ -64,64 +80,60 @@ class CudaFacts:
     def __str__(self) -> str:
         """One line for messages."""
         gpus = ", ".join(map(str, self.gpus))
-        return self.reason if not gpus else f"{gpus}, driver for CUDA {self.driver}"
-
-
-class _DriverError(Exception):
-    """A driver call answered something else than success."""
-
-
-def load_driver() -> Driver:
-    """NVIDIA's bindings."""
-    return cast("Driver", import_module("cuda.bindings.driver"))
+        if not gpus:
+            return self.reason
+        return f"{gpus}, driver for CUDA {self.driver}"
 
 
 def probe(load: Callable[[], Driver] = load_driver) -> CudaFacts:
     """Asks the driver what there is."""
     try:
         driver = load()
-    except ImportError as problem:
-        return CudaFacts(reason=f"cuda-python is not installed ({problem})")
-    except Exception as problem:  # a broken install may raise anything at import, and this must answer
-        return CudaFacts(reason=f"cuda-python does not load ({_first_line(problem)})")
-    try:
+        start(driver)
         return _ask(driver)
-    except Exception as problem:  # without libcuda the bindings raise errors of several kinds, and this must answer
-        return CudaFacts(reason=f"no NVIDIA driver answers ({_first_line(problem)})")
+    except OxidecopyError as problem:
+        return CudaFacts(reason=problem.diagnostics[0].got)
+    except Exception as problem:  # drivers and bindings break in many ways, and this must answer
+        return CudaFacts(reason=f"no NVIDIA driver answers ({first_line(problem)})")
 
 
 def _ask(driver: Driver) -> CudaFacts:
-    _checked(driver.cuInit(0), "cuInit")
-    version = int(_checked(driver.cuDriverGetVersion(), "cuDriverGetVersion"))
-    count = int(_checked(driver.cuDeviceGetCount(), "cuDeviceGetCount"))
-    gpus = tuple(_gpu(driver, ordinal) for ordinal in range(count))
+    version = version_of(driver)
+    count = check(driver.cuDeviceGetCount(), "cuDeviceGetCount")
+    gpus = tuple(describe(driver, ordinal) for ordinal in range(count))
     reason = ""
     if not gpus:
         reason = "the NVIDIA driver shows no GPU"
+    elif version < MIN_DRIVER:
+        reason = f"the driver is for CUDA {version[0]}.{version[1]}, older than {MIN_DRIVER[0]}.{MIN_DRIVER[1]}"
     elif not any(gpu.usable for gpu in gpus):
         reason = f"no GPU has compute capability {MIN_SM // 10}.{MIN_SM % 10}"
-    return CudaFacts(driver=f"{version // 1000}.{version % 1000 // 10}", gpus=gpus, reason=reason)
+    return CudaFacts(driver=f"{version[0]}.{version[1]}", gpus=gpus, reason=reason)
 
 
-def _gpu(driver: Driver, ordinal: int) -> Gpu:
-    device = _checked(driver.cuDeviceGet(ordinal), "cuDeviceGet")
-    name = _checked(driver.cuDeviceGetName(256, device), "cuDeviceGetName")
-    attributes = driver.CUdevice_attribute
-    major, minor = (
-        int(_checked(driver.cuDeviceGetAttribute(attribute, device), "cuDeviceGetAttribute"))
-        for attribute in (attributes.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, attributes.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)
+def describe(driver: Driver, ordinal: int) -> Gpu:
+    """What the driver says of one GPU; it must have been initialised."""
+    device = int(check(driver.cuDeviceGet(ordinal), "cuDeviceGet", f"cuda:{ordinal}"))
+    attribute = driver.CUdevice_attribute
+
+    def value(of: str) -> int:
+        return check(driver.cuDeviceGetAttribute(attribute[f"CU_DEVICE_ATTRIBUTE_{of}"], device), "cuDeviceGetAttribute", of)
+
+    modes = {3: "one process", 2: "none allowed"}  # CUcomputemode
+    state = driver.cuDevicePrimaryCtxGetState(device)
+    return Gpu(
+        ordinal=ordinal,
+        name=check(driver.cuDeviceGetName(256, device), "cuDeviceGetName").split(b"\0")[0].decode(errors="replace"),
+        sm=value("COMPUTE_CAPABILITY_MAJOR") * 10 + value("COMPUTE_CAPABILITY_MINOR"),
+        memory_bytes=check(driver.cuDeviceTotalMem(device), "cuDeviceTotalMem"),
+        sms=value("MULTIPROCESSOR_COUNT"),
+        threads_per_sm=value("MAX_THREADS_PER_MULTIPROCESSOR"),
+        shared_bytes_block=value("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
+        shared_bytes_sm=value("MAX_SHARED_MEMORY_PER_MULTIPROCESSOR"),
+        l2_bytes=value("L2_CACHE_SIZE"),
+        clusters=bool(value("CLUSTER_LAUNCH")),
+        pools=bool(value("MEMORY_POOLS_SUPPORTED")),
+        bus_id=f"{value('PCI_DOMAIN_ID'):04x}:{value('PCI_BUS_ID'):02x}:{value('PCI_DEVICE_ID'):02x}",
+        in_use=not state[0] and bool(state[2]),
+        exclusive=modes.get(value("COMPUTE_MODE"), ""),
     )
-    memory = int(_checked(driver.cuDeviceTotalMem(device), "cuDeviceTotalMem"))
-    return Gpu(ordinal=ordinal, name=name.split(b"\0")[0].decode(errors="replace"), sm=major * 10 + minor, memory_bytes=memory)
-
-
-def _checked(answer: tuple[Any, ...], call: str) -> Any:
-    """The value of a driver call; raises when its result code is not success."""
-    result = answer[0]
-    if int(result) != 0:
-        raise _DriverError(f"{call}: {getattr(result, 'name', None) or f'error {int(result)}'}")
-    return answer[1] if len(answer) > 1 else None
-
-
-def _first_line(problem: Exception) -> str:
-    return (str(problem).splitlines() or [type(problem).__name__])[0]

@@ -1,0 +1,137 @@
+"""Who may still be using what: memory is let go only after the launches that use it.
+
+The rule. A launch tells each buffer the stream it went to (`Uses.note`). When a buffer is dropped, an event is recorded on each of those
+streams then: it stands for everything they were given until now, the launches that use the buffer included. Memory of a pool is freed on a
+private stream that waits for those events (cuMemFreeAsync is ordered by streams, so the host does not wait). Everything else (host memory
+that kernels write, tensors borrowed from another library) is parked until the events have passed.
+
+A stream whose handle nobody keeps alive (a raw integer) may be gone by then: there the event is recorded right after the launch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, final
+
+from oxidecopy.engines.cuda.driver import Driver, check
+
+if TYPE_CHECKING:
+    from oxidecopy.engines.cuda.stream import Stream
+
+
+@final
+class Uses:
+    """The streams on which something is in use, and with which events it will not be any more."""
+
+    __slots__ = ("_driver", "_events", "_streams")
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self._streams: dict[int, Stream] = {}
+        self._events: dict[int, int] = {}  # stream handle -> event, for streams that may be gone when they are asked
+
+    def __bool__(self) -> bool:
+        return bool(self._streams or self._events)
+
+    def note(self, stream: Stream) -> None:
+        """A launch that uses it was just given to `stream`. The context is current."""
+        if stream.stable:
+            self._streams[stream.handle] = stream
+            return
+        event = self._events.get(stream.handle)
+        if event is None:
+            event = self._events[stream.handle] = new_event(self._driver)
+        check(self._driver.cuEventRecord(event, stream.handle), "cuEventRecord", str(stream))
+
+    def synchronize(self) -> None:
+        """Waits until it is in use no more. The context is current."""
+        for stream in self._streams.values():
+            if not stream.closed:
+                check(self._driver.cuStreamSynchronize(stream.handle), "cuStreamSynchronize", str(stream))
+        for event in self._events.values():
+            check(self._driver.cuEventSynchronize(event), "cuEventSynchronize")
+        self._forget()
+
+    def take_events(self) -> list[int]:
+        """Events that pass when it is in use no more; the caller destroys them. Streams being captured are left noted: ask again later."""
+        events = list(self._events.values())
+        self._events.clear()
+        for handle, stream in list(self._streams.items()):
+            if not stream.closed:
+                if stream.capturing:  # an event recorded now would be part of the capture
+                    continue
+                event = new_event(self._driver)
+                events.append(event)
+                check(self._driver.cuEventRecord(event, handle), "cuEventRecord", str(stream))
+            del self._streams[handle]
+        return events
+
+    def _forget(self) -> None:
+        self._streams.clear()
+        for event in self._events.values():
+            self._driver.cuEventDestroy(event)
+        self._events.clear()
+
+
+@final
+class _Parking:
+    """One thing that waits: its events, streams that could not be asked yet, and what to do then."""
+
+    __slots__ = ("events", "release", "uses")
+
+    def __init__(self, uses: Uses, release: Callable[[], None]) -> None:
+        self.uses = uses
+        self.release = release
+        self.events: list[int] = []
+
+
+@final
+class Parked:
+    """What waits for launches in flight. Swept whenever something is allocated, freed or parked: nothing polls."""
+
+    __slots__ = ("_driver", "_waiting")
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self._waiting: list[_Parking] = []
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def park(self, uses: Uses, release: Callable[[], None]) -> None:
+        """Calls `release` once nothing uses it any more; at once where nothing does. The context is current."""
+        self._waiting.append(_Parking(uses, release))
+        self.sweep()
+
+    def sweep(self) -> None:
+        """Lets go of what is in use no more. The context is current."""
+        waiting, self._waiting = self._waiting, []
+        for parking in waiting:
+            parking.events += parking.uses.take_events()
+            parking.events = [event for event in parking.events if not self._passed(event)]
+            if parking.events or parking.uses:
+                self._waiting.append(parking)
+            else:
+                parking.release()
+
+    def drain(self) -> None:
+        """Waits for all of it, then lets go. The context is current."""
+        waiting, self._waiting = self._waiting, []
+        for parking in waiting:
+            for event in parking.events:
+                self._driver.cuEventSynchronize(event)
+                self._driver.cuEventDestroy(event)
+            parking.uses.synchronize()
+            parking.release()
+
+    def _passed(self, event: int) -> bool:
+        """It passed, or never will because the context is lost; then it is destroyed."""
+        if self._driver.cuEventQuery(event)[0] == self._driver.CUresult.CUDA_ERROR_NOT_READY:
+            return False
+        self._driver.cuEventDestroy(event)
+        return True
+
+
+def new_event(driver: Driver) -> int:
+    """An event to wait for, without a time."""
+    return int(check(driver.cuEventCreate(int(driver.CUevent_flags.CU_EVENT_DISABLE_TIMING)), "cuEventCreate"))
