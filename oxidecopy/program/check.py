@@ -16,7 +16,7 @@ from oxidecopy.isa import elem, limits, ops
 from oxidecopy.isa.elem import Elem, Input, Parameter
 from oxidecopy.isa.expr import Answer, Cond, Const, Expr, FloorDiv, Mod, Sym
 from oxidecopy.isa.ops import ArrayRef, BarrierRef, Choice, Imm, Instr, Kind, MapRef, ScalarRef, ThreadSet, TileRef
-from oxidecopy.program.declared import Places, check_declarations, known_symbols
+from oxidecopy.program.declared import Places, check_declarations, known_symbols, well_formed
 from oxidecopy.program.nesting import check_nesting, nodes
 from oxidecopy.program.program import ArrayParam, BarrierDecl, MapParam, Param, Program, ScalarParam, Step, TileDecl
 
@@ -120,7 +120,7 @@ class _Steps:
         threads, counters = self._threads, []
         for name, kind in ops.operands(type(step.op)):
             value = getattr(step.op, name)
-            if kind == ops.THREADS and _well_formed(value, self._program.threads):
+            if kind == ops.THREADS and well_formed(value, self._program.threads):
                 threads = value
             elif kind in ops.NAMING and value not in self._symbols:
                 self._symbols[value] = ops.NAMING[kind]
@@ -252,7 +252,7 @@ class _Steps:
                     pass
 
     def thread_set(self, operand: _Operand, threads: ThreadSet) -> Iterator[Diagnostic]:
-        if not _well_formed(threads, self._program.threads):
+        if not well_formed(threads, self._program.threads):
             required = f"sorted, disjoint, non-empty ranges below {self._program.threads}"
             yield operand.broken("OX1914", "are no set of threads", got=threads.ranges, required=required)
         elif not _within(threads, self._threads):
@@ -294,16 +294,6 @@ _CHECKS: Final[dict[Kind, Callable[[_Steps, _Operand, Any], Iterator[Diagnostic]
     ops.TILES: _Steps.tiles,
     ops.ELEM: _Steps.elem,
 }
-
-
-def _well_formed(threads: ThreadSet, count: int) -> bool:
-    """True for sorted, disjoint, non-empty ranges of a CTA of `count` threads."""
-    end = 0
-    for low, high in threads.ranges:
-        if not end <= low < high:
-            return False
-        end = high
-    return bool(threads.ranges) and end <= count
 
 
 def _within(inner: ThreadSet, outer: ThreadSet) -> bool:

@@ -12,6 +12,7 @@ from oxidecopy.errors import Diagnostic, Site
 from oxidecopy.isa import limits
 from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.isa.expr import SymKind
+from oxidecopy.isa.ops import ThreadSet
 from oxidecopy.isa.swizzle import SWIZZLES
 from oxidecopy.program.program import (
     BLOCK_SYMBOLS,
@@ -21,6 +22,7 @@ from oxidecopy.program.program import (
     MapParam,
     Param,
     Program,
+    RegisterHint,
     ScalarParam,
     TileDecl,
     extent_name,
@@ -44,6 +46,7 @@ class Places:
     params: list[Site | None] = field(default_factory=list)
     tiles: list[Site | None] = field(default_factory=list)
     barriers: list[Site | None] = field(default_factory=list)
+    registers: list[Site | None] = field(default_factory=list)
     steps: list[Site | None] = field(default_factory=list)
 
     @staticmethod
@@ -54,6 +57,7 @@ class Places:
             [program.site for _ in program.params],
             [t.site for t in program.tiles],
             [b.site for b in program.barriers],
+            [program.site for _ in program.registers],
             [s.site for s in program.walk()],
         )
 
@@ -86,6 +90,7 @@ def check_declarations(program: Program, places: Places) -> Iterator[Diagnostic]
         yield from _word(f"{what}: kind", barrier.kind, BARRIER_KINDS, place)
         yield from _integer(f"{what}: stages", barrier.stages, 1, _STAGES_MAX, place)
         yield from _integer(f"{what}: offset", barrier.offset, 0, limits.CTA_WINDOW_BYTES, place)
+    yield from _check_registers(program, places)
     yield from _check_names(program, places)
 
 
@@ -127,6 +132,50 @@ def _check_tile(tile: TileDecl, place: Site | None) -> Iterator[Diagnostic]:
     yield from _integer(f"{what}: stages", tile.stages, 1, _STAGES_MAX, place)
     yield from _integer(f"{what}: offset", tile.offset, 0, limits.CTA_WINDOW_BYTES, place)
     yield from _integer(f"{what}: stage_bytes", tile.stage_bytes, 0, limits.CTA_WINDOW_BYTES, place)
+
+
+def _check_registers(program: Program, places: Places) -> Iterator[Diagnostic]:
+    end, sound = 0, True
+    for hint, place in zip(program.registers, places.registers, strict=True):
+        what = f"registers of threads {hint.threads.ranges}"
+        if not well_formed(hint.threads, program.threads) or hint.threads.first < end:
+            required = f"sorted, disjoint, non-empty ranges below {program.threads}, behind those of the hint before"
+            yield Diagnostic(rule="OX1914", what=f"{what[:80]} are for no set of threads", required=required, site=place)
+            sound = False
+        else:
+            end = hint.threads.ranges[-1][1]
+        if wrong_registers(hint.registers):
+            yield _broken(what, str(hint.registers), REGISTERS, place)
+            sound = False
+    if sound and program.registers:
+        taken = registers_taken(program.registers, program.threads)
+        yield from _integer("the sum of all registers", taken, 0, limits.REGISTERS_PER_CTA, places.registers[-1])
+
+
+REGISTERS: Final = f"{limits.REGISTERS_MIN} to {limits.REGISTERS_MAX} in steps of {limits.REGISTERS_STEP}"
+
+
+def wrong_registers(count: object) -> bool:
+    """True for what is no number of registers of a thread."""
+    if not isinstance(count, int) or isinstance(count, bool):
+        return True
+    return not limits.REGISTERS_MIN <= count <= limits.REGISTERS_MAX or count % limits.REGISTERS_STEP != 0
+
+
+def registers_taken(hints: Sequence[RegisterHint], threads: int) -> int:
+    """Registers of a CTA at the least: what the hints ask for, the minimum for all other threads."""
+    hinted = sum(len(h.threads) for h in hints)
+    return sum(len(h.threads) * h.registers for h in hints) + max(threads - hinted, 0) * limits.REGISTERS_MIN
+
+
+def well_formed(threads: ThreadSet, count: int) -> bool:
+    """True for sorted, disjoint, non-empty ranges of a CTA of `count` threads."""
+    end = 0
+    for low, high in threads.ranges:
+        if not end <= low < high:
+            return False
+        end = high
+    return bool(threads.ranges) and end <= count
 
 
 def _check_names(program: Program, places: Places) -> Iterator[Diagnostic]:

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias, final
 
 from oxidecopy.errors import Site
 from oxidecopy.isa.dtypes import DTYPES
-from oxidecopy.isa.ops import Instr
+from oxidecopy.isa.ops import Instr, ThreadSet
 from oxidecopy.program.tensor_map import TensorMap, TileLayout, tile_shape
 
 
@@ -115,6 +115,15 @@ class BarrierDecl:
 
 @final
 @dataclass(frozen=True, slots=True)
+class RegisterHint:
+    """How many registers each of these threads would like: an engine may give them (PTX setmaxnreg), no result depends on it."""
+
+    threads: ThreadSet
+    registers: int
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Step:
     """One op with the user's line that recorded it; blocks (`Scope`, `When`, `Loop`) have a body."""
 
@@ -133,6 +142,7 @@ class Program:
         threads: per CTA.
         cluster: CTAs per cluster in x, y, z; (1, 1, 1) without one.
         shared_bytes: dynamic shared memory of one CTA.
+        registers: hints, in the order of their threads, which are disjoint.
     """
 
     name: str
@@ -142,6 +152,7 @@ class Program:
     tiles: tuple[TileDecl, ...]
     barriers: tuple[BarrierDecl, ...]
     shared_bytes: int
+    registers: tuple[RegisterHint, ...] = ()
     steps: tuple[Step, ...]
     site: Site | None = None
 

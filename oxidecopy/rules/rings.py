@@ -86,10 +86,11 @@ def _map(line: str) -> str:
 RULES: Final[tuple[Rule, ...]] = (
     Rule(
         id="OX1101",
-        title="Roles are one or more whole warps each, and share none",
+        title="Roles are one or more whole warps each and share none; register hints are of roles that are there",
         error="UsageError",
-        why="A warp in two roles would have to run two loops at once; a role without warps would never run.",
-        source="PTX: warps of 32 threads; setmaxnreg takes 24 to 256 registers in steps of 8",
+        why="A warp in two roles would have to run two loops at once; a role without warps would never run. "
+        "Register hints are what the hardware can give: 65,536 for all threads of a CTA.",
+        source="PTX: warps of 32 threads; setmaxnreg: 24 to 256 registers in steps of 8. CUDA Programming Guide: 64 K registers per block",
         wrong="ox.roles(producer=range(0, 1), consumers=range(0, 4))\n",
         right="ox.roles(producer=range(4, 5), consumers=range(0, 4))\n",
     ),

@@ -55,6 +55,7 @@ class Cta(level1.Cta, Maps):
         self._roles = roles
         self._opened: set[Role] = set()
         if roles is not None:
+            recorder.registers = roles.hints
             recorder.frames[0].closing.append(self._check_roles)
 
     @override

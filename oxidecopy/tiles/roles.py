@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, final
+from typing import Final, Literal, final, get_args
 
 from oxidecopy.errors import Diagnostic, UsageError
 from oxidecopy.isa import limits
 from oxidecopy.isa.ops import ThreadSet
+from oxidecopy.program.declared import REGISTERS, registers_taken, wrong_registers
+from oxidecopy.program.program import RegisterHint
 from oxidecopy.typed.sites import caller_site
 
 RoleName = Literal["producer", "consumers", "storer"]
-REGISTERS_STEP: Final = 8  # PTX setmaxnreg: 24 to 256 in steps of 8
+_NAMES: Final = get_args(RoleName)
 
 
 @final
@@ -47,6 +49,12 @@ class Roles:
         """Threads of the CTA: up to the last warp that has a role."""
         return max(r.stop for r in self.all) * limits.WARP
 
+    @property
+    def hints(self) -> tuple[RegisterHint, ...]:
+        """The register hints by threads, in order; each consumer group has its own."""
+        wanted = dict(self.registers)
+        return tuple(RegisterHint(r.threads, wanted[r.name]) for r in sorted(self.all, key=lambda r: r.first) if r.name in wanted)
+
     def of(self, name: RoleName) -> tuple[Role, ...]:
         """The roles of that name, in order of their number."""
         return tuple(r for r in self.all if r.name == name)
@@ -65,7 +73,7 @@ def roles(
         producer: warps of the producer; one elected lane of them issues the loads.
         consumers: warps of the consumer group, or a sequence of them for several groups (an empty one for none).
         store: warps of a separate store role; none by default.
-        registers: registers per thread that each role would like (24 to 256, a multiple of 8), a hint for GPU engines.
+        registers: registers per thread that each role would like (24 to 256, a multiple of 8; 65,536 in all), a hint for GPU engines.
 
     A number takes that many warps, consumers first (so that groups of four are warpgroups), then the producer, then the store role.
     A `range` names the warps; then all roles must.
@@ -101,19 +109,41 @@ def roles(
             for b in made[i + 1 :]
             if a.first < b.stop and b.first < a.stop
         ]
-    hints = tuple(sorted((registers or {}).items()))
-    broken += [
-        _refusal(
-            f"the register hint of {name!r} is out of range",
-            got=str(n),
-            required=f"24 to 256 in steps of {REGISTERS_STEP} (PTX setmaxnreg)",
-        )
-        for name, n in hints
-        if type(n) is not int or not 24 <= n <= 256 or n % REGISTERS_STEP
-    ]
+    hints, wrong = _checked_hints({} if registers is None else registers, made)
+    broken += wrong
     if broken:
         raise UsageError(*broken)
-    return Roles(all=tuple(made), registers=hints)
+    found = Roles(all=tuple(made), registers=hints)
+    taken = registers_taken(found.hints, found.threads)
+    if taken > limits.REGISTERS_PER_CTA:
+        asked = ", ".join(f"{len(h.threads)} threads x {h.registers}" for h in found.hints)
+        required = f"at most {limits.REGISTERS_PER_CTA} with {limits.REGISTERS_MIN} for each thread of the other warps"
+        raise UsageError(_refusal("the register hints ask for more than a CTA can have", got=f"{asked}: {taken}", required=required))
+    return found
+
+
+def _checked_hints(registers: object, made: Sequence[Role]) -> tuple[tuple[tuple[str, int], ...], list[Diagnostic]]:
+    """The hints by role, and what is wrong with them."""
+    if not isinstance(registers, Mapping):
+        wrong = _refusal("register hints are by role", got=repr(registers)[:80], required='a mapping such as {"producer": 40}')
+        return (), [wrong]
+    known = {r.name for r in made}
+    broken = [
+        _refusal(
+            f"the register hint of {name!r} is for no role",
+            got=repr(name)[:80],
+            required=", ".join(n for n in _NAMES if n in known) or "a role with warps",
+            fix="declare the role, or leave its hint out",
+        )
+        for name in registers
+        if name not in known
+    ]
+    broken += [
+        _refusal(f"the register hint of {name!r} is out of range", got=repr(n)[:80], required=f"{REGISTERS} (PTX setmaxnreg)")
+        for name, n in registers.items()
+        if name in known and wrong_registers(n)
+    ]
+    return tuple(sorted((str(name), n) for name, n in registers.items() if name in known)), broken
 
 
 def _refusal(what: str, *, got: str, required: str, fix: str = "") -> Diagnostic:

@@ -14,7 +14,7 @@ from oxidecopy.isa import limits, ops
 from oxidecopy.isa.expr import Cond, Const, Expr, Sym, SymKind, symbols
 from oxidecopy.isa.ops import Instr, ThreadSet
 from oxidecopy.program.nesting import NESTING_MAX, expressions, nodes, steering
-from oxidecopy.program.program import BarrierDecl, Param, Program, Step
+from oxidecopy.program.program import BarrierDecl, Param, Program, RegisterHint, Step
 from oxidecopy.typed.frames import Frame, Position, fresh
 from oxidecopy.typed.layout import TileRequest, place
 from oxidecopy.typed.refusal import described, refuse, whole
@@ -47,6 +47,7 @@ class Recorder:
         "name",
         "params",
         "reads",
+        "registers",
         "site",
         "threads",
         "tiles",
@@ -63,6 +64,7 @@ class Recorder:
         self.barriers: list[BarrierDecl] = []
         self.frames: list[Frame] = [Frame(None, ThreadSet(((0, threads),)), site, 0)]
         self.reads: dict[str, Frame] = {}  # integers read while the pipeline runs, with the block in which they are known
+        self.registers: tuple[RegisterHint, ...] = ()  # of the roles
         self.closed = False
         self._named: dict[ThreadSet, int] = {}
         self._tokens = 0
@@ -376,6 +378,7 @@ class Recorder:
             tiles=tiles,
             barriers=barriers,
             shared_bytes=total,
+            registers=self.registers,
             steps=tuple(self.frames[0].steps),
             site=self.site,
         )

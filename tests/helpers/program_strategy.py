@@ -44,6 +44,7 @@ from oxidecopy.program.program import (
     MapParam,
     Param,
     Program,
+    RegisterHint,
     ScalarParam,
     Step,
     TileDecl,
@@ -323,6 +324,15 @@ RICH_BARRIER = BarrierDecl(name="ready", kind="TmaBarrier", stages=2, offset=204
 
 
 @st.composite
+def register_hints(draw: DrawFn, threads: int) -> tuple[RegisterHint, ...]:
+    """Hints for disjoint threads of a CTA of `threads`, in their order, that a CTA can have together."""
+    cuts = sorted(draw(st.sets(st.integers(0, threads), max_size=6)))
+    counts = st.integers(limits.REGISTERS_MIN, 64).map(lambda n: n - n % limits.REGISTERS_STEP)
+    ranges = [(low, high) for low, high in zip(cuts[::2], cuts[1::2], strict=False)]
+    return tuple(RegisterHint(ThreadSet((span,)), draw(counts)) for span in ranges)
+
+
+@st.composite
 def programs(draw: DrawFn, *, max_steps: int = 6, max_depth: int = 3, holding: type[Instr] | None = None) -> Program:
     """Programs of at most `max_steps` steps on the top level and blocks `max_depth` deep, plus one of `holding` when given."""
     rich = holding is not None or draw(st.booleans())
@@ -342,6 +352,7 @@ def programs(draw: DrawFn, *, max_steps: int = 6, max_depth: int = 3, holding: t
         tiles=tile_decls,
         barriers=barrier_decls,
         shared_bytes=draw(st.integers(0, 1 << 18)),
+        registers=draw(register_hints(threads)),
         steps=(*first, *maker.steps(max_steps, max_depth)),
         site=draw(sites),
     )

@@ -8,8 +8,9 @@ import pytest
 
 from oxidecopy.errors import Site
 from oxidecopy.isa.expr import SymKind
+from oxidecopy.isa.ops import ThreadSet
 from oxidecopy.program.declared import Places, check_declarations, known_symbols
-from oxidecopy.program.program import ArrayParam, BarrierDecl, IdxParam, MapParam, Param, Program, ScalarParam, TileDecl
+from oxidecopy.program.program import ArrayParam, BarrierDecl, IdxParam, MapParam, Param, Program, RegisterHint, ScalarParam, TileDecl
 
 MAP = MapParam(name="src", dtype="f32", box_dim=(8, 32), element_strides=(1, 2))
 ARRAY = ArrayParam(name="out", dtype="f32", rank=3)
@@ -51,6 +52,41 @@ def test_a_program_within_all_bounds() -> None:
 )
 def test_headers(program: Program) -> None:
     assert rules(program) == ["OX1919"]
+
+
+def hint(low: int, high: int, registers: int) -> RegisterHint:
+    return RegisterHint(ThreadSet(((low, high),)), registers)
+
+
+@pytest.mark.parametrize("hints", [(), (hint(0, 64, 256),), (hint(0, 32, 24), hint(32, 64, 240)), (hint(5, 6, 32),)])
+def test_register_hints(hints: tuple[RegisterHint, ...]) -> None:
+    assert rules(replace(PROGRAM, registers=hints)) == []
+
+
+@pytest.mark.parametrize(
+    ("hints", "rule"),
+    [
+        ((hint(0, 65, 32),), "OX1914"),
+        ((hint(8, 8, 32),), "OX1914"),
+        ((RegisterHint(ThreadSet(()), 32),), "OX1914"),
+        ((hint(0, 32, 24), hint(31, 64, 24)), "OX1914"),
+        ((hint(32, 64, 24), hint(0, 32, 24)), "OX1914"),
+        ((hint(0, 32, 16),), "OX1919"),
+        ((hint(0, 32, 264),), "OX1919"),
+        ((hint(0, 32, 36),), "OX1919"),
+        ((hint(0, 32, True),), "OX1919"),
+        ((hint(0, 32, "24"),), "OX1919"),  # type: ignore[arg-type]
+    ],
+)
+def test_register_hints_that_cannot_be(hints: tuple[RegisterHint, ...], rule: str) -> None:
+    assert rules(replace(PROGRAM, registers=hints)) == [rule]
+
+
+def test_a_cta_has_64_k_registers() -> None:
+    wide = replace(PROGRAM, threads=288)
+    assert rules(replace(wide, registers=(hint(0, 256, 248),))) == []
+    assert rules(replace(wide, registers=(hint(0, 256, 256),))) == ["OX1919"]  # the other 32 threads need some, too
+    assert rules(replace(wide, threads=256, registers=(hint(0, 256, 256),))) == []
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,10 @@ import pytest
 import oxidecopy as ox
 from oxidecopy.errors import UsageError
 from oxidecopy.isa import ops
-from oxidecopy.program.program import Program
+from oxidecopy.isa.ops import ThreadSet
+from oxidecopy.program.check import check_operands
+from oxidecopy.program.program import Program, RegisterHint
+from oxidecopy.program.text import from_text, to_text
 from oxidecopy.tiles.cta import Cta
 from oxidecopy.typed.recording import record
 
@@ -43,6 +46,14 @@ def test_explicit_warps_and_idle_ones_between() -> None:
         {"producer": True},
         {"registers": {"producer": 20}},
         {"registers": {"producer": 300}},
+        {"registers": {"producer": 25}},
+        {"registers": {"producer": True}},
+        {"registers": {"producer": "40"}},
+        {"registers": {"storer": 40}},
+        {"registers": {"prodcer": 40, 1: 40}},
+        {"registers": 40},
+        {"registers": {"consumers": 256}, "consumers": (4, 4)},
+        {"registers": {"consumers": 240}, "consumers": (4, 4), "producer": 8},
     ],
 )
 def test_what_makes_no_role(wrong: dict[str, Any]) -> None:
@@ -55,6 +66,31 @@ def test_all_broken_roles_at_once() -> None:
     with pytest.raises(UsageError) as refused:
         ox.roles(producer=0, consumers=(0, 1), registers={"producer": 7})
     assert len(refused.value.diagnostics) == 3
+
+
+def test_register_hints_are_of_the_threads_of_each_role() -> None:
+    roles = ox.roles(producer=1, consumers=(4, 4), store=1, registers={"producer": 24, "consumers": 232})
+    assert roles.hints == tuple(
+        RegisterHint(ThreadSet((span,)), count) for span, count in (((0, 128), 232), ((128, 256), 232), ((256, 288), 24))
+    )
+    assert ox.roles(consumers=(4, 4), producer=4, registers={"consumers": 240, "producer": 24}).hints[-1].registers == 24
+
+
+def test_a_program_holds_the_hints() -> None:
+    def body(cta: Cta) -> None:
+        with cta.producer(), cta.when(False):
+            pass
+        with cta.consumers():
+            pass
+
+    roles = ox.roles(producer=range(2, 3), consumers=range(2), registers={"producer": 40, "consumers": 64})
+    program = recorded(body, roles)
+    assert program.registers == roles.hints
+    assert check_operands(program) == []
+    text = to_text(program)
+    assert "registers {0..63}: 64\n  registers {64..95}: 40\n" in text
+    assert from_text(text) == program
+    assert recorded(body, ox.roles(producer=range(2, 3), consumers=range(2))).registers == ()
 
 
 def recorded(body: Any, roles: ox.Roles) -> Program:

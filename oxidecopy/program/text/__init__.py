@@ -9,6 +9,7 @@ can be printed and parsed without a change here.
       map src: f32 box=(64, 64)
       tile t0: f32 (64, 64) align=1024 at=0 step=16384                       # :14
       barrier full: TmaBarrier at=16384
+      registers {0..127}: 40
 
       mbarrier.init full, count=1
       scope elect {0}:

@@ -28,7 +28,7 @@ from oxidecopy.isa.ops import (
     ThreadSet,
     TileRef,
 )
-from oxidecopy.program.program import BarrierDecl, Param, TileDecl
+from oxidecopy.program.program import BarrierDecl, Param, RegisterHint, TileDecl
 from oxidecopy.program.text.cursor import Cursor
 from oxidecopy.program.text.elements import format_elem, read_elem
 from oxidecopy.program.text.expression_reader import read_cond, read_expr
@@ -179,11 +179,11 @@ def _read_coords(cursor: Cursor, names: Names) -> tuple[Expr, ...]:
     return tuple(coords)
 
 
-def _write_threads(threads: ThreadSet, _: Names) -> str:
+def _write_threads(threads: ThreadSet) -> str:
     return "{" + ", ".join(str(lo) if hi == lo + 1 else f"{lo}..{hi - 1}" for lo, hi in threads.ranges) + "}"
 
 
-def _read_threads(cursor: Cursor, _: Names) -> ThreadSet:
+def _read_threads(cursor: Cursor) -> ThreadSet:
     cursor.expect("{")
     ranges: list[tuple[int, int]] = []
     while not cursor.take("}"):
@@ -192,6 +192,23 @@ def _read_threads(cursor: Cursor, _: Names) -> ThreadSet:
         low = cursor.integer()
         ranges.append((low, (cursor.integer() if cursor.take("..") else low) + 1))
     return ThreadSet(tuple(ranges))
+
+
+# A hint for registers is declared, not executed, and has no name: `registers {0..127}: 232`.
+REGISTERS: Final = "registers"
+
+
+def write_registers(hint: RegisterHint) -> str:
+    return f"{REGISTERS} {_write_threads(hint.threads)}: {hint.registers}"
+
+
+def read_registers(cursor: Cursor) -> RegisterHint:
+    """What follows the keyword."""
+    threads = _read_threads(cursor)
+    cursor.expect(":")
+    hint = RegisterHint(threads, cursor.integer())
+    cursor.end()
+    return hint
 
 
 def _write_value(value: object, _: Names) -> str:
@@ -239,7 +256,7 @@ FORMS: Final[dict[Kind, Form]] = {
     ops.EXPR: Form(lambda e, _: format_node(e), lambda cursor, names: read_expr(cursor, names.symbols), keyword=True),
     ops.COND: Form(lambda c, _: format_node(c), lambda cursor, names: read_cond(cursor, names.symbols)),
     ops.COORDS: Form(_write_coords, _read_coords),
-    ops.THREADS: Form(_write_threads, _read_threads),
+    ops.THREADS: Form(lambda threads, _: _write_threads(threads), lambda cursor, _: _read_threads(cursor)),
     ops.VALUE: Form(_write_value, _read_value),
     ops.NAME: Form(lambda name, _: format_name(name), lambda cursor, _: cursor.name("the name of a counter")),
     ops.INDEX_NAME: Form(lambda name, _: format_name(name), lambda cursor, _: cursor.name("a name for what is read")),

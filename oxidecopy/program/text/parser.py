@@ -19,11 +19,11 @@ from oxidecopy.isa.ops import Instr
 from oxidecopy.program.check import check_operands
 from oxidecopy.program.declared import Places, known_symbols
 from oxidecopy.program.nesting import NESTING_MAX
-from oxidecopy.program.program import BarrierDecl, Param, Program, Step, TileDecl
+from oxidecopy.program.program import BarrierDecl, Param, Program, RegisterHint, Step, TileDecl
 from oxidecopy.program.text.cursor import Cursor
 from oxidecopy.program.text.declarations import KEYWORDS, Declared, format_ints, read_declaration, read_ints
 from oxidecopy.program.text.lexer import refuse, take_mnemonic, tokenize
-from oxidecopy.program.text.operands import Names, make_names, read_op
+from oxidecopy.program.text.operands import REGISTERS, Names, make_names, read_op, read_registers
 from oxidecopy.program.text.printer import INDENT
 from oxidecopy.program.text.sites import parse_site
 
@@ -61,7 +61,20 @@ class _Open:
 class _Reader:
     """What has been read so far."""
 
-    __slots__ = ("_barriers", "_errors", "_file", "_header", "_home", "_names", "_open", "_params", "_places", "_symbols", "_tiles")
+    __slots__ = (
+        "_barriers",
+        "_errors",
+        "_file",
+        "_header",
+        "_home",
+        "_names",
+        "_open",
+        "_params",
+        "_places",
+        "_registers",
+        "_symbols",
+        "_tiles",
+    )
 
     def __init__(self, file: str) -> None:
         self._file = file
@@ -71,6 +84,7 @@ class _Reader:
         self._params: list[Param] = []
         self._tiles: list[TileDecl] = []
         self._barriers: list[BarrierDecl] = []
+        self._registers: list[RegisterHint] = []
         self._symbols: dict[str, SymKind] = {}
         self._names: Names | None = None  # made at the first op, when everything is declared
         self._open: list[_Open] = []
@@ -89,7 +103,7 @@ class _Reader:
             site = parse_site(comment, self._home)
             if level == 0:
                 self._program(word, cursor, site)
-            elif level == 1 and word in KEYWORDS:
+            elif level == 1 and (word in KEYWORDS or word == REGISTERS):
                 self._declare(word, cursor, site)
             elif self._names is None and self._errors and word in ops.BY_MNEMONIC:
                 return False  # ops cannot be read without all declarations
@@ -147,6 +161,10 @@ class _Reader:
     def _declare(self, keyword: str, cursor: Cursor, site: Site | None) -> None:
         if self._names is not None:
             refuse(cursor.place, "OX1901", "a declaration after the first op", got=keyword, fix="move it above the ops")
+        if keyword == REGISTERS:
+            self._registers.append(read_registers(cursor))
+            self._places.registers.append(cursor.place)
+            return
         positions: dict[type[Declared], int] = {TileDecl: len(self._tiles), BarrierDecl: len(self._barriers)}
         position = positions.get(KEYWORDS[keyword])
         make, values = read_declaration(keyword, cursor, position)
@@ -207,6 +225,7 @@ class _Reader:
             params=tuple(self._params),
             tiles=tuple(self._tiles),
             barriers=tuple(self._barriers),
+            registers=tuple(self._registers),
             steps=tuple(self._open[0].steps),
         )
         broken = check_operands(program, self._places)
