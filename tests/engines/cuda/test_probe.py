@@ -2,100 +2,95 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from enum import Enum, IntEnum
-from typing import Any
-
 import pytest
 
-from oxidecopy.engines.cuda.probe import CudaFacts, Driver, Gpu, load_driver, probe
+from oxidecopy.engines.cuda.driver import Driver, load_driver
+from oxidecopy.engines.cuda.probe import CudaFacts, Gpu, probe
+from oxidecopy.errors import DeviceError, Diagnostic
+from tests.helpers.fake_driver import FakeDriver, FakeGpu
 
-
-class _Result(IntEnum):
-    CUDA_SUCCESS = 0
-    CUDA_ERROR_NO_DEVICE = 100
-
-
-class _Attribute(Enum):
-    CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75
-    CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76
-
-
-@dataclass
-class _FakeDriver:
-    """GPUs as (name, compute capability); `failing` names a call that answers an error."""
-
-    gpus: list[tuple[bytes, tuple[int, int]]] = field(default_factory=list)
-    failing: str = ""
-    CUdevice_attribute: Any = _Attribute
-
-    def _answer(self, call: str, *values: Any) -> Any:
-        if call == self.failing:
-            return (_Result.CUDA_ERROR_NO_DEVICE, *(None for _ in values))
-        return (_Result.CUDA_SUCCESS, *values)
-
-    def cuInit(self, Flags: int) -> Any:
-        return self._answer("cuInit")
-
-    def cuDriverGetVersion(self) -> Any:
-        return self._answer("cuDriverGetVersion", 12090)
-
-    def cuDeviceGetCount(self) -> Any:
-        return self._answer("cuDeviceGetCount", len(self.gpus))
-
-    def cuDeviceGet(self, ordinal: int) -> Any:
-        return self._answer("cuDeviceGet", ordinal)
-
-    def cuDeviceGetName(self, length: int, dev: Any) -> Any:
-        return self._answer("cuDeviceGetName", self.gpus[dev][0].ljust(length, b"\0"))
-
-    def cuDeviceGetAttribute(self, attrib: Any, dev: Any) -> Any:
-        return self._answer("cuDeviceGetAttribute", self.gpus[dev][1][attrib.value - 75])
-
-    def cuDeviceTotalMem(self, dev: Any) -> Any:
-        return self._answer("cuDeviceTotalMem", 1 << 37)
+OLD = FakeGpu("Old", 86, 1 << 34)
 
 
 def test_usable_gpu() -> None:
-    driver = _FakeDriver([(b"Old", (8, 6)), (b"NVIDIA H200", (9, 0))])
-    facts = probe(lambda: driver)
-    assert facts == CudaFacts(
-        driver="12.9",
-        gpus=(Gpu(ordinal=0, name="Old", sm=86, memory_bytes=1 << 37), Gpu(ordinal=1, name="NVIDIA H200", sm=90, memory_bytes=1 << 37)),
+    facts = probe(lambda: FakeDriver([OLD, FakeGpu()]))
+    assert facts.driver == "12.9"
+    assert facts.reason == ""
+    assert facts.gpus[1] == Gpu(
+        ordinal=1,
+        name="NVIDIA H200",
+        sm=90,
+        memory_bytes=150_000_000_000,
+        sms=132,
+        threads_per_sm=2048,
+        shared_bytes_block=232_448,
+        shared_bytes_sm=233_472,
+        l2_bytes=62_914_560,
+        clusters=True,
+        pools=True,
+        bus_id="0000:1b:00",
     )
     assert [gpu.usable for gpu in facts.gpus] == [False, True]
     assert str(facts) == "cuda:0 Old (compute capability 8.6), cuda:1 NVIDIA H200 (compute capability 9.0), driver for CUDA 12.9"
 
 
+@pytest.mark.parametrize(("mode", "words"), [(0, ""), (2, "none allowed"), (3, "one process"), (9, "")])
+def test_compute_mode(mode: int, words: str) -> None:
+    assert probe(lambda: FakeDriver([FakeGpu(attributes={"COMPUTE_MODE": mode})])).gpus[0].exclusive == words
+
+
+def test_a_context_of_another_library_shows() -> None:
+    driver = FakeDriver()
+    assert not probe(lambda: driver).gpus[0].in_use
+    driver.cuDevicePrimaryCtxRetain(0)
+    assert probe(lambda: driver).gpus[0].in_use
+
+
 def test_only_old_gpus() -> None:
-    assert probe(lambda: _FakeDriver([(b"Old", (8, 6))])).reason == "no GPU has compute capability 9.0"
+    assert probe(lambda: FakeDriver([OLD])).reason == "no GPU has compute capability 9.0"
+
+
+def test_an_old_driver() -> None:
+    assert probe(lambda: FakeDriver(version=11080)).reason == "the driver is for CUDA 11.8, older than 12.0"
 
 
 def test_no_gpu() -> None:
-    assert str(probe(_FakeDriver)) == "the NVIDIA driver shows no GPU"
+    assert str(probe(lambda: FakeDriver([]))) == "the NVIDIA driver shows no GPU"
 
 
-@pytest.mark.parametrize(
-    "call",
-    ["cuInit", "cuDriverGetVersion", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName", "cuDeviceGetAttribute", "cuDeviceTotalMem"],
-)
+@pytest.mark.parametrize("call", ["cuDriverGetVersion", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName", "cuDeviceGetAttribute"])
 def test_a_failing_call_is_named(call: str) -> None:
-    facts = probe(lambda: _FakeDriver([(b"NVIDIA H200", (9, 0))], failing=call))
+    driver = FakeDriver()
+    driver.fail[call] = "CUDA_ERROR_NO_DEVICE"
+    facts = probe(lambda: driver)
     assert facts.gpus == ()
-    assert facts.reason == f"no NVIDIA driver answers ({call}: CUDA_ERROR_NO_DEVICE)"
+    assert facts.reason.startswith(f"{call}: CUDA_ERROR_NO_DEVICE (100)")
 
 
-@pytest.mark.parametrize(
-    ("problem", "reason"),
-    [
-        (ImportError("No module named 'cuda'"), "cuda-python is not installed (No module named 'cuda')"),
-        (RuntimeError("first\nsecond"), "cuda-python does not load (first)"),
-        (OSError(), "cuda-python does not load (OSError)"),
-    ],
-)
-def test_bindings_that_do_not_load(problem: Exception, reason: str) -> None:
-    def load() -> Driver:
+def test_a_driver_that_does_not_start() -> None:
+    driver = FakeDriver()
+    driver.fail["cuInit"] = "CUDA_ERROR_NO_DEVICE"
+    assert probe(lambda: driver).reason == "no NVIDIA driver answers (cuInit: CUDA_ERROR_NO_DEVICE)"
+
+
+@pytest.mark.parametrize(("problem", "reason"), [(RuntimeError("first\nsecond"), "first"), (OSError(), "OSError")])
+def test_a_driver_that_is_not_there(problem: Exception, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def raises(*_: object) -> None:
         raise problem
+
+    driver = FakeDriver()
+    monkeypatch.setattr(driver, "cuInit", raises)
+    assert probe(lambda: driver).reason == f"no NVIDIA driver answers ({reason})"
+    monkeypatch.undo()
+    monkeypatch.setattr(driver, "cuDeviceGetCount", raises)
+    assert probe(lambda: driver).reason == f"no NVIDIA driver answers ({reason})"
+
+
+def test_bindings_that_do_not_load_give_their_reason() -> None:
+    reason = "cuda-python is not installed (really)"
+
+    def load() -> Driver:
+        raise DeviceError(Diagnostic(rule="OX5305", what="CUDA cannot be used here", got=reason))
 
     assert probe(load) == CudaFacts(reason=reason)
 
@@ -106,10 +101,6 @@ def test_this_machine_gets_an_answer() -> None:
     assert str(facts)
 
 
-def test_driver_calls_exist_in_the_bindings() -> None:
+def test_the_bindings_are_what_the_probe_loads_by_itself() -> None:
     pytest.importorskip("cuda.bindings.driver")
-    driver = load_driver()
-    for name in (name for name in dir(Driver) if name.startswith("cu")):
-        assert callable(getattr(driver, name)), name
-    assert driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR.value == 75
-    assert driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR.value == 76
+    assert callable(load_driver().cuInit)

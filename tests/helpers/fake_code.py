@@ -1,0 +1,306 @@
+"""The fake driver's calls about code: cubins, launches, tensor maps, graphs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.helpers.fake_gpu import FakeKernel, FakeKernelNodeParams, FakeTensorMap, Handle, Launch, cluster_of, parameters_of
+from tests.helpers.fake_state import LEGACY, FakeState, Refused, driver_call
+
+
+class FakeCode(FakeState):
+    """Loads, configures, launches, captures."""
+
+    # ---- code
+    @driver_call(values=1)
+    def cuModuleLoadData(self, image: Any) -> Any:
+        return self.load_image(image)
+
+    @driver_call(values=1)
+    def cuModuleGetFunction(self, hmod: Any, name: bytes) -> Any:
+        return self.find_kernel(hmod, name)
+
+    @driver_call()
+    def cuModuleUnload(self, hmod: Any) -> Any:
+        self.unload_image(hmod)
+
+    @driver_call(values=1)
+    def cuLibraryLoadData(
+        self,
+        code: Any,
+        jitOptions: Any,
+        jitOptionsValues: Any,
+        numJitOptions: int,
+        libraryOptions: Any,
+        libraryOptionValues: Any,
+        numLibraryOptions: int,
+    ) -> Any:
+        return self.load_image(code)
+
+    @driver_call()
+    def cuLibraryUnload(self, library: Any) -> Any:
+        self.unload_image(library)
+
+    @driver_call(values=1)
+    def cuLibraryGetKernel(self, library: Any, name: bytes) -> Any:
+        return self.find_kernel(library, name)
+
+    @driver_call(values=1)
+    def cuKernelGetFunction(self, kernel: Any) -> Any:
+        self.kernel_of(kernel)
+        return Handle(int(kernel))
+
+    def load_image(self, code: Any) -> Handle:
+        raw = bytes(memoryview(code).cast("B"))
+        for image in self.images:
+            if raw.startswith(image.code):
+                if image.sm != self.gpus[self.here().device].sm:
+                    raise Refused("NO_BINARY_FOR_GPU")
+                handle = self.new_handle()
+                self.libraries[handle] = image
+                return Handle(handle)
+        raise Refused("INVALID_IMAGE")
+
+    def find_kernel(self, library: Any, name: bytes) -> Handle:
+        if int(library) not in self.libraries:
+            raise Refused("INVALID_HANDLE")
+        for kernel in self.libraries[int(library)].kernels:
+            if kernel.name.encode() == name:
+                known = next((handle for handle, other in self.kernels.items() if other is kernel), None)
+                handle = known or self.new_handle()
+                self.kernels[handle] = kernel
+                return Handle(handle)
+        raise Refused("NOT_FOUND")
+
+    def unload_image(self, library: Any) -> None:
+        image = self.libraries.pop(int(library), None)
+        if image is None:
+            raise Refused("INVALID_HANDLE")
+        for handle in [handle for handle, kernel in self.kernels.items() if kernel in image.kernels]:
+            del self.kernels[handle]
+
+    def kernel_of(self, handle: Any) -> FakeKernel:
+        if int(handle) not in self.kernels:
+            raise Refused("INVALID_HANDLE")
+        return self.kernels[int(handle)]
+
+    @driver_call(values=1)
+    def cuFuncGetAttribute(self, attrib: Any, hfunc: Any) -> Any:
+        kernel, name = self.kernel_of(hfunc), attrib.name.removeprefix("CU_FUNC_ATTRIBUTE_")
+        set_here = self.function_attributes.get(int(hfunc), {})
+        return set_here.get(int(attrib), kernel.attributes.get(name, 1024 if name == "MAX_THREADS_PER_BLOCK" else 0))
+
+    @driver_call()
+    def cuFuncSetAttribute(self, hfunc: Any, attrib: Any, value: int) -> Any:
+        self.kernel_of(hfunc)
+        name = attrib.name.removeprefix("CU_FUNC_ATTRIBUTE_")
+        limit = {"MAX_DYNAMIC_SHARED_SIZE_BYTES": self.shared_limit(), "NON_PORTABLE_CLUSTER_SIZE_ALLOWED": 1}.get(name)
+        if limit is None or not 0 <= value <= limit:
+            raise Refused("INVALID_VALUE")
+        self.function_attributes.setdefault(int(hfunc), {})[int(attrib)] = value
+
+    @driver_call(values=2)
+    def cuFuncGetParamInfo(self, func: Any, paramIndex: int) -> Any:
+        parameters = self.kernel_of(func).parameters
+        if not 0 <= paramIndex < len(parameters):
+            raise Refused("INVALID_VALUE")
+        return parameters[paramIndex]
+
+    @driver_call(values=1)
+    def cuOccupancyMaxActiveBlocksPerMultiprocessor(self, func: Any, blockSize: int, dynamicSMemSize: int) -> Any:
+        self.kernel_of(func)
+        by_threads = 2048 // max(1, blockSize)
+        by_shared = 233_472 // (dynamicSMemSize + 1024)  # 1 KiB of each block is the system's
+        return min(32, by_threads, by_shared)
+
+    @driver_call(values=1)
+    def cuOccupancyMaxPotentialClusterSize(self, func: Any, config: Any) -> Any:
+        allowed = self.function_attributes.get(int(func), {}).get(14, 0)
+        return self.kernel_of(func).max_cluster if allowed else min(8, self.kernel_of(func).max_cluster)
+
+    @driver_call(values=1)
+    def cuOccupancyMaxActiveClusters(self, func: Any, config: Any) -> Any:
+        cluster = cluster_of(config)
+        size = cluster[0] * cluster[1] * cluster[2]
+        return 132 // size if size <= self.kernel_of(func).max_cluster else 0
+
+    def shared_limit(self) -> int:
+        return self.gpus[self.here().device].attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
+
+    # ---- launch
+    @driver_call()
+    def cuLaunchKernelEx(self, config: Any, f: Any, kernelParams: Any, extra: Any) -> Any:
+        launch = self.checked_launch(config, f, kernelParams)
+        stream = self.stream_of(config.hStream)
+        if stream.graph is not None:
+            stream.graph.append(launch)
+            return
+        self.give(config.hStream, lambda: self.execute(launch))
+
+    def execute(self, launch: Launch) -> None:
+        self.launches.append(launch)
+        if self.on_launch is not None:
+            self.on_launch(launch)
+
+    def checked_launch(self, config: Any, f: Any, kernel_params: Any) -> Launch:
+        kernel = self.kernel_of(f)
+        grid = (config.gridDimX, config.gridDimY, config.gridDimZ)
+        block = (config.blockDimX, config.blockDimY, config.blockDimZ)
+        cluster = cluster_of(config)
+        threads = block[0] * block[1] * block[2]
+        attributes = self.function_attributes.get(int(f), {})
+        if not (0 < grid[0] < 1 << 31 and 0 < grid[1] < 1 << 16 and 0 < grid[2] < 1 << 16 and 0 < threads <= 1024):
+            raise Refused("INVALID_VALUE")
+        if threads > kernel.attributes.get("MAX_THREADS_PER_BLOCK", 1024):
+            raise Refused("LAUNCH_OUT_OF_RESOURCES")
+        if config.sharedMemBytes > max(attributes.get(8, 0), 48 * 1024):
+            raise Refused("INVALID_VALUE")
+        size = cluster[0] * cluster[1] * cluster[2]
+        if any(extent % part for extent, part in zip(grid, cluster, strict=True)) or size > (16 if attributes.get(14, 0) else 8):
+            raise Refused("INVALID_CLUSTER_SIZE")
+        return Launch(
+            kernel=kernel,
+            grid=grid,
+            block=block,
+            cluster=cluster,
+            shared_bytes=config.sharedMemBytes,
+            stream=int(config.hStream),
+            attributes={self.CUlaunchAttributeID(int(each.id)).name: 1 for each in list(config.attrs)[: config.numAttrs]},
+            parameters=parameters_of(kernel, kernel_params),
+        )
+
+    # ---- tensor maps
+    @driver_call(values=1)
+    def cuTensorMapEncodeTiled(
+        self,
+        tensorDataType: Any,
+        tensorRank: int,
+        globalAddress: Any,
+        globalDim: Any,
+        globalStrides: Any,
+        boxDim: Any,
+        elementStrides: Any,
+        interleave: Any,
+        swizzle: Any,
+        l2Promotion: Any,
+        oobFill: Any,
+    ) -> Any:
+        dims, strides, box, steps = (tuple(map(int, each)) for each in (globalDim, globalStrides, boxDim, elementStrides))
+        given = all(isinstance(entry, Handle) for each in (globalDim, globalStrides, boxDim, elementStrides) for entry in each)
+        if not given:
+            raise TypeError("Cannot convert int to cuda.bindings.driver.cuuint64_t")
+        fits = 1 <= tensorRank <= 5 and len(dims) == len(box) == len(steps) == tensorRank and len(strides) >= max(1, tensorRank - 1)
+        if not fits or int(globalAddress) % 16 or not int(globalAddress) or not all(1 <= each <= 256 for each in box):
+            raise Refused("INVALID_VALUE")
+        made = FakeTensorMap()
+        made.arguments = (
+            int(tensorDataType),
+            tensorRank,
+            dims,
+            strides,
+            box,
+            steps,
+            int(interleave),
+            int(swizzle),
+            int(l2Promotion),
+            int(oobFill),
+        )
+        made.raw[8:16] = list((hash(made.arguments) & (1 << 64) - 1).to_bytes(8, "little"))
+        made.address = int(globalAddress)
+        return made
+
+    @driver_call()
+    def cuTensorMapReplaceAddress(self, tensorMap: Any, globalAddress: Any) -> Any:
+        if int(globalAddress) % 16 or not int(globalAddress):
+            raise Refused("INVALID_VALUE")
+        tensorMap.address = int(globalAddress)
+
+    # ---- graphs
+    @driver_call()
+    def cuStreamBeginCapture(self, hStream: Any, mode: Any) -> Any:
+        stream = self.stream_of(hStream)
+        if stream.graph is not None or int(hStream) in (0, LEGACY):
+            raise Refused("STREAM_CAPTURE_UNSUPPORTED")
+        stream.graph = []
+
+    @driver_call(values=1)
+    def cuStreamEndCapture(self, hStream: Any) -> Any:
+        stream = self.stream_of(hStream)
+        if stream.graph is None:
+            raise Refused("ILLEGAL_STATE")
+        handle = self.new_handle()
+        self.graphs[handle], stream.graph = stream.graph, None
+        for launch in self.graphs[handle]:
+            self.nodes[self.new_handle()] = launch
+        return Handle(handle)
+
+    @driver_call(values=1)
+    def cuGraphInstantiate(self, hGraph: Any, flags: int) -> Any:
+        if int(hGraph) not in self.graphs:
+            raise Refused("INVALID_VALUE")
+        handle = self.new_handle()
+        self.graph_execs[handle] = list(self.graphs[int(hGraph)])
+        return Handle(handle)
+
+    @driver_call()
+    def cuGraphLaunch(self, hGraphExec: Any, hStream: Any) -> Any:
+        if int(hGraphExec) not in self.graph_execs:
+            raise Refused("INVALID_VALUE")
+        for launch in self.graph_execs[int(hGraphExec)]:
+            self.give(hStream, lambda launch=launch: self.execute(launch))  # type: ignore[misc]
+
+    @driver_call()
+    def cuGraphExecDestroy(self, hGraphExec: Any) -> Any:
+        if self.graph_execs.pop(int(hGraphExec), None) is None:
+            raise Refused("INVALID_VALUE")
+
+    @driver_call()
+    def cuGraphDestroy(self, hGraph: Any) -> Any:
+        if self.graphs.pop(int(hGraph), None) is None:
+            raise Refused("INVALID_VALUE")
+
+    @driver_call(values=2)
+    def cuGraphGetNodes(self, hGraph: Any, numNodes: int = 0) -> Any:
+        if int(hGraph) not in self.graphs:
+            raise Refused("INVALID_VALUE")
+        nodes = [Handle(node) for launch in self.graphs[int(hGraph)] for node, other in self.nodes.items() if other is launch]
+        return nodes[:numNodes], len(nodes)
+
+    @driver_call(values=1)
+    def cuGraphNodeGetType(self, hNode: Any) -> Any:
+        if int(hNode) not in self.nodes:
+            raise Refused("INVALID_VALUE")
+        return self.CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL
+
+    @driver_call(values=1)
+    def cuGraphKernelNodeGetParams(self, hNode: Any) -> Any:
+        if int(hNode) not in self.nodes:
+            raise Refused("INVALID_VALUE")
+        launch, made = self.nodes[int(hNode)], FakeKernelNodeParams()
+        made.func = Handle(next(handle for handle, kernel in self.kernels.items() if kernel is launch.kernel))
+        made.gridDimX, made.gridDimY, made.gridDimZ = launch.grid
+        made.blockDimX, made.blockDimY, made.blockDimZ = launch.block
+        made.sharedMemBytes = launch.shared_bytes
+        return made
+
+    @driver_call()
+    def cuGraphExecKernelNodeSetParams(self, hGraphExec: Any, hNode: Any, nodeParams: Any) -> Any:
+        if int(hGraphExec) not in self.graph_execs or int(hNode) not in self.nodes:
+            raise Refused("INVALID_VALUE")
+        old = self.nodes[int(hNode)]
+        new = Launch(
+            kernel=self.kernel_of(nodeParams.func),
+            grid=(nodeParams.gridDimX, nodeParams.gridDimY, nodeParams.gridDimZ),
+            block=(nodeParams.blockDimX, nodeParams.blockDimY, nodeParams.blockDimZ),
+            cluster=old.cluster,
+            shared_bytes=nodeParams.sharedMemBytes,
+            stream=old.stream,
+            attributes=old.attributes,
+            parameters=parameters_of(self.kernel_of(nodeParams.func), nodeParams.kernelParams),
+        )
+        execs = self.graph_execs[int(hGraphExec)]
+        places = [i for i, launch in enumerate(execs) if launch is old]
+        if not places:
+            raise Refused("INVALID_VALUE")
+        execs[places[0]] = new
+        self.nodes[int(hNode)] = new
