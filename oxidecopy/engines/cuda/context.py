@@ -39,9 +39,11 @@ class PrimaryContext:
         gpu: name, compute capability and limits.
         handle: the driver's.
         parked: what waits for launches in flight before it is let go.
+        left: how many things that lived in it were let go: while it is the same, whatever was alive still is.
+        after_wait: called when the host has waited for a stream or an event, to raise what launches have to say.
     """
 
-    __slots__ = ("__weakref__", "_held", "_release", "driver", "gpu", "handle", "ordinal", "owned", "parked")
+    __slots__ = ("__weakref__", "_held", "_release", "after_wait", "driver", "gpu", "handle", "left", "ordinal", "owned", "parked")
 
     def __init__(self, driver: Driver, ordinal: int) -> None:
         start(driver)
@@ -52,6 +54,8 @@ class PrimaryContext:
         self.handle: CUcontext = check(driver.cuDevicePrimaryCtxRetain(device), "cuDevicePrimaryCtxRetain", str(self))
         self.owned: set[Ownership] = set()
         self.parked = Parked(driver)
+        self.left = 0
+        self.after_wait: list[Callable[[], None]] = []
         self._held = _Held(driver, device, self.handle)
         self._release = weakref.finalize(self, self._held.release)
 
@@ -117,6 +121,11 @@ class PrimaryContext:
             with self.relaxed():
                 self.parked.sweep()
 
+    def waited(self) -> None:
+        """The host has waited for something: what launches until then have to say is raised here."""
+        for ask in self.after_wait:
+            ask()
+
     # ---- ownership
     def own(self, owner: object, release: Callable[[], None]) -> Ownership:
         """Has `release` called once, with the context current, when `owner` is dropped; `release` must not hold `owner`."""
@@ -132,6 +141,7 @@ class PrimaryContext:
         if self.closed:
             return
         with suppress(Exception), self, self.relaxed():
+            self.driver.cuCtxSynchronize()  # kernels may be writing to what is let go here
             for ownership in list(self.owned):
                 ownership.drop()
             self.parked.drain()
@@ -172,6 +182,7 @@ class Ownership:
         """Lets go now; a driver call that fails raises. Nothing happens the second time."""
         if self.alive:
             self.context.owned.discard(self)
+            self.context.left += 1
             self._finalizer.detach()
             release, self._release = self._release, _nothing  # what it holds goes, too
             with self.context, self.context.relaxed():

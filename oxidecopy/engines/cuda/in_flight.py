@@ -43,6 +43,10 @@ class Uses:
             event = self._events[stream.handle] = new_event(self._driver)
         check(self._driver.cuEventRecord(event, stream.handle), "cuEventRecord", str(stream))
 
+    def book(self) -> dict[int, Stream]:
+        """Where a launch that is repeated on a stable stream notes itself without a call: `book[stream.handle] = stream`, after each."""
+        return self._streams
+
     def synchronize(self) -> None:
         """Waits until it is in use no more. The context is current."""
         for stream in self._streams.values():

@@ -149,9 +149,11 @@ class Stream:
 
         Raises:
             DeviceFaultError: when a kernel faulted.
+            ExecutionError: what launches on it (and on other streams, until now) have to say.
         """
         with self.context:
             check(self.context.driver.cuStreamSynchronize(self.handle), "cuStreamSynchronize", str(self))
+        self.context.waited()
 
     def query(self) -> bool:
         """True when all that it was given is done; does not wait."""
@@ -239,6 +241,7 @@ class Event:
         """Waits for it; not at all when it was never recorded."""
         with self.context:
             check(self.context.driver.cuEventSynchronize(self.handle), "cuEventSynchronize", str(self.context))
+        self.context.waited()
 
     def query(self) -> bool:
         """True when it has passed, or was never recorded."""
