@@ -140,6 +140,7 @@ def build(program: Program, launch: Launch, compiled: Compiled, box: tuple[Range
         bars_per_cta=bar_base[-1],
         stages_per_cta=tile_base[-1],
         doubtful=compiled.doubtful,
+        landing={name: param.layout.nbytes for name, param in program.maps.items()},
         trips=opaque.trips,
         count=count,
     )

@@ -235,7 +235,7 @@ def _tx(machine: Machine, at: At) -> None:
 def copy_bytes(machine: Machine, at: At) -> int | None:
     """What a load reports to each receiver's barrier; None for other ops."""
     if isinstance(at.op, ops.TensorG2S | ops.TensorG2SMulticast):
-        return machine.program.maps[at.op.map.name].layout.nbytes
+        return machine.landing[at.op.map.name]
     return None
 
 

@@ -118,12 +118,11 @@ class Periods:
         if saved is not None and saved.outline == now:
             state = snapshot(machine, self.waiting, parity=self.parity)
             if state == saved.state:
+                del self.searches[key]
                 if self._skip(agent, op, saved, left):
-                    del self.searches[key]
                     self.failures = 0
-                    if not any(s.saved for s in self.searches.values()):
-                        machine.log = None
                     return
+                self.searches[key] = search
                 self.failures += 1
                 if len(agent.turns) == 1:
                     self.rest = (op.counter, turn + (1 << min(self.failures, 10)))
@@ -170,6 +169,8 @@ class Periods:
         for bar, d in zip(machine.bars, judge.phases, strict=True):
             bar.base -= d * periods
         # For the loops around this one, the expressions were asked in the skipped iterations too.
+        if not any(s.saved for s in self.searches.values()):
+            machine.log = None
         if machine.log is not None:
             moving = [q for q in judge.asked if any(judge.deltas[q.agent].values())]
             machine.log += [Asked(q.agent, q.use, q.expr, judge.widened(q, periods), q.truth, q.bar, q.item) for q in moving]
@@ -184,10 +185,12 @@ class Judge:
         self.deltas = deltas
         self.phases = phases
         self.asked = asked
+        self.lasting: dict[tuple[int, Use, int], bool] = {}
 
     def moves_along(self) -> bool:
         """Every phase asked for moves by as many as its barrier's phase does."""
-        return all(shift_of(_expr(q), self.deltas[q.agent]) == self.phases[q.bar] for q in self.asked if q.use is Use.PHASE)
+        asked = {(q.agent, q.bar, id(q.expr)): q for q in self.asked if q.use is Use.PHASE}
+        return all(shift_of(_expr(q), self.deltas[q.agent]) == self.phases[q.bar] for q in asked.values())
 
     def most(self, bound: int) -> int:
         """The largest number of periods, up to `bound`, over which nothing changes; fewer are as safe as more."""
@@ -206,6 +209,12 @@ class Judge:
         return all(self._for_ever(q) or self._over(q, periods) for q in self.asked)
 
     def _for_ever(self, q: Asked) -> bool:
+        key = (q.agent, q.use, id(q.expr))
+        if key not in self.lasting:
+            self.lasting[key] = self._lasts(q)
+        return self.lasting[key]
+
+    def _lasts(self, q: Asked) -> bool:
         moved = self.deltas[q.agent]
         match q.use:
             case Use.INDEX:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias, final
 
 from oxidecopy.isa import ops
+from oxidecopy.verify.code import Item
 from oxidecopy.verify.state import Access, Agent, At, Bar, Known, Machine, Mark, TokenKey
 
 Snapshot: TypeAlias = tuple[object, ...]
@@ -71,6 +72,7 @@ class _Taker:
         self.n = len(machine.agents)
         self.lines: list[list[int]] = [[] for _ in range(self.n + len(machine.bars))]
         self.vectors: list[Known] = []
+        self.uses: dict[tuple[int, int, int], int] = {}
         self.fences = [agent.fence for agent in machine.agents]
 
     def result(self) -> Snapshot:
@@ -181,26 +183,34 @@ class _Taker:
     def tokens(self) -> None:
         """Forgets the tokens that nobody can ask for any more, and takes the others."""
         for key, (bar, phase) in list(self.machine.tokens.items()):
-            wanted = [_distance(agent, key) for agent in self.machine.mates(key[0])]
+            wanted = [self._distance(agent, key) for agent in self.machine.mates(key[0])]
             if not any(wanted):
                 del self.machine.tokens[key]
                 continue
             self.put("token", key[0], key[1], tuple(wanted), bar)
             self.asked(self.machine.bars[bar], phase)
 
+    def _distance(self, agent: Agent, key: TokenKey) -> tuple[object, ...] | None:
+        """How far ahead of the agent a token's iteration is; None when the agent will not ask for it again."""
+        use = _last_use(agent.code, key[1], len(key[2]), self.uses)
+        if use < 0:
+            return None
+        now = [agent.turns.get(name) for name in agent.code[use].loops]
+        for mine, its in zip(now, key[2], strict=True):
+            if mine is None:
+                return ("before", *key[2]) if agent.pc <= use else None
+            if mine != its:
+                return tuple(i - (m or 0) for m, i in zip(now, key[2], strict=True)) if mine < its else None
+        return (0,) if agent.pc <= use else None
 
-def _distance(agent: Agent, key: TokenKey) -> tuple[object, ...] | None:
-    """How far ahead of the agent a token's iteration is; None when the agent will not ask for it again."""
-    uses = [i for i, item in enumerate(agent.code) if _names(item.op, key[1]) and len(item.loops) == len(key[2])]
-    if not uses:
-        return None
-    now = [agent.turns.get(name) for name in agent.code[uses[-1]].loops]
-    for mine, its in zip(now, key[2], strict=True):
-        if mine is None:
-            return ("before", *key[2]) if agent.pc <= uses[-1] else None
-        if mine != its:
-            return tuple(i - (m or 0) for m, i in zip(now, key[2], strict=True)) if mine < its else None
-    return (0,) if agent.pc <= uses[-1] else None
+
+def _last_use(code: list[Item], token: int, depth: int, uses: dict[tuple[int, int, int], int]) -> int:
+    """The last place that names a token, in as many loops as the token's own; -1 when there is none. `uses` keeps it."""
+    at = (id(code), token, depth)
+    found = uses.get(at)
+    if found is None:
+        found = uses[at] = max((i for i, item in enumerate(code) if len(item.loops) == depth and _names(item.op, token)), default=-1)
+    return found
 
 
 def _names(op: Any, token: int) -> bool:

@@ -227,6 +227,7 @@ class Machine:
     tile_base: tuple[int, ...]
     bars_per_cta: int
     stages_per_cta: int
+    landing: dict[str, int]  # bytes of one load by its map
     steered: dict[int, bool] = field(default_factory=dict)  # by id of an expression: whether a loop counter is in it
     # By op (its id), rank and the values that name them: barriers, tile bytes, and those of sources.
     operands: dict[tuple[int, ...], tuple[Sequence[Bar], Sequence[Span], Sequence[Span]]] = field(default_factory=dict)
@@ -297,8 +298,9 @@ class Machine:
             at.bars[0].sleepers.append(at.agent)
 
     def learn(self, agent: Agent, bar: Bar, phases: int) -> None:
+        known = agent.known
         for at in (self.overs + bar.id, self.ends + bar.id):
-            agent.known[at] = max(agent.known[at], phases)
+            known[at] = max(known[at], phases)
 
     def witness(self, agent: Agent, bar: Bar) -> None:
         """The phase of `bar` needs bytes that the agent issues now: when it is over, so is all that the agent had to wait for."""

@@ -14,9 +14,10 @@ from oxidecopy.verify.state import Access, At, Machine, Mark, Span, Stage, Way
 
 
 def _overlapping(at: At, spans: Sequence[Span]) -> Iterator[tuple[Stage, Access]]:
+    step, turns = at.item.step, at.turns
     for stage, lo, hi in spans:
         for access in stage.accesses:
-            if access.lo < hi and lo < access.hi and not access.same_instance(at.step, at.turns):
+            if access.lo < hi and lo < access.hi and not access.same_instance(step, turns):
                 yield stage, access
 
 

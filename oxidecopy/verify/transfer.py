@@ -46,7 +46,7 @@ def ready(machine: Machine, at: At) -> bool:
 
 def _phases_over(at: At) -> bool:
     bar = at.bars[0]
-    return bar.life is not Life.LIVE or all(bar.phase > p for p in at.phases)
+    return bar.life is not Life.LIVE or bar.phase > max(at.phases, default=-1)
 
 
 def parity_phase(machine: Machine, agent: Agent, bar: Bar, parity: expr.Expr) -> int:
@@ -74,9 +74,8 @@ def _sync(machine: Machine, at: At, key: tuple[int, int], wanted: int) -> bool:
     waiting = machine.syncs.setdefault(key, [])
     if at.agent not in waiting:
         waiting.append(at.agent)
-    here = sum(a.size for a in waiting)
-    alike = all(a.code[a.pc].op == at.op for a in waiting)
-    if here < wanted and alike:
+    here = sum([a.size for a in waiting])
+    if here < wanted and all((op := a.code[a.pc].op) is at.op or op == at.op for a in waiting):
         return False
     _sync_counts(machine, at, waiting, here, wanted)
     release_sync(machine, key)

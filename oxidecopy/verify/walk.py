@@ -39,10 +39,14 @@ def run(machine: Machine, edges: Callable[[Machine, Mapping[int, At]], Edges] = 
     # Large groups first: then what the many did is there when the one thread that copies comes by, and a missing sync shows as such.
     order = sorted(machine.agents, key=lambda a: (-a.size, a.id))
     walk = _Walk(machine, edges)
-    while not all(a.done for a in order):
+    while True:
         # From the first again after every step that may have let somebody go on.
-        if not any(not agent.asleep and walk.advance(agent) for agent in order) and (machine.lost or not unblock(machine, walk.waiting)):
-            return
+        for agent in order:
+            if not agent.asleep and walk.advance(agent):
+                break
+        else:
+            if all(a.done for a in order) or machine.lost or not unblock(machine, walk.waiting):
+                return
 
 
 class _Walk:
@@ -70,6 +74,8 @@ class _Walk:
             if machine.woken:
                 machine.woken = False
                 break
+        else:
+            agent.asleep = True  # at its end
         return moved
 
     def _op(self, agent: Agent, item: Item) -> bool:
