@@ -34,7 +34,6 @@ MBARRIER_TX_MAX: Final = (1 << 20) - 1
 # ---- launch
 THREADS_MAX: Final = 1024
 BLOCK_Z_MAX: Final = 64  # threads of a CTA in z (CUDA Programming Guide, technical specifications)
-REGISTERS_MAX: Final = 65_536  # of a CTA, 32 bits each (the same table); given to warps in units of 256
 WARP: Final = 32
 REGISTERS_MIN: Final = 24  # PTX setmaxnreg: 24 to 256 registers per thread, a multiple of 8
 REGISTERS_MAX: Final = 256
