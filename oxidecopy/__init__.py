@@ -12,6 +12,12 @@ from oxidecopy._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from oxidecopy import errors as errors
+    from oxidecopy.engines.cuda.elf import KernelInfo as KernelInfo
+    from oxidecopy.engines.cuda.elf import ParameterInfo as ParameterInfo
+    from oxidecopy.host.cubin import Cubin as Cubin
+    from oxidecopy.host.cubin_launch import CubinKernel as CubinKernel
+    from oxidecopy.host.cubin_launch import CubinLaunch as CubinLaunch
+    from oxidecopy.host.cubin_launch import CubinLaunchable as CubinLaunchable
     from oxidecopy.host.device import Device as Device
     from oxidecopy.host.pipeline import BoundLaunch as BoundLaunch
     from oxidecopy.host.pipeline import Grid as Grid
@@ -113,6 +119,12 @@ if TYPE_CHECKING:
 
 # Public name -> module that defines it; a test keeps this equal to the imports above.
 _HOME: Final = {
+    "KernelInfo": "oxidecopy.engines.cuda.elf",
+    "ParameterInfo": "oxidecopy.engines.cuda.elf",
+    "Cubin": "oxidecopy.host.cubin",
+    "CubinKernel": "oxidecopy.host.cubin_launch",
+    "CubinLaunch": "oxidecopy.host.cubin_launch",
+    "CubinLaunchable": "oxidecopy.host.cubin_launch",
     "Device": "oxidecopy.host.device",
     "BoundLaunch": "oxidecopy.host.pipeline",
     "Grid": "oxidecopy.host.pipeline",
@@ -237,6 +249,10 @@ __all__ = [
     "ClusterGroup",
     "ClusterLeader",
     "Cta",
+    "Cubin",
+    "CubinKernel",
+    "CubinLaunch",
+    "CubinLaunchable",
     "DType",
     "Device",
     "Dim3",
@@ -251,6 +267,7 @@ __all__ = [
     "HasMinMax",
     "Idx",
     "Invalidated",
+    "KernelInfo",
     "Kind",
     "Landed",
     "Launchable",
@@ -259,6 +276,7 @@ __all__ = [
     "ManagedBarriers",
     "MmaBarrier",
     "Owned",
+    "ParameterInfo",
     "Pipeline",
     "Pred",
     "Ready",
