@@ -10,10 +10,25 @@ from oxidecopy.rules.rule import Rule
 @cache
 def all_rules() -> dict[str, Rule]:
     """Rules by id, in order of id."""
-    from oxidecopy.rules import binary, command, cubins, descriptor, device_code, host, recorder, rings, simulator, text, verifier
+    from oxidecopy.rules import (
+        binary,
+        command,
+        cubins,
+        cuda_driver,
+        descriptor,
+        device_code,
+        host,
+        recorder,
+        rings,
+        simulator,
+        text,
+        verifier,
+    )
 
     rows = [
-        r for m in (recorder, rings, text, binary, descriptor, verifier, simulator, host, cubins, device_code, command) for r in m.RULES
+        r
+        for m in (recorder, rings, text, binary, descriptor, verifier, simulator, host, cuda_driver, cubins, device_code, command)
+        for r in m.RULES
     ]
     table = {r.id: r for r in sorted(rows, key=lambda r: r.id)}
     if len(table) != len(rows):
