@@ -1,4 +1,4 @@
-"""The pipelines that are measured: f32 tiles of 64 x 64, loaded and stored by tensor copies."""
+"""The pipelines that are measured: f32 tiles of 64 x 64, loaded and stored by tensor copies; and rings of a cluster, for their proof."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ import oxidecopy as ox
 TILE: Final = 64  # elements along each side
 STAGES: Final = 4
 
+CLUSTER: Final = 2
+DEPTH: Final = 32  # columns of the rings' tiles
+
 Map = ox.TmaDescriptor[ox.f32, ox.D2]
+Swizzled = ox.TmaDescriptor[ox.f32, ox.D2, ox.Swizzle128B]
+Result = ox.GlobalArray[ox.f32, ox.D2]
 
 
 def one_shot(cta: ox.Cta, src: Map, dst: Map) -> None:
@@ -50,3 +55,41 @@ def prefetch(cta: ox.Cta, src: Map, dst: Map, tiles: ox.Idx) -> None:
         leader.wait_group(0)
     full.inval()
     empty.inval()
+
+
+def cluster_ring(cta: ox.ClusterCta, src: Map, first: Result, second: Result) -> None:
+    """Both CTAs of a cluster load each tile together; the one of rank 0 stores it to `first`, the other one to `second`."""
+    box = (CLUSTER * DEPTH, DEPTH)
+    ring = cta.multicast_ring(stages=STAGES, tiles=(src,))
+    with cta.producer() as leader:
+        for at in cta.tiles(src, per="cluster", box=box):
+            with ring.produce(leader) as (slot,):
+                slot.load(src, at)
+    with cta.consumers() as group:
+        for at in cta.tiles(src, per="cluster", box=box):
+            with ring.consume(group) as (tile,):
+                for rank, out in enumerate((first, second)):
+                    with cta.when(cta.cta_rank == rank):
+                        cta.store(out, tile, at)
+
+
+def gemm_ring(cta: ox.ClusterCta, a: Swizzled, b: Swizzled, first: Result, second: Result, steps: ox.Idx) -> None:
+    """The loads of a matrix product: `steps` stages of a tile of each matrix, and two groups of consumers.
+
+    There is no product: group 0 stores the tile of `a` in the CTA of rank 0, group 1 that of `b` in the CTA of rank 1.
+    """
+    ring = cta.multicast_ring(stages=STAGES, tiles=(a, b))
+    row = cta.block_idx.x // CLUSTER * CLUSTER * TILE
+    with cta.producer() as leader:
+        for k in cta.range(steps):
+            with ring.produce(leader) as (left, right):
+                left.load(a, (row, k * DEPTH))
+                right.load(b, (0, k * DEPTH))
+    with cta.consumers(0) as group:
+        for k in cta.range(steps):
+            with ring.consume(group) as (left, _), cta.when(cta.cta_rank == 0):
+                cta.store(first, left, (row, k * DEPTH))
+    with cta.consumers(1) as group:
+        for k in cta.range(steps):
+            with ring.consume(group) as (_, right), cta.when(cta.cta_rank == 1):
+                cta.store(second, right, (0, k * DEPTH))

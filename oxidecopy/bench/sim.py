@@ -11,14 +11,14 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from runpy import run_path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 import oxidecopy as ox
 from oxidecopy.bench.measure import Measured, cpu_model, load, one_core, seconds
-from oxidecopy.bench.pipelines import TILE, one_shot, prefetch
+from oxidecopy.bench.pipelines import CLUSTER, DEPTH, STAGES, TILE, cluster_ring, gemm_ring, one_shot, prefetch
 from oxidecopy.errors import Diagnostic, ExecutionError, UsageError
 from oxidecopy.host.npy import write_whole
 from oxidecopy.typed.sites import LESSON_PLACES
@@ -51,6 +51,7 @@ def measure_all(runs: int, say: Callable[[str], None]) -> list[Measured]:
     with one_core():
         say("recording and verifying")
         rows += proof_times(runs)
+        rows += ring_times(runs)
         for device, target in (("sim-fast", _FAST_MB_S), ("sim", _HAZARDS_MB_S)):
             for name in ("one-shot", "prefetch"):
                 say(f"{name} on {device}")
@@ -120,6 +121,52 @@ def _prove(lesson: Path, device: ox.Device) -> dict[str, float]:
                 verify(bound.program, bound.launch)
                 took[name] = 1e3 * (perf_counter() - start)
     return took
+
+
+def ring_times(runs: int) -> list[Measured]:
+    """Each ring of a cluster: from binding its arguments to the proof, nothing cached."""
+    device = ox.Device.open("sim-fast")
+    found = []
+    for name, bind, words in (
+        ("a 4-stage cluster ring", _bound_cluster_ring, "one consumer group, grid 8, f32 2048 x 2560 in tiles of 64 x 32"),
+        ("a 4-stage GEMM-like cluster ring", _bound_gemm_ring, "A and B swizzled by 128 bytes, two consumer groups, grid 8, 80 steps"),
+    ):
+        samples = tuple(_prove_ring(bind(device)) for _ in range(runs + 1))[1:]  # the first loads modules
+        found.append(
+            Measured(
+                what=f"record and verify {name}", unit="ms", samples=samples, target=_PROOF_MS, better="lower",
+                of=f"CPU time of the process: {STAGES} stages of multicast tiles, cluster {CLUSTER}, {words}; a fresh pipeline each time,"
+                " the proof not cached",
+            )
+        )  # fmt: skip
+    return found
+
+
+def _prove_ring(bind: Callable[[], BoundLaunch]) -> float:
+    """Milliseconds of CPU time."""
+    start = process_time()
+    bound = bind()
+    verify(bound.program, bound.launch)
+    return 1e3 * (process_time() - start)
+
+
+def _bound_cluster_ring(device: ox.Device) -> Callable[[], BoundLaunch]:
+    """Records it when called, with arguments that are there already."""
+    shape = (2048, 2560)
+    src = ox.TmaDescriptor.tiled(device.empty(shape, ox.f32), box=(DEPTH, DEPTH))
+    first, second = device.empty(shape, ox.f32), device.empty(shape, ox.f32)
+    pipe = ox.pipeline(warps=ox.roles(producer=1, consumers=4), cluster=CLUSTER)(cluster_ring)
+    return lambda: pipe[8].bind(src, first, second)
+
+
+def _bound_gemm_ring(device: ox.Device) -> Callable[[], BoundLaunch]:
+    steps, rows = 80, 4 * CLUSTER * TILE
+    shape, other = (rows, steps * DEPTH), (2 * CLUSTER * TILE, steps * DEPTH)
+    a = ox.TmaDescriptor.tiled(device.empty(shape, ox.f32), box=(TILE, DEPTH), swizzle=ox.Swizzle128B)
+    b = ox.TmaDescriptor.tiled(device.empty(other, ox.f32), box=(2 * TILE, DEPTH), swizzle=ox.Swizzle128B)
+    first, second = device.empty(shape, ox.f32), device.empty(other, ox.f32)
+    pipe = ox.pipeline(warps=ox.roles(producer=1, consumers=(4, 4)), cluster=CLUSTER)(gemm_ring)
+    return lambda: pipe[8].bind(a, b, first, second, steps)
 
 
 def throughput(name: str, device_name: str, target: float, runs: int) -> Measured:

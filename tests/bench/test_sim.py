@@ -30,10 +30,11 @@ def test_all_rows_and_the_file(tmp_path: Path) -> None:
     path = tmp_path / "bench.json"
     result = command("bench", "sim", "--runs", "3", "--output", path)
     assert result.exit_code == 0
-    assert result.stdout.count("OK") == 7
+    assert result.stdout.count("OK") == 9
     data = json.loads(path.read_text())
     assert [row["what"] for row in data["rows"]] == [
         "import oxidecopy", "record and verify prefetch", "record and verify producer_consumers",
+        "record and verify a 4-stage cluster ring", "record and verify a 4-stage GEMM-like cluster ring",
         "one-shot, without hazard clocks", "prefetch, without hazard clocks",
         "one-shot, with hazard clocks", "prefetch, with hazard clocks",
     ]  # fmt: skip
