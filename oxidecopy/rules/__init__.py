@@ -15,6 +15,7 @@ def all_rules() -> dict[str, Rule]:
         command,
         cubins,
         cuda_driver,
+        cuda_engine,
         descriptor,
         device_code,
         host,
@@ -27,7 +28,21 @@ def all_rules() -> dict[str, Rule]:
 
     rows = [
         r
-        for m in (recorder, rings, text, binary, descriptor, verifier, simulator, host, cuda_driver, cubins, device_code, command)
+        for m in (
+            recorder,
+            rings,
+            text,
+            binary,
+            descriptor,
+            verifier,
+            simulator,
+            host,
+            cuda_driver,
+            cuda_engine,
+            cubins,
+            device_code,
+            command,
+        )
         for r in m.RULES
     ]
     table = {r.id: r for r in sorted(rows, key=lambda r: r.id)}

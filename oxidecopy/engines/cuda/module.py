@@ -1,0 +1,230 @@
+"""The interpreter's machine code: which file fits a GPU, that it is the one that was built, and its kernels once it is loaded.
+
+`oxidecopy/kernels/manifest.json` says of each file what it was built for and from. A file that is not the one of the manifest, or that was
+built from another declaration of `abi`, is refused before the driver sees it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final, final
+
+from oxidecopy.engines.cuda.abi_header import abi_hash
+from oxidecopy.engines.cuda.driver import check
+from oxidecopy.errors import DeviceError, Diagnostic, ExecutionError
+from oxidecopy.isa.limits import CLUSTER_PORTABLE_MAX
+
+if TYPE_CHECKING:
+    from cuda.bindings.driver import CUfunction, CUmodule
+
+    from oxidecopy.engines.cuda.driver import Driver
+
+NO_CODE: Final = "OX5334"
+DAMAGED: Final = "OX5335"
+TOO_LARGE: Final = "OX5336"
+MANIFEST: Final = "manifest.json"
+_TARGET: Final = re.compile(r"(sm|compute)_(\d+)([af]?)")
+
+
+# ---- files
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeFile:
+    """One file of the manifest: `target` is what it was built for ("sm_90a", "compute_90" for PTX), `sha256` of its bytes."""
+
+    file: str
+    target: str
+    sha256: str
+
+    @property
+    def is_ptx(self) -> bool:
+        """The driver compiles it when it is loaded."""
+        return self.target.startswith("compute_")
+
+    def runs_on(self, sm: int) -> bool:
+        """It is code for compute capability `sm`, 90 for 9.0 (CUDA's rules of binary compatibility; PTX for everything newer)."""
+        parts = _TARGET.fullmatch(self.target)
+        if parts is None:
+            return False
+        number, suffix = int(parts[2]), parts[3]
+        if self.is_ptx and not suffix:
+            return sm >= number
+        return sm == number if suffix == "a" else sm // 10 == number // 10 and sm >= number
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What was built: `abi` is the fingerprint of the declarations it was built from."""
+
+    abi: str
+    toolkit: str
+    files: tuple[CodeFile, ...]
+
+
+def kernels_folder() -> Traversable:
+    """Where the package keeps its machine code."""
+    return files("oxidecopy") / "kernels"
+
+
+def read_manifest(folder: Traversable) -> Manifest:
+    """The manifest of a folder of machine code.
+
+    Raises:
+        DeviceError: when there is none, or it cannot be read.
+    """
+    try:
+        data: Any = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        found = tuple(CodeFile(file=f["file"], target=f["target"], sha256=f["sha256"]) for f in data["files"])
+        return Manifest(abi=data["abi"], toolkit=data["toolkit"], files=found)
+    except (OSError, ValueError, KeyError, TypeError) as problem:
+        raise DeviceError(_damaged("the manifest of the kernels cannot be read", f"{MANIFEST}: {problem!r}", "its fields")) from problem
+
+
+def choose(manifest: Manifest, sm: int) -> CodeFile:
+    """The file for a GPU: machine code for it alone first, then for its family, then PTX.
+
+    Raises:
+        DeviceError: when there is none, or all were built for other declarations than this version's.
+    """
+    if manifest.abi != abi_hash():
+        what = "the kernels were built for another version of oxidecopy"
+        raise DeviceError(_damaged(what, f"declarations {manifest.abi[:16]}", f"declarations {abi_hash()[:16]}"))
+    fitting = [f for f in manifest.files if f.runs_on(sm)]
+    if not fitting:
+        raise DeviceError(
+            Diagnostic(
+                rule=NO_CODE,
+                what="there is no machine code for this GPU",
+                got=f"compute capability {sm // 10}.{sm % 10}",
+                required=", ".join(f.target for f in manifest.files) or "any file at all",
+                fix='take a newer version of oxidecopy, or Device.open("sim")',
+            )
+        )
+    return min(fitting, key=lambda f: (f.is_ptx, "af".find(f.target[-1]) % 3))  # "a", "f", then plain
+
+
+def read_code(folder: Traversable, code: CodeFile) -> bytes:
+    """The file's bytes.
+
+    Raises:
+        DeviceError: when it is not there, or not the file that was built.
+    """
+    try:
+        data = (folder / code.file).read_bytes()
+    except OSError as problem:
+        raise DeviceError(_damaged(f"`{code.file}` cannot be read", str(problem), "the file of the manifest")) from problem
+    found = hashlib.sha256(data).hexdigest()
+    if found != code.sha256:
+        raise DeviceError(_damaged(f"`{code.file}` is not the file that was built", f"sha256 {found[:16]}", f"sha256 {code.sha256[:16]}"))
+    return data
+
+
+def _damaged(what: str, got: str, required: str) -> Diagnostic:
+    return Diagnostic(rule=DAMAGED, what=what, got=got, required=required, fix="install oxidecopy again")
+
+
+# ---- in the driver
+@final
+class Kernel:
+    """One kernel of a loaded module. What a launch needs allowed is allowed once.
+
+    Attributes:
+        name: its symbol.
+        function: the driver's handle.
+    """
+
+    __slots__ = ("_cluster", "_driver", "_limit", "_shared", "function", "name")
+
+    def __init__(self, driver: Driver, name: str, function: CUfunction, shared_limit: int) -> None:
+        self._driver = driver
+        self.name = name
+        self.function = function
+        self._limit = shared_limit
+        self._shared = 48 * 1024  # without asking, a launch may have this much (CUDA Programming Guide)
+        self._cluster = CLUSTER_PORTABLE_MAX
+
+    def allow(self, *, shared_bytes: int, cluster_size: int) -> None:
+        """Lets launches have so much dynamic shared memory and such clusters. The context must be current.
+
+        Raises:
+            ExecutionError: when the device does not have it.
+        """
+        attributes = self._driver.CUfunction_attribute
+        if shared_bytes > self._limit:
+            raise ExecutionError(
+                Diagnostic(
+                    rule=TOO_LARGE,
+                    what=f"`{self.name}` would need more shared memory than a CTA can have",
+                    got=f"{shared_bytes:,} bytes",
+                    required=f"at most {self._limit:,} bytes on this device",
+                    fix="take fewer stages or smaller boxes",
+                )
+            )
+        if shared_bytes > self._shared:
+            attribute = attributes.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            check(self._driver.cuFuncSetAttribute(self.function, attribute, self._limit), "cuFuncSetAttribute", self.name)
+            self._shared = self._limit
+        if cluster_size > self._cluster:
+            attribute = attributes.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+            check(self._driver.cuFuncSetAttribute(self.function, attribute, 1), "cuFuncSetAttribute", self.name)
+            self._cluster = cluster_size
+
+
+@final
+class Module:
+    """Machine code in the driver. It is loaded with the context current, and so are its kernels looked up."""
+
+    def __init__(self, driver: Driver, image: bytes, shared_limit: int, name: str) -> None:
+        self._driver = driver
+        self._limit = shared_limit
+        self._name = name
+        # PTX is text, and the driver reads it to its terminating zero.
+        self._image = image if image[:4] == b"\x7fELF" else image + b"\0"
+        self.handle: CUmodule = check(driver.cuModuleLoadData(self._image), "cuModuleLoadData", name)
+        self._kernels: dict[str, Kernel] = {}
+        self._lock = Lock()
+
+    def kernel(self, name: str) -> Kernel:
+        """A kernel by its symbol."""
+        found = self._kernels.get(name)
+        if found is None:
+            with self._lock:
+                driver = self._driver
+                function = check(driver.cuModuleGetFunction(self.handle, name.encode()), "cuModuleGetFunction", f"{name} of {self._name}")
+                static = check(
+                    driver.cuFuncGetAttribute(driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function),
+                    "cuFuncGetAttribute",
+                )
+                found = self._kernels[name] = Kernel(driver, name, function, self._limit - static)
+        return found
+
+    def unload(self) -> None:
+        """Takes it out of the driver; nothing of it may be running. The context must be current."""
+        check(self._driver.cuModuleUnload(self.handle), "cuModuleUnload", self._name)
+
+
+def describe(code: CodeFile, sm: int) -> str:
+    """One line for `doctor` and for warnings: what runs, and what that means."""
+    if code.is_ptx:
+        return f"{code.file}: PTX that the driver compiles for compute capability {sm // 10}.{sm % 10}; slower to start, and never measured"
+    return f"{code.file}: machine code for {code.target}"
+
+
+def interpreter(driver: Driver, sm: int, shared_limit: int, folder: Traversable | None = None) -> tuple[Module, CodeFile]:
+    """The interpreter for a GPU, loaded."""
+    folder = kernels_folder() if folder is None else folder
+    code = choose(read_manifest(folder), sm)
+    return Module(driver, read_code(folder, code), shared_limit, code.file), code
+
+
+def targets(manifest: Manifest) -> Sequence[str]:
+    """What there is code for, in the manifest's order."""
+    return [f.target for f in manifest.files]

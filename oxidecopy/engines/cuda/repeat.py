@@ -1,0 +1,125 @@
+"""`Repeatable`: a kernel with everything packed, on one stream. Calling it is one driver call and a few comparisons.
+
+What a call does beside the driver's: nothing was freed or closed since the last time (`PrimaryContext.left`), the launch before was not
+given up (a word of host memory), and the books of the memory that it uses say that this stream does. All else is done once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from oxidecopy.engines.cuda.context import PrimaryContext
+from oxidecopy.engines.cuda.driver import check, name_of
+from oxidecopy.engines.cuda.in_flight import Uses
+from oxidecopy.engines.cuda.launch import LaunchShape, ParameterBlock, launch_config
+from oxidecopy.engines.cuda.memory import CudaBuffer
+from oxidecopy.engines.cuda.module import Kernel
+from oxidecopy.engines.cuda.stream import Stream
+
+if TYPE_CHECKING:
+    from cuda.bindings.driver import CUresult
+
+_QUIET = memoryview(bytes(4)).cast("I")
+
+
+class Repeatable:
+    """A launch that can be repeated.
+
+    Attributes:
+        kernel: what it runs.
+        shape: grid and the like.
+        stream: where.
+        block: its parameters.
+        buffers: the memory it uses, kept alive by it.
+        uses: where it is in flight.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_books",
+        "_config",
+        "_context",
+        "_function",
+        "_handle",
+        "_launch",
+        "_left",
+        "_pointers",
+        "_stable",
+        "_words",
+        "block",
+        "buffers",
+        "kernel",
+        "shape",
+        "stream",
+        "uses",
+    )
+
+    def __init__(
+        self,
+        context: PrimaryContext,
+        kernel: Kernel,
+        shape: LaunchShape,
+        stream: Stream,
+        block: ParameterBlock,
+        buffers: tuple[CudaBuffer, ...],
+        words: memoryview[int] = _QUIET,
+    ) -> None:
+        """The first of `words` is not 0 once a launch before was given up."""
+        driver = context.driver
+        self.kernel, self.shape, self.stream, self.block, self.buffers = kernel, shape, stream, block, buffers
+        self.uses = Uses(driver)
+        self._context = context
+        self._left = -1
+        self._words = words
+        self._launch: Callable[..., tuple[CUresult]] = driver.cuLaunchKernelEx
+        self._handle = stream.handle
+        self._stable = stream.stable
+        self._config = launch_config(driver, shape, stream.handle)
+        self._function = kernel.function
+        self._pointers = block.pointers
+        self._books: tuple[dict[int, Stream], ...] = ()
+
+    def __call__(self) -> None:
+        """Launches; does not wait."""
+        if self._context.left != self._left or self._words[0]:
+            self._renew()
+        result = self._launch(self._config, self._function, self._pointers, 0)[0]
+        if result:
+            self._again(result)
+        if self._stable:
+            handle, stream = self._handle, self.stream
+            for book in self._books:
+                book[handle] = stream
+        else:
+            self._note()
+
+    # ---- not on the fast path
+    def settle(self) -> None:
+        """Raises what is left to say of launches before this one."""
+
+    def _renew(self) -> None:
+        """Raises when something that it needs is gone, or when an earlier launch was given up."""
+        handle = self.stream.handle
+        self.settle()
+        for buffer in self.buffers:
+            buffer.address  # noqa: B018  # raises when it was freed
+        if self._stable:
+            self._books = tuple(used.book() for used in (self.uses, *(buffer.uses for buffer in self.buffers)))
+        self._handle = handle
+        self._left = self._context.left
+
+    def _note(self) -> None:
+        """For a stream whose handle nobody keeps: events are recorded now. A graph that is being captured keeps what it uses itself."""
+        with self._context, self._context.relaxed():
+            if not self.stream.capturing:
+                for used in (self.uses, *(buffer.uses for buffer in self.buffers)):
+                    used.note(self.stream)
+
+    def _again(self, result: CUresult) -> None:
+        """The launch was refused: perhaps only because another context is current, or none."""
+        if name_of(result) in ("CUDA_ERROR_INVALID_CONTEXT", "CUDA_ERROR_INVALID_HANDLE"):
+            with self._context:
+                result = self._launch(self._config, self._function, self._pointers, 0)[0]
+        self._context.not_lost(result)
+        check((result,), "cuLaunchKernelEx", f"`{self.kernel.name}`, {self.shape}")

@@ -1,0 +1,72 @@
+"""Rules of launches on a GPU: what is asked of arguments and machine code, and what a launch may come back with."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from oxidecopy.rules.rule import Rule
+
+_NO_SCRIPT: Final = " No script shows this rule: it takes a GPU."
+_API: Final = "CUDA driver API, cuLaunchKernelEx"
+_BOUNDED: Final = "every wait of the interpreter is bounded: OXIDECOPY_WAIT_LIMIT_MS, 4 seconds without it"
+
+
+def _rule(number: int, title: str, why: str, source: str, error: str = "ExecutionError") -> Rule:
+    return Rule(id=f"OX533{number}", title=title, error=error, why=why + _NO_SCRIPT, source=source)
+
+
+RULES: Final[tuple[Rule, ...]] = (
+    _rule(
+        0,
+        "a launch is the one that its program was verified for",
+        "The proof took grid, extents, strides and index values for granted; with others nothing is known of the program.",
+        "the assumptions of a VerifiedProgram",
+    ),
+    _rule(
+        1,
+        "every wait of a launch ends within the limit",
+        "A wait that never ends would hang the device. So each is given up after a while: the launch ends, the host raises, the context "
+        "and other libraries in the process live on. What the launch wrote is not to be trusted.",
+        _BOUNDED,
+        error="DeadlockError",
+    ),
+    _rule(
+        2,
+        "an index read from memory is in the range that it was declared with",
+        "The program was verified for indices below a bound; one beyond it would reach memory that nobody checked.",
+        "`cta.load_index(array, i, below=n)`: checked on the device",
+    ),
+    _rule(
+        3,
+        "the interpreter knows every record of its code",
+        "Host and machine code are held together by a fingerprint, so this is a mistake of oxidecopy: please report it.",
+        "oxidecopy/engines/cuda/abi.py",
+    ),
+    _rule(
+        4,
+        "there is machine code for the GPU",
+        "Machine code runs on the architecture that it was compiled for, and tensor copies differ between them.",
+        "CUDA's rules of binary compatibility; oxidecopy/kernels/manifest.json",
+        error="DeviceError",
+    ),
+    _rule(
+        5,
+        "the machine code is the one that was built with this version",
+        "Code that was damaged, or built from other declarations, would misread what the host gives it.",
+        "sha256 and fingerprint in oxidecopy/kernels/manifest.json",
+        error="DeviceError",
+    ),
+    _rule(
+        6,
+        "a launch needs no more shared memory than the device has",
+        "The interpreter hands tiles of a counter from producer to consumers in a few bytes of its own, behind the program's.",
+        f"{_API}; CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN",
+    ),
+    _rule(
+        7,
+        "the limit for waits is a number of milliseconds",
+        "Without a limit, a wait that never ends would hang the device.",
+        "the environment variable OXIDECOPY_WAIT_LIMIT_MS",
+        error="UsageError",
+    ),
+)

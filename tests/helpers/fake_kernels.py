@@ -1,0 +1,32 @@
+"""The interpreter's machine code for the fake driver: a folder with a manifest, and the image that the driver finds in its file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from oxidecopy.engines.cuda import abi
+from oxidecopy.engines.cuda.abi_header import abi_hash
+from tests.helpers.fake_driver import FakeImage, FakeKernel
+
+CODE = b"\x7fELF of the interpreter"
+SIZES = {"small": abi.PARAM_BYTES_SMALL, "large": abi.PARAM_BYTES_LARGE, "global": abi.PARAM_BYTES_SMALL}
+
+
+def interpreter_image(sm: int = 90) -> FakeImage:
+    """All entry points, each with its one parameter."""
+    kernels = [FakeKernel(f"{abi.KERNEL_PREFIX}{family}_{form}", ((0, SIZES[form]),)) for family in abi.FAMILIES for form in abi.PARAMETERS]
+    return FakeImage(CODE, tuple(kernels), sm=sm)
+
+
+def write_kernels(folder: Path, *files: dict[str, str], data: bytes = CODE, **changes: Any) -> Path:
+    """A folder with one file of `data` for each entry (target sm_90a without any), and its manifest."""
+    entries = files or ({"file": "interpreter.cubin", "target": "sm_90a"},)
+    for entry in entries:
+        (folder / entry["file"]).write_bytes(data)
+    listed = [{"sha256": hashlib.sha256(data).hexdigest(), **entry} for entry in entries]
+    manifest = {"abi": abi_hash(), "toolkit": "12.9", "files": listed, **changes}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    return folder
