@@ -1,0 +1,214 @@
+"""What a launch reported -> the error that the simulator would have raised: who waited for what, with the user's lines.
+
+The device writes entries of `abi.REPORT_ENTRY` to host memory that it maps; here they are read, warps that wait alike are folded into one
+diagnostic, and barriers and lines get the user's names.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, final
+
+from oxidecopy.engines.cuda.abi import REPORT_BYTES, REPORT_ENTRIES, REPORT_ENTRY, REPORT_ENTRY_WORDS, ReportKind
+from oxidecopy.engines.cuda.code.image import Image, Where
+from oxidecopy.errors import DeadlockError, Diagnostic, ExecutionError, Site
+from oxidecopy.isa.limits import CTA_WINDOW_BYTES, SHARED_BASE
+
+DEADLOCK: Final = "OX5331"
+INDEX_RANGE: Final = "OX5332"
+INTERNAL: Final = "OX5333"
+
+_HEADER: Final = struct.Struct("<4I")
+_ENTRY: Final = struct.Struct(f"<{REPORT_ENTRY_WORDS}I")
+_CTAS_NAMED: Final = 3  # of those that wait alike; the others are counted
+# The barrier's word on compute capability 9.0 (measured): bit 63 the parity, then -pending, delivered - announced, -expected.
+_COUNT: Final = 1 << 20
+_TX: Final = 1 << 21
+_ALWAYS_ZERO: Final = 1 << 42 | 1
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One entry of the device; see `abi.REPORT_ENTRY`. `state` are the barrier's 64 bits, `value` is what an index was."""
+
+    kind: int
+    cta: int
+    warp: int
+    pc: int
+    iteration: int
+    barrier: int
+    parity: int
+    state: int
+    value: int
+    bound: int
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What is needed to put a report into words.
+
+    Attributes:
+        image: names of threads, barriers and lines.
+        grid: CTAs in x, y and z.
+        limit_us: how long a wait could take.
+        sm: compute capability: the layout of a barrier's word is known for 90.
+        site: where the pipeline was defined.
+    """
+
+    image: Image
+    grid: tuple[int, int, int]
+    limit_us: int
+    sm: int
+    site: Site | None = None
+
+
+def is_silent(raw: bytes | memoryview) -> bool:
+    """Nothing was reported."""
+    skip, count, _, _ = _HEADER.unpack_from(raw)
+    return not skip and not count
+
+
+def read_entries(raw: bytes | memoryview) -> tuple[tuple[Entry, ...], int]:
+    """The entries that there was room for, and how many there were."""
+    names = [name for name, _, _ in REPORT_ENTRY]
+    count: int = _HEADER.unpack_from(raw)[1]
+    entries = []
+    for i in range(min(count, REPORT_ENTRIES)):
+        field = dict(zip(names, _ENTRY.unpack_from(raw, _HEADER.size + i * _ENTRY.size), strict=True))
+        state, value = (field.pop(f"{name}_low") | field.pop(f"{name}_high") << 32 for name in ("state", "value"))
+        entries.append(Entry(state=state, value=value, **field))
+    return tuple(entries), count
+
+
+def failure(raw: bytes | memoryview, facts: Facts) -> ExecutionError | None:
+    """The error that a report says, or None for a launch that went well."""
+    if is_silent(raw):
+        return None
+    if len(raw) < REPORT_BYTES:
+        raise ValueError(f"a report has {REPORT_BYTES} bytes, this one {len(raw)}")
+    entries, count = read_entries(raw)
+    broken = tuple(e for e in entries if e.kind in (ReportKind.OPCODE, ReportKind.PLACE) or e.kind not in set(ReportKind))
+    if broken or not entries:
+        return ExecutionError(*(_internal(e, facts) for e in broken[:1]), *(() if broken else (_mute(facts),)))
+    indices = tuple(dict.fromkeys(_index(e, facts) for e in entries if e.kind == ReportKind.INDEX))
+    if indices:  # others that were waiting then are a consequence
+        return ExecutionError(*indices)
+    return DeadlockError(*_waiting(entries, count, facts))
+
+
+# ---- waits
+def _waiting(entries: Sequence[Entry], count: int, facts: Facts) -> list[Diagnostic]:
+    """One diagnostic for warps that wait at one place for one barrier in one state; those that gave up first come first."""
+    groups: dict[tuple[object, ...], list[Entry]] = {}
+    for entry in sorted(entries, key=lambda e: e.kind):
+        key = (_agent(entry, facts), entry.pc, entry.barrier % CTA_WINDOW_BYTES, entry.parity, _missing(entry, facts.sm))
+        groups.setdefault(key, []).append(entry)
+    found = [_wait(group, facts) for group in groups.values()]
+    if count > len(entries):
+        rest = count - len(entries)
+        found.append(Diagnostic(rule=DEADLOCK, what=f"{rest} more warps were waiting; a report has room for {REPORT_ENTRIES}"))
+    return found
+
+
+def _wait(group: Sequence[Entry], facts: Facts) -> Diagnostic:
+    first = group[0]
+    name = barrier_name(facts.image, first.barrier)
+    missing = _missing(first, facts.sm)
+    how_long = (
+        f"waited for {facts.limit_us / 1e6:g} s" if first.kind == ReportKind.TIMEOUT else "was waiting when another wait was given up"
+    )
+    details = [f"its phase of parity {first.parity} is not over", *([f"iteration {first.iteration}"] if first.iteration else []), how_long]
+    where = _where(first, facts)
+    return Diagnostic(
+        rule=DEADLOCK,
+        what=f"{_agent(first, facts)} of {_ctas(group, facts)} waits for a phase of `{name}` that does not end",
+        got=", ".join([*missing, *details, *([f"at `{where.words}`"] if where.words else [])]),
+        required="all expected arrivals, and announced bytes equal to landed ones",
+        fix="if the launch is only slow, allow more time with OXIDECOPY_WAIT_LIMIT_MS; "
+        'else run it on Device.open("sim"), which names what is missing',
+        site=where.site,
+    )
+
+
+def _missing(entry: Entry, sm: int) -> tuple[str, ...]:
+    """What the barrier's bits say is missing; nothing where their layout is not known, or where they are not those of a live barrier."""
+    word = entry.state
+    expected = -(word >> 1) % _COUNT
+    if sm != 90 or word & _ALWAYS_ZERO or not expected:
+        return ()
+    pending, delivered = -(word >> 43) % _COUNT, word >> 21 & (_TX - 1)
+    landed = delivered - _TX if delivered >= _TX // 2 else delivered
+    said = []
+    if pending:
+        said.append(f"{pending} of {expected} arrivals missing")
+    if landed < 0:
+        said.append(f"{-landed} announced bytes not landed")
+    elif landed > 0:
+        said.append(f"{landed} bytes landed that were never announced")
+    return tuple(said)
+
+
+# ---- everything else
+def _index(entry: Entry, facts: Facts) -> Diagnostic:
+    position = entry.parity == 1  # then it is where it looked, else what it found there
+    return Diagnostic(
+        rule=INDEX_RANGE,
+        what=f"{_agent(entry, facts)} of {_ctas((entry,), facts)} "
+        + ("looks for an index outside its array" if position else "read an index that is out of range"),
+        got=str(entry.value - (1 << 64) if entry.value >> 63 else entry.value),
+        required=f"0 to {entry.bound - 1}",
+        fix="read inside the array" if position else "make the array hold indices below the bound that `load_index` was given",
+        site=_where(entry, facts).site,
+    )
+
+
+def _internal(entry: Entry, facts: Facts) -> Diagnostic:
+    place = entry.kind == ReportKind.PLACE
+    known = ReportKind(entry.kind).name if entry.kind in set(ReportKind) else f"kind {entry.kind}"
+    return Diagnostic(
+        rule=INTERNAL,
+        what="dynamic shared memory does not start where the code was made for"
+        if place
+        else "the interpreter met a record it does not know",
+        got=f"{known} at record {entry.pc}, warp {entry.warp} of {_ctas((entry,), facts)}",
+        required=f"shared memory from {SHARED_BASE:#x}" if place else "a record of this version",
+        fix="report this: it is a mistake of oxidecopy",
+        site=_where(entry, facts).site,
+    )
+
+
+def _mute(facts: Facts) -> Diagnostic:
+    return Diagnostic(
+        rule=INTERNAL,
+        what=f"the launch of `{facts.image.name}` was given up, and no warp said why",
+        fix='run it on Device.open("cuda:0", checked=True), or on Device.open("sim")',
+        site=facts.site,
+    )
+
+
+# ---- the user's words
+def barrier_name(image: Image, address: int) -> str:
+    """`full[2]` for the barrier at a shared address, of whatever CTA of a cluster."""
+    return image.barriers.get(address % CTA_WINDOW_BYTES - SHARED_BASE, f"the barrier at shared address {address:#x}")
+
+
+def _agent(entry: Entry, facts: Facts) -> str:
+    warps = facts.image.warps
+    return facts.image.agents[warps[entry.warp].agent].words if entry.warp < len(warps) else f"warp {entry.warp}"
+
+
+def _where(entry: Entry, facts: Facts) -> Where:
+    return facts.image.sites.get(entry.pc, Where(None, ""))
+
+
+def _ctas(group: Sequence[Entry], facts: Facts) -> str:
+    """`CTA (1, 0, 0)`, or the first few of several."""
+    x, y, _ = facts.grid
+    linear = list(dict.fromkeys(entry.cta for entry in group))
+    named = [str((n % x, n // x % y, n // (x * y))) for n in linear[:_CTAS_NAMED]]
+    rest = len(linear) - len(named)
+    return f"CTA{'s' if len(linear) > 1 else ''} {', '.join(named)}" + (f" and {rest} more" if rest else "")
