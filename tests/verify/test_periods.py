@@ -193,6 +193,15 @@ def test_tokens_of_all_threads_in_a_long_loop() -> None:
     accepted(b)
 
 
+@pytest.mark.parametrize("stages", [1, 2, 3, 4, 8, 16, 64, 100])
+def test_a_ring_repeats_soon_after_it_was_filled(stages: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some four rounds of the million are run, with eight steps each: a state is looked for where the ring's size says."""
+    b = Builder()
+    ring(b, MILLION, stages=stages)
+    monkeypatch.setattr(walk, "STEPS_MAX", 34 * stages + 50)
+    accepted(b)
+
+
 def test_steps_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A loop that never repeats is refused at the bound, with the bound in the words."""
     monkeypatch.setattr(Periods, "edge", lambda *_: None)
