@@ -75,8 +75,14 @@ class Engine(Protocol):
     def sm(self) -> int:
         """Compute capability, 90 for 9.0."""
 
+    def room_bytes(self) -> int:
+        """The most bytes that an allocation can have now."""
+
     def allocate(self, nbytes: int) -> Buffer:
         """New memory, contents undefined, aligned to 256 bytes at least."""
+
+    def fill(self, buffer: Buffer, offset: int, nbytes: int, value: int) -> None:
+        """Sets bytes to `value`, 0 to 255."""
 
     def write(self, buffer: Buffer, offset: int, data: memoryview) -> None:
         """Copies bytes to the device, `offset` bytes into the buffer."""

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import re
 from contextlib import suppress
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, final, overload
+from typing import TYPE_CHECKING, Any, final, overload
 
 from typing_extensions import TypeVar
 
-from oxidecopy.errors import DeviceError, InputError, UsageError
+from oxidecopy.errors import InputError
 from oxidecopy.host.arrays import Layout, array_faults, as_stored, element_type, extents, inferred, layout, packed, refusal
+from oxidecopy.host.opening import open_engine
 from oxidecopy.typed.dtypes import DType, f16, f32, f64, i32, i64, u8, u16, u32, u64
 from oxidecopy.typed.global_array import GlobalArray
 
@@ -23,74 +21,44 @@ if TYPE_CHECKING:
 DT = TypeVar("DT", bound=DType)
 _Sh = TypeVar("_Sh", bound=tuple[int, ...])
 
-SIMULATORS: Final = {"sim": True, "sim-fast": False}  # name -> looks for races and missing fences
-_CUDA: Final = re.compile(r"cuda(:\d+)?")
-
 
 @final
 class Device:
     """A device; `Device.open` finds one.
 
     Attributes:
-        name: "sim" or "sim-fast".
+        name: "sim", "sim-fast" or "cuda:0" and the like.
         engine: what runs programs and owns the memory.
+        why: one line: why this device was taken.
     """
 
-    def __init__(self, name: str, engine: Engine, *, chosen: bool) -> None:
+    def __init__(self, name: str, engine: Engine, *, why: str = "") -> None:
         self.name = name
         self.engine = engine
-        self._chosen = chosen
+        self.why = why or f"{name}: asked for by name"
 
     @staticmethod
     def open(name: str | None = None, *, checked: bool = False) -> Device:
         """Opens a device.
 
         Args:
-            name: "sim" (the simulator, looking for races and missing fences), "sim-fast" (the same without looking, faster), "cuda:0" (a
-                GPU, which this version cannot use yet). None takes the best one there is; `why` says what was taken and why.
-            checked: ask for checks that cost time. The simulator "sim" always makes them, so it changes nothing there.
+            name: "cuda:0" (a GPU by its number), "cuda" (the first usable one), "sim" (the simulator, looking for races and missing
+                fences), "sim-fast" (the same without looking, faster). None takes the first usable GPU, else the simulator; `why` says
+                what was taken and why.
+            checked: ask for checks that cost time. On a GPU each launch is waited for, and a wait that does not end is reported sooner;
+                OXIDECOPY_CHECKED=1 in the environment asks for them, too. The simulator "sim" always makes its checks.
 
         Raises:
             UsageError: for a name that no device has.
-            DeviceError: for a device that is not there or cannot be used.
+            DeviceError: for a device that is not there or cannot be used, with what was found and what is needed.
         """
-        wanted = "sim" if name is None else str(name)
-        if wanted not in SIMULATORS and not _CUDA.fullmatch(wanted):
-            from difflib import get_close_matches
-
-            known = [*SIMULATORS, "cuda:0"]
-            near = get_close_matches(wanted.lower(), known, n=1)
-            fix = f'Device.open("{near[0]}")' if near else "Device.open() takes the best one there is"
-            raise UsageError(refusal("OX5012", "no device has this name", got=repr(name), required=", ".join(known), fix=fix))
-        if wanted not in SIMULATORS:
-            raise DeviceError(
-                refusal(
-                    "OX5013",
-                    f"{wanted} cannot be used",
-                    got=_found(),
-                    required="a CUDA engine, which this version does not have",
-                    fix='Device.open("sim") runs the same program on the simulator',
-                )
-            )
-        if checked and not SIMULATORS[wanted]:
-            raise UsageError(
-                refusal("OX5014", f"{wanted!r} makes no checks", got="checked=True", required="a device that can", fix='Device.open("sim")')
-            )
-        from oxidecopy.engines.sim import SimEngine
-
-        return Device(wanted, SimEngine(hazards=SIMULATORS[wanted]), chosen=name is not None)
+        opened = open_engine(name, checked=checked)
+        return Device(opened.name, opened.engine, why=opened.why)
 
     @property
     def sm(self) -> int:
         """Compute capability, 90 for 9.0; the simulator's is that of the hardware it was measured against."""
         return self.engine.sm
-
-    @cached_property
-    def why(self) -> str:
-        """One line: why this device was taken."""
-        if self._chosen:
-            return f"{self.name}: asked for by name"
-        return f"{self.name}: this version runs on the simulator only; found: {_found()}"
 
     def __repr__(self) -> str:
         return f"Device({self.name!r}, sm={self.sm})"
@@ -171,7 +139,7 @@ class Device:
     def zeros(self, shape: _Sh, dtype: type[DT], *, pad: bool = False) -> GlobalArray[DT, _Sh]:
         """An array of zeros; `pad` as for `array`."""
         made = self.empty(shape, dtype, pad=pad)
-        self.engine.write(made.buffer, 0, memoryview(bytes(made.buffer.nbytes)))
+        self.engine.fill(made.buffer, 0, made.buffer.nbytes, 0)
         return made
 
     def empty_like(self, a: GlobalArray[DT, _Sh]) -> GlobalArray[DT, _Sh]:
@@ -190,7 +158,7 @@ class Device:
         return self._allocate(a.dtype, Layout(shape=a.shape, strides_bytes=a.strides_bytes, nbytes=nbytes))
 
     def _allocate(self, dtype: type[DType], to: Layout) -> GlobalArray[Any, Any]:
-        room = _memory_bytes()
+        room = self.engine.room_bytes()
         if to.nbytes <= room:
             with suppress(MemoryError):
                 buffer = self.engine.allocate(to.nbytes)
@@ -198,23 +166,9 @@ class Device:
         raise InputError(
             refusal(
                 "OX5011",
-                "the array does not fit into the memory of this machine, where the simulator keeps it",
+                f"the array does not fit into the memory of {self.name}",
                 got=f"shape {to.shape} of {dtype.__name__}: {to.nbytes:,} bytes",
                 required=f"less than {room:,} bytes",
                 fix="work on a part of the array at a time",
             )
         )
-
-
-def _memory_bytes() -> int:
-    """Physical memory of this machine; without a bound where the system does not say."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return 1 << 62
-
-
-def _found() -> str:
-    from oxidecopy.engines.cuda.probe import probe
-
-    return str(probe())

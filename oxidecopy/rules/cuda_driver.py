@@ -46,7 +46,7 @@ RULES: Final[tuple[Rule, ...]] = (
         4,
         "A kernel ends without a fault",
         "DeviceFaultError",
-        "A fault (an address that is not there, an instruction that cannot be executed) ends the kernel and loses the context for the whole "
+        "A fault (an address that is not there, an instruction that cannot be executed) ends the kernel and loses the context of the whole "
         f"process. {_GPU} and a kernel that faults: verified programs have none.",
         f"{_API}: CUDA_ERROR_ILLEGAL_ADDRESS and its like",
     ),

@@ -105,8 +105,8 @@ RULES: Final[tuple[Rule, ...]] = (
     _rule(
         11,
         "An array fits into memory.",
-        "The simulator keeps device arrays in this machine's memory.",
-        "this machine's physical memory",
+        "A GPU has its own memory; the simulator keeps device arrays in this machine's.",
+        "CUDA driver API, cuMemGetInfo; this machine's physical memory",
         "dev.empty((1 << 30, 1 << 30), ox.f32)\n",
         "dev.empty((1 << 8, 1 << 8), ox.f32)\n",
     ),
@@ -122,9 +122,9 @@ RULES: Final[tuple[Rule, ...]] = (
     _rule(
         13,
         "The device is there and can be used.",
-        "This version has no CUDA engine: GPUs are found and named, not used.",
-        "the engines of this version",
-        'ox.Device.open("cuda:0")\n',
+        "By name there is no way around it: a GPU with tensor maps, and a driver that knows them. Without a name the simulator steps in.",
+        "CUDA driver API, cuTensorMapEncodeTiled: compute capability 9.0 or newer",
+        'ox.Device.open("cuda:999")\n',
         "ox.Device.open()\n",
         error="DeviceError",
     ),

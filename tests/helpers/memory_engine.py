@@ -27,12 +27,20 @@ class MemoryEngine:
 
     name: str = "memory"
     sm: int = 90
+    room: int = 1 << 30
     buffers: list[PlainBuffer] = field(default_factory=list)
 
     def allocate(self, nbytes: int) -> Buffer:
         made = PlainBuffer(0x1000 * (len(self.buffers) + 1), nbytes, bytearray(b"\xa5" * nbytes))
         self.buffers.append(made)
         return made
+
+    def room_bytes(self) -> int:
+        return self.room
+
+    def fill(self, buffer: Buffer, offset: int, nbytes: int, value: int) -> None:
+        assert isinstance(buffer, PlainBuffer)
+        buffer.data[offset : offset + nbytes] = bytes([value]) * nbytes
 
     def write(self, buffer: Buffer, offset: int, data: memoryview) -> None:
         assert isinstance(buffer, PlainBuffer)
@@ -51,4 +59,4 @@ class MemoryEngine:
 def memory_device(sm: int = 90) -> tuple[Device, MemoryEngine]:
     """A device on such an engine."""
     engine = MemoryEngine(sm=sm)
-    return Device("memory", engine, chosen=True), engine
+    return Device("memory", engine), engine

@@ -9,16 +9,8 @@ import numpy as np
 import pytest
 
 import oxidecopy as ox
-from oxidecopy.errors import DeviceError, UsageError
+from oxidecopy.errors import InputError, UsageError
 from tests.helpers.memory_engine import memory_device
-
-
-def test_default_is_the_simulator_and_says_why(capsys: pytest.CaptureFixture[str]) -> None:
-    dev = ox.Device.open()
-    assert (dev.name, dev.sm) == ("sim", 90)
-    assert dev.why.startswith("sim: this version runs on the simulator only; found: ")
-    assert "\n" not in dev.why
-    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize("name", ["sim", "sim-fast"])
@@ -35,17 +27,6 @@ def test_checked_simulator() -> None:
     with pytest.raises(UsageError) as caught:
         ox.Device.open("sim-fast", checked=True)
     assert caught.value.rules == ("OX5014",)
-
-
-@pytest.mark.parametrize("name", ["cuda", "cuda:0", "cuda:7"])
-def test_cuda_is_not_part_of_this_version(name: str) -> None:
-    with pytest.raises(DeviceError) as caught:
-        ox.Device.open(name)
-    (diagnostic,) = caught.value.diagnostics
-    assert diagnostic.rule == "OX5013"
-    assert name in diagnostic.what
-    assert diagnostic.got
-    assert "CUDA engine" in diagnostic.required
 
 
 @pytest.mark.parametrize(
@@ -91,18 +72,41 @@ def test_buffers_live_as_long_as_their_arrays() -> None:
 
 
 def test_importing_the_host_side_imports_neither_numpy_nor_cuda() -> None:
-    modules = ("host.device", "host.npy", "engines.cuda.probe", "typed.tiled_map", "rules.host", "rules.descriptor")
+    modules = (
+        "host.device",
+        "host.opening",
+        "engines.cuda.context",
+        "engines.cuda.memory",
+        "engines.cuda.stream",
+        "host.npy",
+        "engines.cuda.probe",
+        "typed.tiled_map",
+        "rules.host",
+        "rules.descriptor",
+    )
     code = f"import sys, {', '.join('oxidecopy.' + m for m in modules)}; print(sorted({{'numpy', 'cuda', 'ml_dtypes'}} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 
-def test_memory_has_no_bound_where_the_system_does_not_say(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_engine_says_how_much_fits() -> None:
+    dev, engine = memory_device()
+    engine.room = 16
+    assert dev.empty((4,), ox.f32).shape == (4,)
+    with pytest.raises(InputError) as caught:
+        dev.empty((5,), ox.f32)
+    (diagnostic,) = caught.value.diagnostics
+    assert (diagnostic.rule, diagnostic.required) == ("OX5011", "less than 16 bytes")
+    assert "the memory of memory" in diagnostic.what
+    assert engine.buffers[0].nbytes == 16
+    assert (repr(dev), dev.why) == ("Device('memory', sm=90)", "memory: asked for by name")
+
+
+def test_the_simulator_has_no_bound_where_the_system_does_not_say(monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown(_: str) -> int:
         raise ValueError
 
+    engine = ox.Device.open("sim").engine
+    assert engine.room_bytes() < 1 << 62
     monkeypatch.setattr("os.sysconf", unknown)
-    dev, engine = memory_device()
-    assert dev.empty((4,), ox.f32).shape == (4,)
-    assert engine.buffers[0].nbytes == 16
-    assert repr(dev) == "Device('memory', sm=90)"
+    assert engine.room_bytes() == 1 << 62

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Final, final
 
 import numpy as np
@@ -37,6 +38,13 @@ class SimEngine:
         self._memory = GlobalMemory()
 
     # ---- memory
+    def room_bytes(self) -> int:
+        """Physical memory of this machine, where the arrays lie; without a bound where the system does not say."""
+        try:
+            return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        except (AttributeError, ValueError, OSError):
+            return 1 << 62
+
     def allocate(self, nbytes: int) -> SimBuffer:
         """`nbytes` bytes of poisoned memory at an address of its own, 4,096-aligned; it lives as long as the buffer is held."""
         return self._memory.allocate(nbytes)
@@ -44,6 +52,9 @@ class SimEngine:
     def free(self, buffer: Buffer) -> None:
         """Unmaps a buffer at once; touching it afterwards is fault 700."""
         self._memory.free(self._own(buffer))
+
+    def fill(self, buffer: Buffer, offset: int, nbytes: int, value: int) -> None:
+        self._bytes(buffer, offset, nbytes)[...] = value
 
     def write(self, buffer: Buffer, offset: int, data: memoryview) -> None:
         raw = np.frombuffer(data, np.uint8)

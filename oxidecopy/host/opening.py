@@ -1,0 +1,161 @@
+"""Which device `Device.open` takes, and why: a usable GPU, else the simulator; by name exactly what was asked for.
+
+Neither numpy nor cuda is imported before a device is opened.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, final
+
+from oxidecopy.errors import DeviceError, Diagnostic, OxidecopyError, UsageError
+from oxidecopy.typed.sites import caller_site
+
+if TYPE_CHECKING:
+    from oxidecopy.engines.base import Engine
+    from oxidecopy.engines.cuda.probe import CudaFacts
+
+SIMULATORS: Final = {"sim": True, "sim-fast": False}  # name -> looks for races and missing fences
+CHECKED_VARIABLE: Final = "OXIDECOPY_CHECKED"
+_CUDA: Final = re.compile(r"cuda(?::(\d{1,4}))?")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """An engine under the name of its device; `why` is one line."""
+
+    name: str
+    engine: Engine
+    why: str
+
+
+def open_engine(name: object, *, checked: bool) -> Opened:
+    """The engine for a name as `Device.open` takes it.
+
+    Raises:
+        UsageError: for a name that no device has (OX5012), or checks that it does not make (OX5014).
+        DeviceError: for a device that is not there or cannot be used (OX5013).
+    """
+    if name is None:
+        return _best(checked=_checked(checked=checked))
+    wanted = str(name)
+    gpu = _CUDA.fullmatch(wanted)
+    if gpu:
+        return _gpu(wanted, gpu[1], checked=_checked(checked=checked))
+    if wanted not in SIMULATORS:
+        raise _unknown(name, wanted)
+    if checked and not SIMULATORS[wanted]:
+        raise UsageError(
+            Diagnostic(
+                rule="OX5014",
+                what=f"{wanted!r} makes no checks",
+                got="checked=True",
+                required="a device that can",
+                fix='Device.open("sim")',
+                site=caller_site(),
+            )
+        )
+    return _simulator(wanted, f"{wanted}: asked for by name")
+
+
+def _checked(*, checked: bool) -> bool:
+    """What was asked for, or the environment's word for programs that do not ask."""
+    return checked or os.environ.get(CHECKED_VARIABLE, "") not in ("", "0")
+
+
+def _best(*, checked: bool) -> Opened:
+    """The first GPU that can be used; the simulator where there is none, with the reason of the first that cannot."""
+    facts = _probe()
+    reasons = [facts.reason] if facts.reason else []
+    for gpu in facts.gpus:
+        if gpu.usable and not facts.reason:
+            try:
+                return Opened(
+                    name=f"cuda:{gpu.ordinal}",
+                    engine=_cuda_engine(gpu.ordinal, gpu.sm, checked=checked),
+                    why=f"{gpu}: the first usable GPU",
+                )
+            except OxidecopyError as problem:
+                first = problem.diagnostics[0]
+                reasons.append(f"{gpu}: {first.what} ({first.got})" if first.got else f"{gpu}: {first.what}")
+    return _simulator("sim", f"sim: no GPU can be used: {' '.join(reasons[0].split())}")
+
+
+def _gpu(wanted: str, number: str | None, *, checked: bool) -> Opened:
+    """The GPU of that number; "cuda" is the first usable one."""
+    facts = _probe()
+    usable = [gpu for gpu in facts.gpus if gpu.usable]
+    if number is None and usable and not facts.reason:
+        number = str(usable[0].ordinal)
+    gpu = next((gpu for gpu in facts.gpus if str(gpu.ordinal) == str(int(number or 0))), None)
+    if gpu is None or not gpu.usable or facts.reason:
+        raise _cannot(wanted, facts, int(number or 0))
+    try:
+        engine = _cuda_engine(gpu.ordinal, gpu.sm, checked=checked)
+    except DeviceError:
+        raise
+    except OxidecopyError as problem:
+        first = problem.diagnostics[0]
+        raise DeviceError(
+            _refusal(wanted, f"{gpu}: {first.what} ({first.got})", first.required or "a driver that opens it", first.fix)
+        ) from problem
+    return Opened(name=f"cuda:{gpu.ordinal}", engine=engine, why=f"{gpu}: asked for by name")
+
+
+def _simulator(name: str, why: str) -> Opened:
+    from oxidecopy.engines.sim import SimEngine
+
+    return Opened(name=name, engine=SimEngine(hazards=SIMULATORS[name]), why=why)
+
+
+def _cuda_engine(ordinal: int, sm: int, *, checked: bool) -> Engine:
+    """Asks first whether there is machine code for it: the context is made only then."""
+    try:
+        engine, module = (import_module(f"oxidecopy.engines.cuda.{name}") for name in ("engine", "module"))
+    except ImportError as problem:
+        raise DeviceError(_refusal(f"cuda:{ordinal}", f"the CUDA engine does not load ({problem})", "a complete install")) from problem
+    module.choose(module.read_manifest(module.kernels_folder()), sm)
+    made: Engine = engine.CudaEngine(ordinal, checked=checked)
+    return made
+
+
+def _probe() -> CudaFacts:
+    from oxidecopy.engines.cuda.probe import probe
+
+    return probe()
+
+
+def _cannot(wanted: str, facts: CudaFacts, ordinal: int) -> DeviceError:
+    """What was found, and what is needed instead."""
+    from oxidecopy.engines.cuda.probe import MIN_DRIVER, MIN_SM
+
+    needed = (
+        f"a GPU of compute capability {MIN_SM // 10}.{MIN_SM % 10} or newer with a driver for CUDA {MIN_DRIVER[0]}.{MIN_DRIVER[1]} or newer"
+    )
+    others = [f"cuda:{gpu.ordinal}" for gpu in facts.gpus if gpu.usable]
+    if facts.reason:
+        found = facts.reason if not facts.gpus else f"{facts.reason}: {facts}"
+        return DeviceError(_refusal(wanted, found, needed))
+    known = any(gpu.ordinal == ordinal for gpu in facts.gpus)
+    required = needed if known else "a GPU that the driver shows (CUDA_VISIBLE_DEVICES hides others)"
+    return DeviceError(_refusal(wanted, str(facts), required, f'Device.open("{others[0]}")'))
+
+
+def _refusal(wanted: str, got: str, required: str, fix: str = "") -> Diagnostic:
+    fix = fix or 'Device.open("sim") runs the same program on the simulator'
+    return Diagnostic(rule="OX5013", what=f"{wanted} cannot be used", got=got, required=required, fix=fix, site=caller_site())
+
+
+def _unknown(name: object, wanted: str) -> UsageError:
+    from difflib import get_close_matches
+
+    known = [*SIMULATORS, "cuda:0"]
+    near = get_close_matches(wanted.lower(), known, n=1)
+    fix = f'Device.open("{near[0]}")' if near else "Device.open() takes the best one there is"
+    return UsageError(
+        Diagnostic(rule="OX5012", what="no device has this name", got=repr(name), required=", ".join(known), fix=fix, site=caller_site())
+    )
