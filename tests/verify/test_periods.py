@@ -199,7 +199,7 @@ def test_a_ring_repeats_soon_after_it_was_filled(stages: int, monkeypatch: pytes
     b = Builder()
     ring(b, MILLION, stages=stages)
     monkeypatch.setattr(walk, "STEPS_MAX", 34 * stages + 50)
-    accepted(b)
+    assert {d.rule for d in inspect(b.program(), b.launch()).violations} <= {"OX3063"}  # so many tiles are too many for the hardware
 
 
 def test_steps_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
