@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from oxidecopy.host.device import Device
 
 P = ParamSpec("P")
+_MAKE: Final = "check the path; nvcc -cubin -arch=sm_90a -o kernels.sm_90a.cubin kernels.cu makes one"
 _FILE_MAX: Final = 1 << 30  # bytes; the largest libraries of kernels have cubins of some hundred MiB
 
 
@@ -126,16 +127,17 @@ def _read(source: object) -> tuple[str, bytes]:
     if not isinstance(source, str | os.PathLike):
         _refuse_file("a cubin is named by its path, or given as bytes", described(source), 'ox.Cubin("kernels.sm_90a.cubin")')
     place = Path(source)
-    fix = "check the path; nvcc -cubin -arch=sm_90a -o kernels.sm_90a.cubin kernels.cu makes one"
     try:
         found = place.stat()
-        if not stat.S_ISREG(found.st_mode):
-            _refuse_file(f"{place} is no file", "a directory" if stat.S_ISDIR(found.st_mode) else "a device or pipe", fix)
-        if found.st_size > _FILE_MAX:
-            _refuse_file(f"{place} is larger than any cubin", f"{found.st_size:,} bytes", fix)
-        return place.name, place.read_bytes()
+        data = place.read_bytes() if stat.S_ISREG(found.st_mode) and found.st_size <= _FILE_MAX else None
     except (OSError, ValueError) as problem:
-        _refuse_file(f"{place} cannot be read", getattr(problem, "strerror", None) or str(problem), fix)
+        _refuse_file(f"{place} cannot be read", getattr(problem, "strerror", None) or str(problem), _MAKE)
+    if data is None:
+        kinds = ((stat.S_ISDIR, "a directory"), (stat.S_ISREG, f"a file of {found.st_size:,} bytes"))
+        _refuse_file(
+            f"{place} is no cubin's file", next((words for is_kind, words in kinds if is_kind(found.st_mode)), "a device or pipe"), _MAKE
+        )
+    return place.name, data
 
 
 def _refuse_file(what: str, got: str, fix: str) -> NoReturn:
