@@ -52,7 +52,14 @@ def _places(marks: list[int], known: tuple[int, ...]) -> tuple[int, ...]:
     if not line:
         return (len(known),)
     place = {v: bisect_right(line, v) for v in {*marks, *known}}
-    return tuple([place[v] for v in (*marks, *known)])
+    return tuple(map(place.__getitem__, (*marks, *known)))
+
+
+def _phases(marks: list[int], known: tuple[int, ...], phase: int) -> tuple[int, ...]:
+    """As `_places`, with the distance from `phase` of what is near."""
+    line = sorted(set(marks))
+    place = {v: bisect_right(line, v) * (_FAR + 1) + max(min(v - phase, 0), -_FAR) for v in {*marks, *known}}
+    return tuple(map(place.__getitem__, (*marks, *known)))
 
 
 def _ranks(line: tuple[int, ...]) -> tuple[int, ...]:
@@ -82,11 +89,10 @@ class _Taker:
         ran = 2 * n + 2 * len(bars)
         orders = [_places(self.lines[i], (*columns[i], *columns[n + i], *columns[ran + i], self.fences[i])) for i in range(n)]
         for bar in bars:
-            seen = (*columns[2 * n + bar.id], *columns[2 * n + len(bars) + bar.id])
-            near = bar.phase - _FAR
-            orders.append(tuple([v - bar.phase if v > near else -_FAR for v in seen]))
-            line = self.lines[n + bar.id]
-            orders.append(_ranks((*seen, *line)) if self.parity else _places(line, seen))
+            seen, line = (*columns[2 * n + bar.id], *columns[2 * n + len(bars) + bar.id]), self.lines[n + bar.id]
+            orders.append(_phases(line, seen, bar.phase))
+            if self.parity:
+                orders.append(_ranks((*seen, *line)))
         return (tuple(self.shape), tuple(orders))
 
     def put(self, *values: object) -> None:
