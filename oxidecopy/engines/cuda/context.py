@@ -83,7 +83,7 @@ class PrimaryContext:
             EarlierFaultError: when a kernel faulted before.
         """
         with self, self.relaxed():
-            self.not_lost(self.driver.cuStreamQuery(self.private_stream(0))[0], doing)
+            self.not_lost(self.driver.cuStreamQuery(self.private_stream(0, doing))[0], doing)
 
     def not_lost(self, result: CUresult, doing: str = "this launch") -> None:
         """For the answer of a call that starts something: the code of a lost context means that it was lost before, and nothing started."""
@@ -100,12 +100,12 @@ class PrimaryContext:
         finally:
             self.driver.cuThreadExchangeStreamCaptureMode(before)
 
-    def private_stream(self, index: int) -> int:
+    def private_stream(self, index: int, doing: str = "this call") -> int:
         """A stream that nobody else knows and that waits for no other: 0 to allocate and ask on, 1 to free on. The context is current."""
         streams = self._held.streams
         while len(streams) <= index:
             made = self.driver.cuStreamCreate(int(self.driver.CUstream_flags.CU_STREAM_NON_BLOCKING))
-            self.not_lost(made[0], "this call")
+            self.not_lost(made[0], doing)
             streams.append(int(check(made, "cuStreamCreate", str(self))))
         return streams[index]
 
@@ -145,6 +145,7 @@ class PrimaryContext:
             for ownership in list(self.owned):
                 ownership.drop()
             self.parked.drain()
+        self.owned.clear()  # whatever could not be let go
         self._release()
 
     def _closed(self) -> LifetimeError:
@@ -180,13 +181,15 @@ class Ownership:
 
     def end(self) -> None:
         """Lets go now; a driver call that fails raises. Nothing happens the second time."""
-        if self.alive:
-            self.context.owned.discard(self)
-            self.context.left += 1
-            self._finalizer.detach()
-            release, self._release = self._release, _nothing  # what it holds goes, too
-            with self.context, self.context.relaxed():
-                release()
+        try:
+            self.context.owned.remove(self)  # one step: another thread may be ending it, too
+        except KeyError:
+            return
+        self.context.left += 1
+        self._finalizer.detach()
+        release, self._release = self._release, _nothing  # what it holds goes, too
+        with self.context, self.context.relaxed():
+            release()
 
     def drop(self) -> None:
         """The same without an error: there is nobody to hand it to, neither in a finalizer nor when the interpreter ends."""

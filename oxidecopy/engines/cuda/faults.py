@@ -50,6 +50,7 @@ MEANINGS: Final[dict[str, Meaning]] = {
     "JIT_COMPILER_NOT_FOUND": Meaning(what="the driver has no compiler for PTX", fix="use a cubin made for this GPU"),
     "UNSUPPORTED_PTX_VERSION": Meaning(what="the PTX is newer than the driver", fix="update the driver"),
     "CONTAINED": _lost("the GPU stopped this process because of a hardware error"),
+    "INVALID_SOURCE": Meaning(what="the bytes are no machine code and no PTX"),
     "INVALID_HANDLE": Meaning(what="a handle is not, or no longer, one of this context"),
     "ILLEGAL_STATE": Meaning(what="an object is not in the state this call needs"),
     "NOT_FOUND": Meaning(what="there is nothing of this name or address"),

@@ -10,6 +10,7 @@ A stream whose handle nobody keeps alive (a raw integer) may be gone by then: th
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, final
 
@@ -97,7 +98,7 @@ class Parked:
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
-        self._waiting: list[_Parking] = []
+        self._waiting: deque[_Parking] = deque()  # taken from and given to in single steps: finalizers may run at any point, in any thread
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -109,8 +110,10 @@ class Parked:
 
     def sweep(self) -> None:
         """Lets go of what is in use no more. The context is current."""
-        waiting, self._waiting = self._waiting, []
-        for parking in waiting:
+        for _ in range(len(self._waiting)):
+            parking = self._next()
+            if parking is None:
+                return
             parking.events += parking.uses.take_events()
             parking.events = [event for event in parking.events if not self._passed(event)]
             if parking.events or parking.uses:
@@ -120,13 +123,18 @@ class Parked:
 
     def drain(self) -> None:
         """Waits for all of it, then lets go. The context is current."""
-        waiting, self._waiting = self._waiting, []
-        for parking in waiting:
+        while (parking := self._next()) is not None:
             for event in parking.events:
                 self._driver.cuEventSynchronize(event)
                 self._driver.cuEventDestroy(event)
             parking.uses.synchronize()
             parking.release()
+
+    def _next(self) -> _Parking | None:
+        try:
+            return self._waiting.popleft()
+        except IndexError:  # another thread was faster
+            return None
 
     def _passed(self, event: int) -> bool:
         """It passed, or never will because the context is lost; then it is destroyed."""
