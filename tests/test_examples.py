@@ -111,6 +111,11 @@ def windows(x: Array, before: int) -> Array:
     return out.reshape(-1, x.shape[1])
 
 
+def scaled_alike(x: Array) -> Array:
+    out: Array = x * np.float32(1.7)
+    return out
+
+
 def scaled(x: Array) -> Array:
     out: Array = (x * np.float32(1.7)).astype(np.float16)
     return out
@@ -144,6 +149,7 @@ CASES = (
     Case(lesson="14_halo", pipeline="windows", dtype=np.float32, shapes=PLANES, result=lambda x: windows(x, 64)),
     Case(lesson="15_counter", pipeline="copy", dtype=np.float32, shapes=PLANES, result=same),
     Case(lesson="15_counter", pipeline="scale", dtype=np.float32, shapes=PLANES, result=scaled),
+    Case(lesson="16_own_kernel", pipeline="scale", dtype=np.float32, shapes=PLANES, result=scaled_alike),
 )
 ON_USERS_DATA = [pytest.param(case, shape, id=f"{case.lesson}-{case.pipeline}-{shape}") for case in CASES for shape in case.shapes]
 LESSONS = pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

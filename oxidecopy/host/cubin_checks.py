@@ -92,7 +92,7 @@ def _fix(formal: Formal, parameter: ParameterInfo) -> str:
         return "this is the place of an ox.TmaDescriptor"
     kinds = ["ox.GlobalArray"] if size == _POINTER_BYTES else []
     kinds += ["ox.Idx"] if size in _IDX_BYTES else []
-    dtypes = [d.name for d in DTYPES.values() if d.bits == 8 * size and "_" not in d.name]
+    dtypes = [d.name for d in DTYPES.values() if d.bits == 8 * size and "_" not in d.name and d.name != "tf32"]  # one name for each C type
     kinds += [f"ox.Scalar of {', '.join(dtypes)}"] if dtypes else []
     if not kinds:
         return "give its parts to the kernel one by one: no type of parameter has this size"

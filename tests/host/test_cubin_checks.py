@@ -37,7 +37,7 @@ FITS: list[tuple[Formal, int, int]] = [
 FITS_NOT: list[tuple[Formal, int, int, str]] = [
     (MAP, 128, 32, "alignas(64)"),
     (MAP, 8, 8, "const __grid_constant__ CUtensorMap p"),
-    (MAP, 4, 4, "for 4 bytes declare ox.Idx or ox.Scalar of u32, i32, f32, tf32"),
+    (MAP, 4, 4, "for 4 bytes declare ox.Idx or ox.Scalar of u32, i32, f32"),
     (ARRAY, 128, 64, "the place of an ox.TmaDescriptor"),
     (ARRAY, 4, 4, "ox.Idx"),
     (ARRAY, 8, 4, "ox.GlobalArray or ox.Idx"),
