@@ -43,17 +43,20 @@ def compile_program(program: Program, launch: Launch, out: Collector) -> Compile
     classes = thread_classes(program)
     code = tuple(flatten(program.steps, c, folded) for c in classes)
     runners = Counter(id(item.step) for items in code for item in items)
-    for item in (item for items in code for item in items):
-        item.joint = runners[id(item.step)] > 1
-        if item.control is Control.RUN:
-            _look_up(item)
+    for items in code:
+        # A class that commits anywhere may well wait before it does: where a ring of stores is still empty, or nothing was left to do.
+        met = {Need.UNGUARDED, Need.COMMITTED} if any(isinstance(item.op, ops.CommitGroup) for item in items) else {Need.UNGUARDED}
+        for item in items:
+            item.joint = runners[id(item.step)] > 1
+            if item.control is Control.RUN:
+                _look_up(item, met)
     opaque = find_opaque(program, folded, out)
     watched = doubtful(program, launch, folded, opaque, out) if opaque is not None else set[int]()
     return Compiled(env, folded, classes, code, watched, opaque)
 
 
-def _look_up(item: Item) -> None:
-    item.checks = tuple(CHECKS[need] for need in item.needs if need is not Need.UNGUARDED)
+def _look_up(item: Item, met: set[Need]) -> None:
+    item.checks = tuple(CHECKS[need] for need in item.needs if need not in met)
     item.effect, item.waits, item.named = effect_of(item.op), isinstance(item.op, WAITING), naming(item.op)
 
 

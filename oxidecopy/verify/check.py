@@ -351,14 +351,13 @@ def _coords(machine: Machine, at: At) -> None:
 
 # ---- who runs it
 def _committed(machine: Machine, at: At) -> None:
-    if not at.agent.committed:
-        machine.out.add(
-            ids.NEVER_COMMITTED,
-            f"{at.agent.name} waits for bulk groups but has committed none: groups belong to the thread that issued the copies",
-            step=at.step,
-            required="`commit_group` by the same thread before",
-            fix="commit and wait in the thread that issues the stores",
-        )
+    machine.out.add(
+        ids.NEVER_COMMITTED,
+        f"{at.agent.name} waits for bulk groups but commits none: groups belong to the thread that issued the copies",
+        step=at.step,
+        required="`commit_group` by the same thread",
+        fix="commit and wait in the thread that issues the stores",
+    )
 
 
 def unguarded(machine: Machine, item: Item) -> None:

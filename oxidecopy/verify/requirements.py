@@ -33,7 +33,7 @@ class Need(Enum):
     WRITE_ASYNC = "free for a load"
     COORDS = "coordinates that the hardware takes"
     # who runs it
-    COMMITTED = "this thread has committed a group"
+    COMMITTED = "this thread commits groups somewhere"
     UNGUARDED = "not under the answer of a test"
 
 

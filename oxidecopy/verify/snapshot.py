@@ -127,7 +127,7 @@ class _Taker:
 
     # ---- parts of the state
     def agent(self, agent: Agent, at: At | None) -> None:
-        self.put("agent", agent.pc, tuple(agent.turns), agent.committed, agent.released, agent.denied, len(agent.groups))
+        self.put("agent", agent.pc, tuple(agent.turns), agent.released, agent.denied, len(agent.groups))
         self.known(agent.known)
         for known in agent.saved:
             self.known(known)

@@ -177,7 +177,6 @@ class Agent:
     turns: dict[str, int] = field(default_factory=dict)  # iteration number of each active loop
     open: list[Access] = field(default_factory=list)
     groups: list[Group] = field(default_factory=list)
-    committed: bool = False
     answers: dict[int, tuple[int, int] | TokenKey] = field(default_factory=dict)  # by predicate: a barrier's id and phase, or a token
     saved: list[Known] = field(default_factory=list)  # knowledge before each guarded body
 

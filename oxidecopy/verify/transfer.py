@@ -413,7 +413,7 @@ def _again(accesses: list[Access], new: Access) -> None:
 def _commit(_machine: Machine, at: At) -> None:
     agent = at.agent
     agent.groups.append(Group(agent.open))
-    agent.open, agent.committed = [], True
+    agent.open = []
 
 
 def _fence(machine: Machine, at: At) -> None:

@@ -115,6 +115,28 @@ def test_refused_and_its_twin(make: Make, rule: str, tag: str) -> None:
     accepted(made(make, False))
 
 
+@pytest.mark.parametrize("other", [False, True])
+def test_a_wait_before_the_first_commit_is_none(other: bool) -> None:
+    """A ring of stores waits for a free stage before each store, the first ones too. Twin: another thread commits."""
+    b = Builder()
+    b.map()
+    b.tile()
+    with b.loop(3):
+        with b.elect(0):
+            b.wait_read(0, tag="wait")
+        b.sync()
+        with b.elect(1 if other else 0):
+            if other:
+                b.wait_read(0)
+            b.fill()
+            b.fence()
+            b.s2g()
+            b.commit()
+    with b.elect(1 if other else 0):
+        b.wait_read(0)
+    accepted(b, *(["OX3104"] if other else []))
+
+
 def test_waiting_for_groups_without_any_is_a_warning() -> None:
     b = Builder()
     with b.elect():
