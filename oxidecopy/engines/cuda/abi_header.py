@@ -1,0 +1,105 @@
+"""`kernels/abi.h`: the declarations of `abi` as C++, with the layouts asserted where they are compiled, and their fingerprint."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from enum import IntEnum
+from functools import cache
+from typing import Final
+
+from oxidecopy.engines.cuda import abi
+
+Field = tuple[str, str, int]
+
+STRUCTS: Final[tuple[tuple[str, tuple[Field, ...], int], ...]] = (
+    ("Header", abi.HEADER, abi.HEADER_BYTES),
+    ("WarpEntry", abi.WARP_ENTRY, abi.WARP_ENTRY_BYTES),
+    ("Record", abi.RECORD, abi.RECORD_BYTES),
+    ("Layout", abi.LAYOUT, abi.RECORD_BYTES),
+    ("Ring", abi.RING, abi.RECORD_BYTES),
+    ("Copy", abi.COPY, abi.RECORD_BYTES),
+    ("EvalInstr", abi.EVAL_INSTR, abi.EVAL_BYTES),
+    ("ElemInstr", abi.ELEM_INSTR, abi.EVAL_BYTES),
+    ("ReportHeader", abi.REPORT_HEADER, 16),
+    ("ReportEntry", abi.REPORT_ENTRY, 4 * abi.REPORT_ENTRY_WORDS),
+)
+ENUMS: Final[tuple[tuple[str, type[IntEnum]], ...]] = (
+    ("OP", abi.DeviceOp),
+    ("EVAL", abi.EvalFn),
+    ("ELEM", abi.ElemFn),
+    ("DT", abi.DTypeCode),
+    ("REPORT", abi.ReportKind),
+)
+CONSTANTS: Final = (
+    "NO_REG",
+    "REGISTERS",
+    "STACK_DEPTH",
+    "REG_BLOCK_X",
+    "REG_BLOCK_Y",
+    "REG_BLOCK_Z",
+    "REG_RANK",
+    "RECORD_BYTES",
+    "MAP_BYTES",
+    "INLINE_MAPS_SMALL",
+    "INLINE_MAPS_LARGE",
+    "PARAM_BYTES_SMALL",
+    "PARAM_BYTES_LARGE",
+    "HEADER_BYTES",
+    "ARRAY_WORDS",
+    "RING_FLAG_READ",
+    "RING_FLAG_COUNTER",
+    "NO_TILE",
+    "REPORT_ENTRIES",
+)
+_SIZES: Final = {"u8": 1, "u16": 2, "u32": 4, "i32": 4, "u64": 8}
+_TYPES: Final = {"u8": "unsigned char", "u16": "unsigned short", "u32": "unsigned", "i32": "int", "u64": "unsigned long long"}
+_TOP: Final = """\
+// Generated from oxidecopy/engines/cuda/abi.py by `python -m oxidecopy._tools.kernel_header`. Do not edit.
+#pragma once
+
+#ifdef __CUDACC_RTC__
+#define OFFSET_OF(TYPE, FIELD) __INTADDR__(&static_cast<TYPE*>(nullptr)->FIELD)
+#else
+#define OFFSET_OF(TYPE, FIELD) __builtin_offsetof(TYPE, FIELD)
+#endif
+"""
+
+
+@cache
+def header_text() -> str:
+    """The whole header."""
+    blocks = [
+        _TOP,
+        "".join(f"using {name} = {ctype};\n" for name, ctype in _TYPES.items()),
+        "".join(f"constexpr u32 {name} = {getattr(abi, name):#x};\n" for name in CONSTANTS),
+        *(_enum(prefix, members) for prefix, members in ENUMS),
+        *(_struct(name, fields, nbytes) for name, fields, nbytes in STRUCTS),
+    ]
+    return "\n".join(blocks)
+
+
+def abi_hash() -> str:
+    """SHA-256 of the header's text, 64 hexadecimal digits: what host and cubin must have in common."""
+    return hashlib.sha256(header_text().encode()).hexdigest()
+
+
+def _enum(prefix: str, members: Iterable[IntEnum]) -> str:
+    return f"enum : u32 {{\n{''.join(f'    {prefix}_{m.name} = {m.value:#x},{chr(10)}' for m in members)}}};\n"
+
+
+def _struct(name: str, fields: tuple[Field, ...], nbytes: int) -> str:
+    lines, checks, end = [], [f"static_assert(sizeof({name}) == {nbytes});\n"], 0
+    for number, (field, ctype, offset) in enumerate(fields):
+        if offset < end:
+            raise ValueError(f"{name}.{field} overlaps the field before it")
+        if offset > end:
+            lines.append(f"    u8 gap{number}[{offset - end}];\n")
+        base, _, count = ctype.partition("[")
+        lines.append(f"    {base} {field}{f'[{count}' if count else ''};\n")
+        checks.append(f"static_assert(OFFSET_OF({name}, {field}) == {offset});\n")
+        end = offset + _SIZES[base] * int(count.rstrip("]") or 1)
+    if end < nbytes:
+        lines.append(f"    u8 gap[{nbytes - end}];\n")
+    align = next(n for n in (16, 8, 4, 2, 1) if nbytes % n == 0)
+    return f"struct alignas({align}) {name} {{\n{''.join(lines)}}};\n{''.join(checks)}"

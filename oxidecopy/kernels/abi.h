@@ -1,0 +1,346 @@
+// Generated from oxidecopy/engines/cuda/abi.py by `python -m oxidecopy._tools.kernel_header`. Do not edit.
+#pragma once
+
+#ifdef __CUDACC_RTC__
+#define OFFSET_OF(TYPE, FIELD) __INTADDR__(&static_cast<TYPE*>(nullptr)->FIELD)
+#else
+#define OFFSET_OF(TYPE, FIELD) __builtin_offsetof(TYPE, FIELD)
+#endif
+
+using u8 = unsigned char;
+using u16 = unsigned short;
+using u32 = unsigned;
+using i32 = int;
+using u64 = unsigned long long;
+
+constexpr u32 NO_REG = 0xff;
+constexpr u32 REGISTERS = 0x40;
+constexpr u32 STACK_DEPTH = 0x4;
+constexpr u32 REG_BLOCK_X = 0x0;
+constexpr u32 REG_BLOCK_Y = 0x1;
+constexpr u32 REG_BLOCK_Z = 0x2;
+constexpr u32 REG_RANK = 0x3;
+constexpr u32 RECORD_BYTES = 0x20;
+constexpr u32 MAP_BYTES = 0x80;
+constexpr u32 INLINE_MAPS_SMALL = 0x2;
+constexpr u32 INLINE_MAPS_LARGE = 0x8;
+constexpr u32 PARAM_BYTES_SMALL = 0x400;
+constexpr u32 PARAM_BYTES_LARGE = 0x1000;
+constexpr u32 HEADER_BYTES = 0x40;
+constexpr u32 ARRAY_WORDS = 0x9;
+constexpr u32 RING_FLAG_READ = 0x1;
+constexpr u32 RING_FLAG_COUNTER = 0x2;
+constexpr u32 NO_TILE = 0xffffffff;
+constexpr u32 REPORT_ENTRIES = 0x100;
+
+enum : u32 {
+    OP_MBARRIER_INIT = 0x10,
+    OP_MBARRIER_INVAL = 0x11,
+    OP_MBARRIER_ARRIVE = 0x12,
+    OP_MBARRIER_ARRIVE_EXPECT_TX = 0x13,
+    OP_MBARRIER_EXPECT_TX = 0x14,
+    OP_MBARRIER_COMPLETE_TX = 0x15,
+    OP_MBARRIER_ARRIVE_DROP = 0x16,
+    OP_MBARRIER_ARRIVE_REMOTE = 0x17,
+    OP_MBARRIER_ARRIVE_EXPECT_TX_REMOTE = 0x18,
+    OP_MBARRIER_WAIT_PHASE = 0x1a,
+    OP_MBARRIER_WAIT_PARITY = 0x1b,
+    OP_MBARRIER_TEST_PARITY = 0x1d,
+    OP_TENSOR_G2S = 0x20,
+    OP_TENSOR_G2S_MULTICAST = 0x21,
+    OP_TENSOR_S2G = 0x22,
+    OP_TENSOR_REDUCE = 0x23,
+    OP_COMMIT_GROUP = 0x28,
+    OP_WAIT_GROUP = 0x29,
+    OP_WAIT_GROUP_READ = 0x2a,
+    OP_FENCE_PROXY_ASYNC = 0x30,
+    OP_FENCE_MBARRIER_INIT = 0x31,
+    OP_BAR_SYNC = 0x32,
+    OP_CLUSTER_SYNC = 0x33,
+    OP_STORE_GLOBAL = 0x40,
+    OP_FILL = 0x41,
+    OP_IOTA = 0x42,
+    OP_MAP_TILES = 0x43,
+    OP_LOAD_INDEX = 0x48,
+    OP_END = 0x80,
+    OP_EVAL = 0x81,
+    OP_JUMP = 0x82,
+    OP_JUMP_UNLESS = 0x83,
+    OP_LOOP = 0x84,
+    OP_NEXT = 0x85,
+    OP_WARP_SYNC = 0x86,
+    OP_PRODUCE = 0x90,
+    OP_DRAIN = 0x91,
+    OP_NEXT_STAGE = 0x92,
+};
+
+enum : u32 {
+    EVAL_IMM = 0x1,
+    EVAL_REG = 0x2,
+    EVAL_COUNTER = 0x3,
+    EVAL_ADD = 0x4,
+    EVAL_MUL = 0x5,
+    EVAL_FLOORDIV = 0x6,
+    EVAL_MOD = 0x7,
+    EVAL_MIN = 0x8,
+    EVAL_MAX = 0x9,
+    EVAL_SHR = 0xa,
+    EVAL_AND = 0xb,
+    EVAL_LT = 0xc,
+    EVAL_LE = 0xd,
+    EVAL_EQ = 0xe,
+    EVAL_NE = 0xf,
+    EVAL_ADD_REG = 0x10,
+    EVAL_MUL_REG = 0x11,
+    EVAL_ADD_POP = 0x14,
+    EVAL_MUL_POP = 0x15,
+    EVAL_MIN_POP = 0x16,
+    EVAL_MAX_POP = 0x17,
+    EVAL_LT_POP = 0x18,
+    EVAL_LE_POP = 0x19,
+    EVAL_EQ_POP = 0x1a,
+    EVAL_NE_POP = 0x1b,
+    EVAL_AND_POP = 0x1c,
+    EVAL_OR_POP = 0x1d,
+    EVAL_NOT = 0x1e,
+    EVAL_STORE = 0x28,
+    EVAL_OUT = 0x29,
+};
+
+enum : u32 {
+    ELEM_INPUT = 0x1,
+    ELEM_WORD = 0x2,
+    ELEM_NEG = 0x3,
+    ELEM_ADD = 0x4,
+    ELEM_SUB = 0x5,
+    ELEM_MUL = 0x6,
+    ELEM_DIV = 0x7,
+    ELEM_CAST = 0x8,
+};
+
+enum : u32 {
+    DT_U8 = 0x0,
+    DT_U16 = 0x1,
+    DT_U32 = 0x2,
+    DT_I32 = 0x3,
+    DT_U64 = 0x4,
+    DT_I64 = 0x5,
+    DT_F16 = 0x6,
+    DT_F32 = 0x7,
+    DT_F64 = 0x8,
+    DT_BF16 = 0x9,
+    DT_F32_FTZ = 0xa,
+    DT_TF32 = 0xb,
+    DT_TF32_FTZ = 0xc,
+    DT_E4M3 = 0x10,
+    DT_E5M2 = 0x11,
+};
+
+enum : u32 {
+    REPORT_TIMEOUT = 0x1,
+    REPORT_OPCODE = 0x2,
+    REPORT_INDEX = 0x3,
+    REPORT_PLACE = 0x4,
+    REPORT_TOLD = 0x5,
+};
+
+struct alignas(16) Header {
+    u64 report;
+    u64 code;
+    u64 table;
+    u64 counter;
+    u32 code_offset;
+    u32 args_offset;
+    u32 records;
+    u32 limit_us;
+    u32 flags;
+    u32 warps;
+    u32 stage_slots;
+    u32 reserved;
+};
+static_assert(sizeof(Header) == 64);
+static_assert(OFFSET_OF(Header, report) == 0);
+static_assert(OFFSET_OF(Header, code) == 8);
+static_assert(OFFSET_OF(Header, table) == 16);
+static_assert(OFFSET_OF(Header, counter) == 24);
+static_assert(OFFSET_OF(Header, code_offset) == 32);
+static_assert(OFFSET_OF(Header, args_offset) == 36);
+static_assert(OFFSET_OF(Header, records) == 40);
+static_assert(OFFSET_OF(Header, limit_us) == 44);
+static_assert(OFFSET_OF(Header, flags) == 48);
+static_assert(OFFSET_OF(Header, warps) == 52);
+static_assert(OFFSET_OF(Header, stage_slots) == 56);
+static_assert(OFFSET_OF(Header, reserved) == 60);
+
+struct alignas(8) WarpEntry {
+    u16 entry;
+    u16 threads;
+    u16 first_lane;
+    u16 lanes;
+};
+static_assert(sizeof(WarpEntry) == 8);
+static_assert(OFFSET_OF(WarpEntry, entry) == 0);
+static_assert(OFFSET_OF(WarpEntry, threads) == 2);
+static_assert(OFFSET_OF(WarpEntry, first_lane) == 4);
+static_assert(OFFSET_OF(WarpEntry, lanes) == 6);
+
+struct alignas(16) Record {
+    u8 op;
+    u8 aux;
+    u8 map;
+    u8 flags;
+    u8 reg[8];
+    i32 imm[5];
+};
+static_assert(sizeof(Record) == 32);
+static_assert(OFFSET_OF(Record, op) == 0);
+static_assert(OFFSET_OF(Record, aux) == 1);
+static_assert(OFFSET_OF(Record, map) == 2);
+static_assert(OFFSET_OF(Record, flags) == 3);
+static_assert(OFFSET_OF(Record, reg) == 4);
+static_assert(OFFSET_OF(Record, imm) == 12);
+
+struct alignas(16) Layout {
+    i32 shape0;
+    i32 shape1;
+    i32 shape2;
+    i32 shape3;
+    i32 shape4;
+    i32 pitch;
+    u8 rank;
+    u8 element_bytes;
+    u8 swizzle_mask;
+    u8 dtype;
+    i32 tile;
+};
+static_assert(sizeof(Layout) == 32);
+static_assert(OFFSET_OF(Layout, shape0) == 0);
+static_assert(OFFSET_OF(Layout, shape1) == 4);
+static_assert(OFFSET_OF(Layout, shape2) == 8);
+static_assert(OFFSET_OF(Layout, shape3) == 12);
+static_assert(OFFSET_OF(Layout, shape4) == 16);
+static_assert(OFFSET_OF(Layout, pitch) == 20);
+static_assert(OFFSET_OF(Layout, rank) == 24);
+static_assert(OFFSET_OF(Layout, element_bytes) == 25);
+static_assert(OFFSET_OF(Layout, swizzle_mask) == 26);
+static_assert(OFFSET_OF(Layout, dtype) == 27);
+static_assert(OFFSET_OF(Layout, tile) == 28);
+
+struct alignas(16) Ring {
+    i32 full;
+    i32 empty;
+    i32 nbytes;
+    i32 offset;
+    u16 stages;
+    u8 copies;
+    u8 flags;
+    u16 evals;
+    u16 empty_behind;
+    i32 first;
+    i32 peers;
+};
+static_assert(sizeof(Ring) == 32);
+static_assert(OFFSET_OF(Ring, full) == 0);
+static_assert(OFFSET_OF(Ring, empty) == 4);
+static_assert(OFFSET_OF(Ring, nbytes) == 8);
+static_assert(OFFSET_OF(Ring, offset) == 12);
+static_assert(OFFSET_OF(Ring, stages) == 16);
+static_assert(OFFSET_OF(Ring, copies) == 18);
+static_assert(OFFSET_OF(Ring, flags) == 19);
+static_assert(OFFSET_OF(Ring, evals) == 20);
+static_assert(OFFSET_OF(Ring, empty_behind) == 22);
+static_assert(OFFSET_OF(Ring, first) == 24);
+static_assert(OFFSET_OF(Ring, peers) == 28);
+
+struct alignas(16) Copy {
+    u8 map;
+    u8 rank;
+    u8 kind;
+    u8 reduce;
+    i32 tile;
+    i32 stride;
+    i32 mask;
+    u16 eval_begin;
+    u16 eval_end;
+    u8 tile_reg;
+    u8 mask_reg;
+    u8 gap[10];
+};
+static_assert(sizeof(Copy) == 32);
+static_assert(OFFSET_OF(Copy, map) == 0);
+static_assert(OFFSET_OF(Copy, rank) == 1);
+static_assert(OFFSET_OF(Copy, kind) == 2);
+static_assert(OFFSET_OF(Copy, reduce) == 3);
+static_assert(OFFSET_OF(Copy, tile) == 4);
+static_assert(OFFSET_OF(Copy, stride) == 8);
+static_assert(OFFSET_OF(Copy, mask) == 12);
+static_assert(OFFSET_OF(Copy, eval_begin) == 16);
+static_assert(OFFSET_OF(Copy, eval_end) == 18);
+static_assert(OFFSET_OF(Copy, tile_reg) == 20);
+static_assert(OFFSET_OF(Copy, mask_reg) == 21);
+
+struct alignas(8) EvalInstr {
+    u8 fn;
+    u8 reg;
+    u16 spare;
+    i32 imm;
+};
+static_assert(sizeof(EvalInstr) == 8);
+static_assert(OFFSET_OF(EvalInstr, fn) == 0);
+static_assert(OFFSET_OF(EvalInstr, reg) == 1);
+static_assert(OFFSET_OF(EvalInstr, spare) == 2);
+static_assert(OFFSET_OF(EvalInstr, imm) == 4);
+
+struct alignas(8) ElemInstr {
+    u8 fn;
+    u8 dtype;
+    u8 source;
+    u8 spare;
+    u32 word;
+};
+static_assert(sizeof(ElemInstr) == 8);
+static_assert(OFFSET_OF(ElemInstr, fn) == 0);
+static_assert(OFFSET_OF(ElemInstr, dtype) == 1);
+static_assert(OFFSET_OF(ElemInstr, source) == 2);
+static_assert(OFFSET_OF(ElemInstr, spare) == 3);
+static_assert(OFFSET_OF(ElemInstr, word) == 4);
+
+struct alignas(16) ReportHeader {
+    u32 skip;
+    u32 count;
+    u32 reserved0;
+    u32 reserved1;
+};
+static_assert(sizeof(ReportHeader) == 16);
+static_assert(OFFSET_OF(ReportHeader, skip) == 0);
+static_assert(OFFSET_OF(ReportHeader, count) == 4);
+static_assert(OFFSET_OF(ReportHeader, reserved0) == 8);
+static_assert(OFFSET_OF(ReportHeader, reserved1) == 12);
+
+struct alignas(16) ReportEntry {
+    u32 kind;
+    u32 cta;
+    u32 warp;
+    u32 pc;
+    u32 iteration;
+    u32 barrier;
+    u32 parity;
+    u32 state_low;
+    u32 state_high;
+    u32 value_low;
+    u32 value_high;
+    u32 bound;
+};
+static_assert(sizeof(ReportEntry) == 48);
+static_assert(OFFSET_OF(ReportEntry, kind) == 0);
+static_assert(OFFSET_OF(ReportEntry, cta) == 4);
+static_assert(OFFSET_OF(ReportEntry, warp) == 8);
+static_assert(OFFSET_OF(ReportEntry, pc) == 12);
+static_assert(OFFSET_OF(ReportEntry, iteration) == 16);
+static_assert(OFFSET_OF(ReportEntry, barrier) == 20);
+static_assert(OFFSET_OF(ReportEntry, parity) == 24);
+static_assert(OFFSET_OF(ReportEntry, state_low) == 28);
+static_assert(OFFSET_OF(ReportEntry, state_high) == 32);
+static_assert(OFFSET_OF(ReportEntry, value_low) == 36);
+static_assert(OFFSET_OF(ReportEntry, value_high) == 40);
+static_assert(OFFSET_OF(ReportEntry, bound) == 44);

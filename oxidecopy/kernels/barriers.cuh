@@ -1,0 +1,58 @@
+// Ops on mbarriers. A warp stands for `threads` threads of its agent, and arrives once for each.
+#pragma once
+#include "wait.cuh"
+
+// Announces `bytes` for each of the threads, and arrives for them.
+OX_DEVICE void arrive_expect_tx(u32 bar, u32 bytes, u32 threads) {
+    if (threads == 1) {
+        ptx::mbarrier_arrive_expect_tx(bar, bytes);
+    } else {
+        ptx::mbarrier_expect_tx(bar, bytes * threads);
+        ptx::mbarrier_arrive(bar, threads);
+    }
+}
+
+OX_DEVICE void arrive_expect_tx_remote(u32 bar, u32 bytes, u32 threads) {
+#pragma unroll 1
+    for (u32 i = 0; i < threads; ++i) ptx::mbarrier_arrive_expect_tx_cluster(bar, bytes);
+}
+
+// All ops between MBARRIER_INIT and MBARRIER_ARRIVE_EXPECT_TX_REMOTE; by one lane, after the whole warp has come.
+OX_DEVICE void barrier_op(Warp& w, const Words& r, u32 threads, bool first_warp) {
+    const u32 bar = w.address(r, 0);
+    const u32 value1 = static_cast<u32>(w.value(r, 1));
+    const u32 value2 = static_cast<u32>(w.value(r, 2));
+    __syncwarp();
+    if (w.lane == 0) {
+        switch (r.op()) {
+            case OP_MBARRIER_INIT:
+                if (first_warp) ptx::mbarrier_init(bar, static_cast<u32>(r.imm(1)));
+                break;
+            case OP_MBARRIER_INVAL:
+                if (first_warp) ptx::mbarrier_inval(bar);
+                break;
+            case OP_MBARRIER_ARRIVE: ptx::mbarrier_arrive(bar, threads); break;
+            case OP_MBARRIER_ARRIVE_EXPECT_TX: arrive_expect_tx(bar, value1, threads); break;
+            case OP_MBARRIER_EXPECT_TX: ptx::mbarrier_expect_tx(bar, value1 * threads); break;
+            case OP_MBARRIER_COMPLETE_TX: ptx::mbarrier_complete_tx(bar, value1 * threads); break;
+            case OP_MBARRIER_ARRIVE_DROP: ptx::mbarrier_arrive_drop(bar, threads); break;
+            case OP_MBARRIER_ARRIVE_REMOTE: ptx::mbarrier_arrive_cluster(ptx::mapa(bar, value1), threads); break;
+            default: arrive_expect_tx_remote(ptx::mapa(bar, value1), value2, threads); break;
+        }
+    }
+    __syncwarp();
+}
+
+// MBARRIER_WAIT_PHASE, _PARITY: a negative phase is over.
+OX_DEVICE void wait_op(const Header& header, Warp& w, const Words& r) {
+    const i32 phase = w.value(r, 1);
+    const u32 bar = w.address(r, 0);
+    if (r.op() == OP_MBARRIER_WAIT_PARITY || phase >= 0) wait_parity(header, w, bar, phase & 1, 0);
+}
+
+// One answer for the warp: that of its first lane.
+OX_DEVICE bool test_parity(const Warp& w, const Words& r) {
+    const u32 bar = w.address(r, 0), parity = w.value(r, 1) & 1;
+    const bool over = r.aux() ? ptx::mbarrier_test_wait_parity(bar, parity) : ptx::mbarrier_try_wait_parity(bar, parity);
+    return __shfl_sync(FULL_WARP, over, 0);
+}

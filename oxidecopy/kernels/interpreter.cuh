@@ -1,0 +1,160 @@
+// The interpreter: one warp runs the code of its agent.
+#pragma once
+#include "map.cuh"
+#include "rings.cuh"
+
+constexpr u32 LANDING_NS = 100000;  // copies in flight land before the memory of a CTA that gave up is given away
+
+template <class L>
+OX_DEVICE Warp begin(const L& launch) {
+    Warp w{};
+    w.lane = lane_number();
+    w.pc = launch.warp_entry(warp_number()).x & 0xffff;
+    if (w.lane == REG_BLOCK_X) w.low = blockIdx.x;
+    if (w.lane == REG_BLOCK_Y) w.low = blockIdx.y;
+    if (w.lane == REG_BLOCK_Z) w.low = blockIdx.z;
+    if (w.lane == REG_RANK) w.low = ptx::cluster_ctarank();
+    if ((shared_base() & 1023) != 0) {
+        if (warp_number() == 0) give_up(launch.header(), w, REPORT_PLACE);
+        w.skip = true;
+    }
+    return w;
+}
+
+// Ops that go on elsewhere, or take so long that the next record is better read behind them. They set `pc`; false for any other op.
+template <bool MAP, class L>
+OX_DEVICE bool long_op(const L& launch, Warp& w, const Words& r) {
+    switch (r.op()) {
+        case OP_EVAL: {
+            const u32 count = static_cast<u32>(r.imm(0));
+            eval(launch, w, w.pc + 1, count);
+            w.pc += 1 + (count + 3) / 4;
+            return true;
+        }
+        case OP_JUMP: w.pc = static_cast<u32>(r.imm(0)); return true;
+        case OP_PRODUCE: w.pc = produce(launch, w, r); return true;
+        case OP_DRAIN: w.pc = drain(launch, w, r); return true;
+        case OP_NEXT_STAGE: w.pc = next_stage(launch, w, r); return true;
+        case OP_STORE_GLOBAL:
+            if (!w.skip) store_global(launch, w, r);
+            w.pc += 2;
+            return true;
+        case OP_FILL:
+            if (!w.skip) fill(launch, w, r);
+            w.pc += 2;
+            return true;
+        case OP_IOTA:
+            if (!w.skip) iota(launch, w, r);
+            w.pc += 2;
+            return true;
+        default: break;
+    }
+    if constexpr (MAP) {
+        if (r.op() == OP_MAP_TILES) {
+            if (!w.skip) map_tiles(launch, w, r);
+            w.pc = behind_map(w.pc, r);
+            return true;
+        }
+    }
+    return false;
+}
+
+// Branches, loops and barriers of threads: what goes on in skip mode. True when `r` was one of them; `next` is the record to go on with.
+template <class L>
+OX_DEVICE bool flow_op(const L& launch, Warp& w, const Words& r, u32& next) {
+    switch (r.op()) {
+        case OP_JUMP_UNLESS:
+            if (w.value(r, 1) == 0) next = static_cast<u32>(r.imm(0));
+            return true;
+        case OP_LOOP: {
+            const i32 value = w.value(r, 1), stop = w.value(r, 2);
+            w.set(r.reg(0), static_cast<u32>(value));
+            if (r.imm(3) < 0 ? value <= stop : value >= stop) next = static_cast<u32>(r.imm(4));
+            return true;
+        }
+        case OP_NEXT: {
+            const i32 value = static_cast<i32>(w.get(r.reg(0))) + r.imm(3), stop = w.value(r, 2);
+            w.set(r.reg(0), static_cast<u32>(value));
+            if (r.imm(3) < 0 ? value > stop : value < stop) next = static_cast<u32>(r.imm(4));
+            return true;
+        }
+        case OP_WARP_SYNC: __syncwarp(); return true;
+        case OP_BAR_SYNC:
+            __syncwarp();
+            ptx::bar_sync(static_cast<u32>(r.imm(0)), static_cast<u32>(r.imm(1)));
+            return true;
+        case OP_CLUSTER_SYNC:
+            __syncwarp();
+            ptx::barrier_cluster_arrive_release();
+            ptx::barrier_cluster_wait_acquire();
+            return true;
+        case OP_LOAD_INDEX: load_index(launch, w, r); return true;
+        default: return false;
+    }
+}
+
+// Everything else: left out in skip mode.
+template <class L>
+OX_DEVICE void work_op(const L& launch, Warp& w, const Words& r) {
+    switch (r.op()) {
+        case OP_MBARRIER_INIT:
+        case OP_MBARRIER_INVAL:
+        case OP_MBARRIER_ARRIVE:
+        case OP_MBARRIER_ARRIVE_EXPECT_TX:
+        case OP_MBARRIER_EXPECT_TX:
+        case OP_MBARRIER_COMPLETE_TX:
+        case OP_MBARRIER_ARRIVE_DROP:
+        case OP_MBARRIER_ARRIVE_REMOTE:
+        case OP_MBARRIER_ARRIVE_EXPECT_TX_REMOTE: {
+            const uint2 entry = launch.warp_entry(warp_number());
+            barrier_op(w, r, entry.x >> 16, (entry.y & 0xffff) == 0);
+            break;
+        }
+        case OP_MBARRIER_WAIT_PHASE:
+        case OP_MBARRIER_WAIT_PARITY: wait_op(launch.header(), w, r); break;
+        case OP_MBARRIER_TEST_PARITY: w.set(r.reg(2), test_parity(w, r)); break;
+        case OP_TENSOR_G2S:
+        case OP_TENSOR_G2S_MULTICAST:
+        case OP_TENSOR_S2G:
+        case OP_TENSOR_REDUCE: copy_op(launch, w, r); break;
+        case OP_COMMIT_GROUP:
+        case OP_WAIT_GROUP:
+        case OP_WAIT_GROUP_READ: group_op(w, r); break;
+        case OP_FENCE_PROXY_ASYNC: ptx::fence_proxy_async_shared_cta(); break;
+        case OP_FENCE_MBARRIER_INIT: ptx::fence_mbarrier_init_release_cluster(); break;
+        default: give_up(launch.header(), w, REPORT_OPCODE); break;
+    }
+}
+
+template <bool MAP, class L>
+OX_DEVICE void interpret(const L& launch) {
+    const Header& header = launch.header();
+    if (header.stage_slots != 0) {  // nobody reads it before a sync of the program's own, but then maybe in skip mode
+        if (threadIdx.x == 0) ptx::st_volatile_shared_u32(slot_of(header, 0) - 4, NO_TILE);
+        __syncthreads();
+    }
+    if (warp_number() >= header.warps) return;
+    Warp w = begin(launch);
+    const u32 last = header.records - 1;
+    Words r = launch.record(min(w.pc, last));
+#pragma unroll 1
+    for (;;) {
+        if (w.pc > last) {
+            if (!w.skip) give_up(header, w, REPORT_OPCODE);
+            break;
+        }
+        if (r.op() == OP_END) break;
+        if (long_op<MAP>(launch, w, r)) {
+            r = launch.record(min(w.pc, last));
+            continue;
+        }
+        const Words following = launch.record(min(w.pc + 1, last));  // on its way while this one runs
+        u32 next = w.pc + 1;
+        if (!flow_op(launch, w, r, next) && !w.skip) work_op(launch, w, r);
+        const bool straight = next == w.pc + 1;
+        w.pc = next;
+        if (straight) r = following;
+        else r = launch.record(min(next, last));
+    }
+    if (w.skip) ptx::nanosleep(LANDING_NS);
+}

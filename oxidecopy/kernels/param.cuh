@@ -1,0 +1,101 @@
+// The launch parameter, and where things lie in it: maps, header, warp table, argument words, code.
+#pragma once
+#include "ptx.cuh"
+
+struct alignas(128) Map {
+    u8 bytes[MAP_BYTES];
+};
+
+// MAPS inline ones; BYTES in all. The blob: warp table, argument words, code (unless that lies in global memory).
+template <u32 MAPS_, u32 BYTES>
+struct alignas(128) Parameter {
+    static constexpr u32 MAPS = MAPS_;
+    Map map[MAPS];
+    Header header;
+    alignas(16) u8 blob[BYTES - MAPS * MAP_BYTES - HEADER_BYTES];
+};
+using Small = Parameter<INLINE_MAPS_SMALL, PARAM_BYTES_SMALL>;
+using Large = Parameter<INLINE_MAPS_LARGE, PARAM_BYTES_LARGE>;
+static_assert(sizeof(Small) == PARAM_BYTES_SMALL && sizeof(Large) == PARAM_BYTES_LARGE);
+
+// One record of the code as eight words.
+struct Words {
+    u32 w[8];
+
+    __device__ __forceinline__ u32 op() const { return w[0] & 0xff; }
+    __device__ __forceinline__ u32 aux() const { return w[0] >> 8 & 0xff; }
+    __device__ __forceinline__ u32 map() const { return w[0] >> 16 & 0xff; }
+    __device__ __forceinline__ u32 flags() const { return w[0] >> 24; }
+    __device__ __forceinline__ u32 reg(u32 k) const { return (k < 4 ? w[1] >> 8 * k : w[2] >> 8 * (k - 4)) & 0xff; }
+    __device__ __forceinline__ i32 imm(u32 k) const { return static_cast<i32>(w[3 + k]); }
+};
+
+// The launch as a warp sees it. P: the parameter's type; GLOBAL: the code lies in global memory, not in the blob.
+template <class P, bool GLOBAL>
+struct Launch {
+    const P& p;
+
+    __device__ __forceinline__ explicit Launch(const P& parameter) : p(parameter) {}
+
+    __device__ __forceinline__ const Header& header() const { return p.header; }
+
+    __device__ __forceinline__ uint4 quad(u32 offset) const {
+        if constexpr (GLOBAL) return __ldg(reinterpret_cast<const uint4*>(p.header.code + offset));
+        else return *reinterpret_cast<const uint4*>(p.blob + p.header.code_offset + offset);
+    }
+
+    // Word `k` of record `pc`.
+    __device__ __forceinline__ u32 word(u32 pc, u32 k) const {
+        const u32 offset = RECORD_BYTES * pc + 4 * k;
+        if constexpr (GLOBAL) return __ldg(reinterpret_cast<const u32*>(p.header.code + offset));
+        else return *reinterpret_cast<const u32*>(p.blob + p.header.code_offset + offset);
+    }
+
+    __device__ __forceinline__ Words record(u32 pc) const {
+        const uint4 a = quad(RECORD_BYTES * pc), b = quad(RECORD_BYTES * pc + 16);
+        return Words{{a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}};
+    }
+
+    // Instruction `i` of a list that starts with record `pc`.
+    __device__ __forceinline__ uint2 instr(u32 pc, u32 i) const {
+        const u32 offset = RECORD_BYTES * pc + 8 * i;
+        if constexpr (GLOBAL) return __ldg(reinterpret_cast<const uint2*>(p.header.code + offset));
+        else return *reinterpret_cast<const uint2*>(p.blob + p.header.code_offset + offset);
+    }
+
+    __device__ __forceinline__ u64 argument(u32 word) const {
+        return *reinterpret_cast<const u64*>(p.blob + p.header.args_offset + 8 * word);
+    }
+
+    // Generic address of a map.
+    __device__ __forceinline__ u64 map(u32 slot) const {
+        if (slot < P::MAPS) return reinterpret_cast<u64>(&p.map[slot]);
+        return p.header.table + MAP_BYTES * (slot - P::MAPS);
+    }
+
+    // The warp table's entry: entry | threads << 16, first_lane | lanes << 16.
+    __device__ __forceinline__ uint2 warp_entry(u32 warp) const { return *reinterpret_cast<const uint2*>(p.blob + 8 * warp); }
+};
+
+// First byte of dynamic shared memory, as an address in the shared window.
+extern __shared__ __align__(1024) u8 dynamic_shared[];
+
+OX_DEVICE u32 shared_base() {
+    return static_cast<u32>(__cvta_generic_to_shared(dynamic_shared));
+}
+
+OX_DEVICE u32 warp_number() {
+    return threadIdx.x >> 5;
+}
+
+OX_DEVICE u32 lane_number() {
+    return threadIdx.x & 31;
+}
+
+OX_DEVICE u32 cta_number() {
+    return blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
+}
+
+OX_DEVICE u32 cta_count() {
+    return gridDim.x * gridDim.y * gridDim.z;
+}

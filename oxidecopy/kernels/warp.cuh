@@ -1,0 +1,119 @@
+// A warp's state: scalar file, program counter, skip mode; operands; and EVAL.
+#pragma once
+#include "param.cuh"
+
+// Register i lies in lane i % 32: in `low` for i < 32, else in `high`.
+struct Warp {
+    u32 low, high;
+    u32 pc;     // of the record being run
+    u32 lane;
+    bool skip;  // ops and waits do nothing any more; control flow and barriers of threads go on
+
+    __device__ __forceinline__ u32 get(u32 reg) const { return __shfl_sync(FULL_WARP, reg & 32 ? high : low, reg); }
+
+    // As get, with a register of each lane's own choice.
+    __device__ __forceinline__ u32 gather(u32 reg) const {
+        const u32 a = __shfl_sync(FULL_WARP, low, reg), b = __shfl_sync(FULL_WARP, high, reg);
+        return reg & 32 ? b : a;
+    }
+
+    __device__ __forceinline__ void set(u32 reg, u32 value) {
+        if (lane != (reg & 31)) return;
+        if (reg & 32) high = value;
+        else low = value;
+    }
+
+    // A register of a record, 0 for NO_REG.
+    __device__ __forceinline__ i32 or_zero(u32 reg) const {
+        const i32 value = static_cast<i32>(get(reg));
+        return reg == NO_REG ? 0 : value;
+    }
+
+    __device__ __forceinline__ i32 value(const Words& r, u32 k) const { return r.imm(k) + or_zero(r.reg(k)); }
+
+    // Shared address of operand k.
+    __device__ __forceinline__ u32 address(const Words& r, u32 k) const { return shared_base() + static_cast<u32>(value(r, k)); }
+};
+
+OX_DEVICE i32 floor_div(i32 a, i32 b) {
+    const i32 q = a / b;
+    return q - (a % b < 0);
+}
+
+OX_DEVICE i32 floor_mod(i32 a, i32 b) {
+    const i32 m = a % b;
+    return m < 0 ? m + b : m;
+}
+
+// The four values below the accumulator.
+struct Stack {
+    i32 s0, s1, s2, s3;
+
+    __device__ __forceinline__ void push(i32 v) {
+        s3 = s2;
+        s2 = s1;
+        s1 = s0;
+        s0 = v;
+    }
+
+    __device__ __forceinline__ i32 pop() {
+        const i32 v = s0;
+        s0 = s1;
+        s1 = s2;
+        s2 = s3;
+        return v;
+    }
+};
+
+// Runs one instruction that is neither STORE nor OUT.
+OX_DEVICE void eval_step(const Warp& w, u32 fn, u32 reg, i32 imm, i32 iteration, i32 tile, i32& acc, Stack& stack) {
+    switch (fn) {
+        case EVAL_IMM: stack.push(acc), acc = imm; break;
+        case EVAL_REG: stack.push(acc), acc = static_cast<i32>(w.get(reg)) + imm; break;
+        case EVAL_COUNTER: stack.push(acc), acc = reg ? tile : iteration; break;
+        case EVAL_ADD: acc += imm; break;
+        case EVAL_MUL: acc *= imm; break;
+        case EVAL_FLOORDIV: acc = floor_div(acc, imm); break;
+        case EVAL_MOD: acc = floor_mod(acc, imm); break;
+        case EVAL_MIN: acc = min(acc, imm); break;
+        case EVAL_MAX: acc = max(acc, imm); break;
+        case EVAL_SHR: acc >>= imm; break;
+        case EVAL_AND: acc &= imm; break;
+        case EVAL_LT: acc = acc < imm; break;
+        case EVAL_LE: acc = acc <= imm; break;
+        case EVAL_EQ: acc = acc == imm; break;
+        case EVAL_NE: acc = acc != imm; break;
+        case EVAL_ADD_REG: acc += static_cast<i32>(w.get(reg)); break;
+        case EVAL_MUL_REG: acc *= static_cast<i32>(w.get(reg)); break;
+        case EVAL_ADD_POP: acc = stack.pop() + acc; break;
+        case EVAL_MUL_POP: acc = stack.pop() * acc; break;
+        case EVAL_MIN_POP: acc = min(stack.pop(), acc); break;
+        case EVAL_MAX_POP: acc = max(stack.pop(), acc); break;
+        case EVAL_LT_POP: acc = stack.pop() < acc; break;
+        case EVAL_LE_POP: acc = stack.pop() <= acc; break;
+        case EVAL_EQ_POP: acc = stack.pop() == acc; break;
+        case EVAL_NE_POP: acc = stack.pop() != acc; break;
+        case EVAL_AND_POP: acc = stack.pop() & acc; break;
+        case EVAL_OR_POP: acc = stack.pop() | acc; break;
+        case EVAL_NOT: acc = !acc; break;
+        default: break;
+    }
+}
+
+// EVAL: instructions [0, count) of the records from `pc` on.
+template <class L>
+OX_DEVICE void eval(const L& launch, Warp& w, u32 pc, u32 count) {
+    i32 acc = 0;
+    Stack stack{};
+#pragma unroll 1
+    for (u32 i = 0; i < count; ++i) {
+        const uint2 in = launch.instr(pc, i);
+        const u32 fn = in.x & 0xff, reg = in.x >> 8 & 0xff;
+        if (fn == EVAL_STORE) {
+            w.set(reg, static_cast<u32>(acc));
+            acc = stack.pop();
+        } else {
+            eval_step(w, fn, reg, static_cast<i32>(in.y), 0, 0, acc, stack);
+        }
+    }
+}
