@@ -24,7 +24,7 @@ from oxidecopy._tools.typing_matrix import matrix
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 CONTRACT: Final = ROOT / "tests" / "typing" / "contract"
-FILES: Final = ("types_ok", "inferred", "types_bad", "host", "level1", "rings", "rings_bad")
+FILES: Final = ("types_ok", "inferred", "types_bad", "host", "level1", "rings", "rings_bad", "cubins")
 PAGE: Final = ROOT / "docs" / "checkers.md"
 _TABLES: Final = re.compile(r"(?<=<!-- checkers -->\n)(?P<body>.*)(?=<!-- /checkers -->\n)", re.DOTALL)
 # Functions that show several mistakes of one kind, in words; others say by their names what is wrong in them.
@@ -51,6 +51,8 @@ _WORDS: Final = {
     "scale": "maps of tiles and store rings",
     "bad": "slots, tiles, groups and leaders of rings",
     "calls": "arguments of a launch with rings",
+    "own_kernels": "arguments of own kernels",
+    "own_declarations": "declarations of own kernels",
     "reductions": "reduction x element type (all pairs)",
     "element_types": "element type of map x tile (all pairs)",
     "scalars": "element type of tile x scalar (all pairs)",

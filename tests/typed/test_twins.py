@@ -128,7 +128,23 @@ MOVES: Final[dict[str, list[Expected]]] = {
     "s01": ["OX1018"],
     "y01": ["OX1020", "OX1020", "OX1020"],
 }
-FILES: Final = {"types_bad": TYPES_BAD, "host": HOST, "level1": LEVEL1, "moves": MOVES}
+CUBINS: Final[dict[str, list[Expected]]] = {
+    "own_kernels": [
+        *("OX1053", "OX1053", "OX1053", "OX1053", "OX1053", "OX1035", "OX1053", "OX1032", "OX1032", "OX1032"),  # arguments
+        *("OX1053", "OX1053", "OX1051", "OX1034", "OX1034", "OX1033", "OX1053"),  # prepared, on a stream, grids, a swizzle
+    ],
+    "own_declarations": [
+        "OX5401",
+        None,
+        "OX5408",
+        "OX5408",
+        "OX5408",
+        "OX5408",
+        "OX5404",
+        "OX5405",
+    ],  # Python says that `threads` is missing
+}
+FILES: Final = {"types_bad": TYPES_BAD, "host": HOST, "level1": LEVEL1, "moves": MOVES, "cubins": CUBINS}
 
 
 def cases() -> list[tuple[Mark, str, int]]:
