@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from oxidecopy.tiles.elem import Elem as Elem
     from oxidecopy.tiles.group import ClusterGroup as ClusterGroup
     from oxidecopy.tiles.group import Group as Group
-    from oxidecopy.tiles.ring import Landed as Landed
+    from oxidecopy.tiles.stage import Landed as Landed
     from oxidecopy.tiles.ring import Ring as Ring
-    from oxidecopy.tiles.ring import Slot as Slot
+    from oxidecopy.tiles.stage import Slot as Slot
     from oxidecopy.tiles.roles import Roles as Roles
     from oxidecopy.tiles.roles import roles as roles
     from oxidecopy.tiles.store_ring import StoreRing as StoreRing
@@ -134,9 +134,9 @@ _HOME: Final = {
     "pipeline": "oxidecopy.host.pipeline",
     "Recipe": "oxidecopy.host.recipe",
     "Elem": "oxidecopy.tiles.elem",
-    "Landed": "oxidecopy.tiles.ring",
+    "Landed": "oxidecopy.tiles.stage",
     "Ring": "oxidecopy.tiles.ring",
-    "Slot": "oxidecopy.tiles.ring",
+    "Slot": "oxidecopy.tiles.stage",
     "Roles": "oxidecopy.tiles.roles",
     "roles": "oxidecopy.tiles.roles",
     "StoreRing": "oxidecopy.tiles.store_ring",

@@ -41,6 +41,23 @@ _COUNTED: Final = (
     "        for stage in ring.stages(group, work):\n"
     "            cta.store(out, stage.tiles[0], stage.at)\n" + _LAUNCH
 )
+_MULTICAST: Final = """\
+@ox.pipeline(warps=ox.roles(producer=1, consumers=2), cluster=2)
+def copy(cta: ox.ClusterCta, src: ox.TmaDescriptor[ox.f32, ox.D2], out: ox.GlobalArray[ox.f32, ox.D2]) -> None:
+    ring = cta.multicast_ring(stages=2, tiles=(src,))
+    with cta.producer() as leader:
+        for at in cta.tiles(src, per="cluster", box=(64, 32)):
+            with ring.produce(leader) as (slot,):
+                slot.load(src, at)
+    with cta.consumers() as group:
+        for at in cta.tiles(src, per="cluster", box=(64, 32)):
+            with ring.consume(group) as (tile,), cta.when(cta.cta_rank == 0):
+                cta.store(out, tile, at)
+
+
+a = dev.array(np.ones((128, 64), np.float32))
+copy[4](ox.TmaDescriptor.tiled(a, box=(32, 32)), dev.empty((128, 64), ox.f32))
+"""
 _GATHER: Final = """\
 @ox.pipeline(threads=32)
 def gather(cta: ox.Cta, src: ox.TmaDescriptor[ox.f32, ox.D2], rows: ox.GlobalArray[ox.i32, ox.D1]) -> None:
@@ -142,7 +159,7 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         id="OX1106",
-        title="A nested loop takes the same number of stages in every iteration of the loop around it",
+        title="A nested loop takes a number of stages that is one value for the launch",
         error="RecordError",
         why="The number of a stage is written as an affine expression of the loop counters, so that every role computes it alike.",
         source=_DESIGN,
@@ -154,7 +171,7 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         id="OX1107",
-        title="Every slot of a produced stage is loaded exactly once",
+        title="Every slot of a produced stage is loaded exactly once, or under conditions of which one holds",
         error="RecordError",
         why="The stage has announced the bytes of all its slots: a missing load hangs the consumers, a second one frees them too early.",
         source="PTX mbarrier: a phase ends when announced and delivered bytes are equal",
@@ -292,6 +309,15 @@ RULES: Final[tuple[Rule, ...]] = (
             "    with cta.elect():\n        row = cta.load_index(rows, 1, below=8)\n    cta.load_index(rows, row, below=8)\n    full.wait",
         ),
         right=_GATHER,
+    ),
+    Rule(
+        id="OX1147",
+        title="The CTAs of a cluster load slices of one tile into a stage of a multicast ring",
+        error="ClusterError",
+        why="Each CTA's slice goes to all of them: with different corners a tile would be put together from parts of different tiles.",
+        source="cta.multicast_ring",
+        wrong=_MULTICAST.replace('per="cluster", ', ""),
+        right=_MULTICAST,
     ),
     Rule(
         id="OX1120",

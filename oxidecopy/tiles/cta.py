@@ -14,11 +14,12 @@ from oxidecopy.isa.expr import Const
 from oxidecopy.isa.ops import BarrierRef, ThreadSet
 from oxidecopy.tiles.group import ClusterGroup, Group
 from oxidecopy.tiles.mapping import Maps
-from oxidecopy.tiles.ring import Landed, Ring, Slot, Stages, unused
+from oxidecopy.tiles.ring import Ring, unused
 from oxidecopy.tiles.roles import Role, Roles
 from oxidecopy.tiles.schedule import Linear, Order, Per
+from oxidecopy.tiles.stage import Landed, Slot, Stages
 from oxidecopy.tiles.store_ring import StoreRing
-from oxidecopy.tiles.work import Boxes, Work, make_work
+from oxidecopy.tiles.work import Boxes, Work, make_work, parameter
 from oxidecopy.typed import cta as level1
 from oxidecopy.typed.cta_checks import warp_threads
 from oxidecopy.typed.descriptor import TmaDescriptor
@@ -169,7 +170,7 @@ class Cta(level1.Cta, Maps):
             )
         size = recorder.cluster_size if multicast else 1
         name = f"ring{sum(1 for b in recorder.barriers if b.name.endswith('_full'))}"
-        params = tuple(t._recorded("ring")[1] for t in tiles)
+        params = tuple(parameter(t, "ring")[1] for t in tiles)
         made = []
         for p in params:
             outer, *inner = p.layout.shape
@@ -218,7 +219,7 @@ class Cta(level1.Cta, Maps):
                 got=f"stages={stages!r}",
                 required="1 to 16 stages (wait_group leaves at most 15 pending)",
             )
-        _, param, _ = dst._recorded("store_ring")
+        _, param, _ = parameter(dst, "store_ring")
         request = self._request(f"{param.name}_out", param.dtype, param.layout.shape, A1024.bytes, stages)
         request.adopt(param.swizzle)
         return StoreRing(recorder, param, self._add(request), request)

@@ -82,7 +82,7 @@ class Cursor:
             raise RecordError(
                 Diagnostic(
                     rule="OX1106",
-                    what=f"one iteration of this loop takes a number of stages of {self._name} that changes during the launch",
+                    what=f"one iteration of this loop takes a number of stages of {self._name} that is not one value for the launch",
                     required="inner trip counts that are one value for the launch",
                     fix="make one loop of the two, or let the inner bounds depend on `Idx` parameters and extents only",
                     site=frame.site,

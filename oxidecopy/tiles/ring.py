@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, final
 
@@ -24,24 +23,22 @@ from typing_extensions import TypeVar, override
 
 from oxidecopy.errors import Cause, Diagnostic, RecordError, ScopeError, ShapeError
 from oxidecopy.isa import expr, limits, ops
-from oxidecopy.isa.expr import ZERO, Const, Expr
-from oxidecopy.isa.ops import BarrierRef, MapRef, Part, TileRef
+from oxidecopy.isa.expr import ZERO, Const
+from oxidecopy.isa.ops import MapRef, TileRef
 from oxidecopy.program.expansion import ALWAYS
 from oxidecopy.tiles.cursor import Cursor
-from oxidecopy.tiles.work import StageAt, Work
+from oxidecopy.tiles.stage import Block, Landed, Slot, Stages, StageTuple, landed
+from oxidecopy.tiles.work import StageAt, Work, parameter
 from oxidecopy.typed.descriptor import TmaDescriptor
 from oxidecopy.typed.dtypes import DType
-from oxidecopy.typed.geometry import A1024, AnyBox
+from oxidecopy.typed.geometry import AnyBox
 from oxidecopy.typed.leader import Group as AnyGroup
 from oxidecopy.typed.leader import Leader, check_leader, leader_of
-from oxidecopy.typed.refusal import refuse
-from oxidecopy.typed.smem import SharedArray
+from oxidecopy.typed.refusal import refuse, require
 from oxidecopy.typed.symbolic import Idx
 
 if TYPE_CHECKING:
-    from oxidecopy.program.program import MapParam
     from oxidecopy.typed.frames import Frame
-    from oxidecopy.typed.layout import TileRequest
     from oxidecopy.typed.recorder import Recorder
 
 DT = TypeVar("DT", bound=DType)
@@ -49,172 +46,6 @@ C = TypeVar("C", bound=tuple[Idx, ...])
 Bx = TypeVar("Bx", bound=AnyBox, default=Any)
 Slots_co = TypeVar("Slots_co", bound=tuple[Any, ...], covariant=True)
 Tiles_co = TypeVar("Tiles_co", bound=tuple[Any, ...], covariant=True)
-
-
-@final
-@dataclass(slots=True)
-class Block:
-    """Whether a stage's with-block is open, and whether plain stores write into its tiles."""
-
-    open: bool = True
-    written: bool = False
-
-
-class BlockTile(SharedArray[DT, Bx, A1024]):
-    """A tile that may be used inside one with-block only."""
-
-    __slots__ = ("_block",)
-    _block: Block
-
-    @override
-    def _ref(self, recorder: Recorder) -> TileRef:
-        if not self._block.open:
-            refuse(
-                ScopeError,
-                "OX1102",
-                f"a stage of {self._request.name!r} is used outside its block",
-                required="use inside the with-block that gave it: its memory is refilled after",
-                fix="move the call into the block",
-            )
-        return super()._ref(recorder)
-
-    @override
-    def _target(self, recorder: Recorder) -> TileRef:
-        self._block.written = True
-        return super()._target(recorder)
-
-    @override
-    def part(self, rank: Idx, *, of: int) -> BlockTile[DT, Any]:
-        """Slice `rank` of `of` equal ones along the outermost dimension; it may be used in the same block."""
-        made: BlockTile[DT, Any] = BlockTile(self._recorder, self._tile, self._request, self._index, super().part(rank, of=of)._part)
-        made._block = self._block
-        return made
-
-
-@final
-class Landed(BlockTile[DT, Bx]):
-    """A tile that has landed: readable until its `consume` block ends."""
-
-    __slots__ = ("_number", "_ring")
-    _number: Expr
-    _ring: Stages
-
-    def back(self, n: int, /) -> Landed[DT, Bx]:
-        """The same tile of the stage `n` before, for `consume(group, keep=n)`. It exists from stage `n` on: guard the first ones."""
-        keep = self._ring.kept
-        if type(n) is not int or not 1 <= n <= keep:
-            refuse(
-                ScopeError,
-                "OX1108",
-                f"stage {n!r} back is not held",
-                got=f"keep={keep}",
-                required=f"1 to {keep}" if keep else "a consume block with keep",
-                fix=f"consume(group, keep={n})",
-            )
-        number = expr.sub(self._number, Const(n))
-        return landed(self._ring, self._recorder, self._tile, self._request, number, self._block)
-
-
-def landed(ring: Stages, recorder: Recorder, tile: int, request: TileRequest, number: Expr, block: Block) -> Landed[Any, Any]:
-    """The tile of stage `number`."""
-    made: Landed[Any, Any] = Landed(recorder, tile, request, expr.mod(number, Const(ring.stages)))
-    made._block, made._number, made._ring = block, number, ring
-    return made
-
-
-@final
-@dataclass(slots=True, kw_only=True)
-class Stages:
-    """What a ring is made of: tiles by number, barrier arrays by number."""
-
-    name: str
-    stages: int
-    full: int
-    empty: int
-    tiles: tuple[tuple[int, TileRequest], ...]
-    params: tuple[MapParam, ...]
-    multicast: bool
-    kept: int = 0
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that one stage brings into one CTA."""
-        return sum(request.nbytes for _, request in self.tiles)
-
-    def bar(self, barrier: int, number: Expr) -> BarrierRef:
-        """The barrier of stage `number`."""
-        return BarrierRef(barrier, expr.mod(number, Const(self.stages)))
-
-    def turn(self, number: Expr) -> Expr:
-        """How often its slot was used before."""
-        return expr.floordiv(number, Const(self.stages))
-
-
-@final
-class Slot(Generic[DT, Bx]):
-    """One tile of a stage being produced: it is loaded exactly once."""
-
-    __slots__ = ("_block", "_index", "_leader", "_number", "_recorder", "_ring", "loaded")
-
-    def __init__(self, recorder: Recorder, ring: Stages, index: int, number: Expr, leader: Leader, block: Block) -> None:
-        self._recorder = recorder
-        self._ring = ring
-        self._index = index
-        self._number = number
-        self._leader = leader
-        self._block = block
-        self.loaded = False
-
-    def load(self, src: TmaDescriptor[DT, C, Any, Bx], at: C, /) -> None:
-        """Loads the box of `src` at `at` (in a multicast ring: this CTA's slice of the tile whose corner is `at`, into all CTAs)."""
-        ring, recorder = self._ring, self._recorder
-        if not self._block.open:
-            refuse(
-                ScopeError,
-                "OX1102",
-                f"a slot of {ring.name} is loaded outside its block",
-                fix="move the load into the block",
-            )
-        check_leader(self._leader, recorder)
-        if self.loaded:
-            refuse(
-                RecordError,
-                "OX1107",
-                f"a slot of {ring.name} is loaded twice",
-                required="one load for each slot of the stage",
-                fix="use the stage's other slot",
-            )
-        (_, param, what), wanted = src._recorded("load"), ring.params[self._index]
-        same = (param.dtype, param.layout.shape, param.swizzle) == (wanted.dtype, wanted.layout.shape, wanted.swizzle)
-        if not same:
-            refuse(
-                ShapeError,
-                "OX1103",
-                f"{param.name!r} does not fit this slot of {ring.name}",
-                got=f"{param.dtype}, {param.layout.shape}, swizzle {param.swizzle}",
-                required=f"{wanted.dtype}, {wanted.layout.shape}, swizzle {wanted.swizzle} (as {wanted.name!r})",
-                fix="name this descriptor in `cta.ring(tiles=...)`",
-            )
-        corner = recorder.coordinates(at, param.rank, what)
-        tile, _ = ring.tiles[self._index]
-        slot = expr.mod(self._number, Const(ring.stages))
-        bar = ring.bar(ring.full, self._number)
-        self.loaded = True
-        if not ring.multicast:
-            recorder.emit(ops.TensorG2S(map=MapRef(param.name), tile=TileRef(tile, slot), coords=corner, bar=bar))
-            return
-        size = recorder.cluster_size
-        rank = expr.Sym("cta_rank", expr.SymKind.RANK)
-        first = expr.add(corner[0], expr.mul(rank, Const(param.box_dim[0])))
-        recorder.emit(
-            ops.TensorG2SMulticast(
-                map=MapRef(param.name),
-                tile=TileRef(tile, slot, Part(rank, size)),
-                coords=(first, *corner[1:]),
-                bar=bar,
-                cta_mask=Const((1 << size) - 1),
-            )
-        )
 
 
 @final
@@ -241,14 +72,18 @@ class Ring(Generic[Slots_co, Tiles_co]):
 
         As `consume` in a loop, and the only form for a schedule by a counter: how many tiles come is not known here.
         """
-        for at in work._followed(self._fills, self._stages.name):
+        for at in self._follow(work):
             with self.consume(group, keep=keep) as tiles:
                 yield StageAt(tiles, at)
 
     def visits(self, leader: Leader, work: Work[C], /) -> Iterator[C]:
         """As `stages`, for a leader that forwards the stages: `for at in ring.visits(leader, work): ring.forward(leader, dst, at)`."""
         check_leader(leader_of(leader, f"forwarding from {self._stages.name}"), self._recorder)
-        yield from work._followed(self._fills, self._stages.name)
+        yield from self._follow(work)
+
+    def _follow(self, work: Work[C]) -> Iterator[C]:
+        known: Work[C] = require(work, Work, f"what follows {self._stages.name}", "work = cta.schedule(src)")
+        return known._followed(self._fills, self._stages.name)
 
     def consume(self, group: AnyGroup, /, *, keep: int = 0) -> AbstractContextManager[Tiles_co, None]:
         """The next stage, landed: released at the end of the block, or `keep` stages later (`tile.back(n)` gives the held ones)."""
@@ -282,7 +117,7 @@ class Ring(Generic[Slots_co, Tiles_co]):
         """
         recorder, ring = self._recorder, self._stages
         check_leader(leader_of(leader, f"forwarding from {ring.name}"), recorder)
-        (_, param, what), (tile, request) = dst._recorded("forward"), ring.tiles[0]
+        (_, param, what), (tile, request) = parameter(dst, "forward"), ring.tiles[0]
         if (
             len(ring.tiles) != 1
             or ring.multicast
@@ -388,22 +223,22 @@ class _Produce(AbstractContextManager[Any, None]):
             token=recorder.next_token(),
         )
         self._frame = recorder.push(stage, recorder.scope)
-        self._slots = tuple(Slot(recorder, ring, i, number, self._leader, self._block) for i in range(len(ring.tiles)))
+        self._slots = StageTuple(Slot(recorder, ring, i, number, self._leader, self._block, self._frame) for i in range(len(ring.tiles)))
         return self._slots
 
     @override
     def __exit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None, /) -> None:
         self._block.open = False
         self._recorder.pop(self._frame, failed=exc is not None)
-        missing = [self._ring.params[i].name for i, s in enumerate(self._slots) if not s.loaded]
+        missing = [f"{s.missing} for {p.name}" for s, p in zip(self._slots, self._ring.params, strict=True) if s.missing]
         if missing and exc_type is None:
             refuse(
                 RecordError,
                 "OX1107",
                 f"a stage of {self._ring.name} is announced but not loaded: its consumers would wait for ever",
-                got=f"no load for {', '.join(missing)}",
+                got="; ".join(missing),
                 required="one load for each slot of the stage",
-                fix="call `slot.load(desc, at)` for every slot, outside any condition",
+                fix="call `slot.load(desc, at)` for every slot, outside any condition or under conditions that cover all cases",
             )
 
 
@@ -439,7 +274,7 @@ class _Consume(AbstractContextManager[Any, None]):
             token=recorder.next_token(),
         )
         self._frame = recorder.push(stage, recorder.scope)
-        return tuple(landed(ring, recorder, tile, request, number, self._block) for tile, request in ring.tiles)
+        return StageTuple(landed(ring, recorder, tile, request, number, self._block) for tile, request in ring.tiles)
 
     @override
     def __exit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None, /) -> None:

@@ -78,8 +78,9 @@ def roles(
     A number takes that many warps, consumers first (so that groups of four are warpgroups), then the producer, then the store role.
     A `range` names the warps; then all roles must.
     """
-    groups: Sequence[int | range] = (consumers,) if isinstance(consumers, int | range) else tuple(consumers)
-    wanted: list[tuple[RoleName, int, int | range]] = [("consumers", i, g) for i, g in enumerate(groups)]
+    several = isinstance(consumers, Sequence) and not isinstance(consumers, range | str)
+    groups: Sequence[object] = tuple(consumers) if isinstance(consumers, Sequence) and several else (consumers,)
+    wanted: list[tuple[RoleName, int, object]] = [("consumers", i, g) for i, g in enumerate(groups)]
     wanted.append(("producer", 0, producer))
     wanted += [("storer", 0, store)] if not (isinstance(store, int) and store == 0) else []
     made: list[Role] = []

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, final
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, final, get_args
 
 from oxidecopy.errors import UsageError
 from oxidecopy.isa import expr
 from oxidecopy.isa.expr import ONE, ZERO, Const, Expr, Sym, SymKind
-from oxidecopy.typed.refusal import refuse
+from oxidecopy.typed.refusal import described, refuse
 from oxidecopy.typed.symbolic import Idx, SymIdx, to_expr
 
 if TYPE_CHECKING:
@@ -61,8 +62,7 @@ class Grouped:
 
     def visit(self, cta: Cta, counts: tuple[Expr, ...], worker: Expr, workers: Expr) -> Iterator[tuple[Expr, ...]]:
         """Two loops: full groups, then the rest."""
-        rows_given: object = self.rows
-        if len(counts) < 2 or not isinstance(rows_given, int) or rows_given < 1:
+        if len(counts) < 2 or type(self.rows) is not int or self.rows < 1:
             refuse(
                 UsageError,
                 "OX1110",
@@ -107,7 +107,9 @@ class Custom:
         """One loop."""
         del worker, workers
         known = tuple(SymIdx(c, cta._recorder) for c in counts)
+        _check_call(self.trips, "trips", known)
         for i in cta.range(self.trips(known)):
+            _check_call(self.fn, "fn", i, known)
             index: object = self.fn(i, known)
             if not isinstance(index, tuple) or len(index) != len(counts):
                 refuse(
@@ -118,6 +120,28 @@ class Custom:
                     required=f"a tuple of {len(counts)}",
                 )
             yield tuple(to_expr(x, "a tile index") for x in index)
+
+
+def _check_call(fn: Callable[..., object], name: str, *args: object) -> None:
+    """Python's own refusal of the call, in words of the order."""
+    try:
+        inspect.signature(fn).bind(*args)
+    except (TypeError, ValueError) as problem:
+        required = "fn(i, counts) and trips(counts)"
+        refuse(UsageError, "OX1110", f"{name!r} of a custom order cannot be called", got=str(problem), required=required)
+
+
+def checked_order(order: object) -> Order:
+    """`order`, when it is one."""
+    if isinstance(order, type) or not callable(getattr(order, "visit", None)):
+        refuse(
+            UsageError,
+            "OX1110",
+            "no such order",
+            got=described(order),
+            required="ox.order.linear, once, grouped(rows), custom(fn, trips), or counter() for a schedule",
+        )
+    return order  # type: ignore[return-value]  # as far as can be seen
 
 
 def product(factors: tuple[Expr, ...]) -> Expr:
@@ -144,6 +168,8 @@ def unravel(t: Expr, counts: tuple[Expr, ...]) -> tuple[Expr, ...]:
 
 def worker_of(cta: Cta, per: Per) -> tuple[Expr, Expr]:
     """This CTA's (or its cluster's) number in the grid and how many there are, x fastest."""
+    if per not in get_args(Per):
+        refuse(UsageError, "OX1110", "no such share of the tiles", got=f"per={per!r}", required=" or ".join(map(repr, get_args(Per))))
     sizes = cta._recorder.cluster if per == "cluster" else (1, 1, 1)
     index: Expr = ZERO
     count: Expr = ONE

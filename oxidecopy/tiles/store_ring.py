@@ -13,7 +13,7 @@ from oxidecopy.isa import expr, limits, ops
 from oxidecopy.isa.expr import Const
 from oxidecopy.isa.ops import MapRef, TileRef
 from oxidecopy.tiles.cursor import Cursor
-from oxidecopy.tiles.ring import Block, BlockTile
+from oxidecopy.tiles.stage import Block, BlockTile
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.geometry import A1024, AnyBox
 from oxidecopy.typed.leader import Group as AnyGroup

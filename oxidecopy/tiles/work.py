@@ -15,14 +15,15 @@ from typing_extensions import TypeVar
 from oxidecopy.errors import Cause, RecordError, ScopeError, ShapeError
 from oxidecopy.isa import expr, ops
 from oxidecopy.isa.expr import Const, Expr, Sym, SymKind
-from oxidecopy.tiles.schedule import Order, Per, product, unravel, worker_of
+from oxidecopy.tiles.schedule import Order, Per, checked_order, product, unravel, worker_of
 from oxidecopy.typed.descriptor import TmaDescriptor
 from oxidecopy.typed.frames import Frame, fresh
-from oxidecopy.typed.refusal import refuse
+from oxidecopy.typed.refusal import refuse, require
 from oxidecopy.typed.sites import caller_site
 from oxidecopy.typed.symbolic import Idx, SymIdx, extents
 
 if TYPE_CHECKING:
+    from oxidecopy.program.program import MapParam
     from oxidecopy.tiles.cta import Cta
     from oxidecopy.typed.recorder import Recorder
 
@@ -58,14 +59,20 @@ class StageAt(Generic[Tiles_co, C_co]):
     at: C_co
 
 
+def parameter(desc: object, method: str) -> tuple[Recorder, MapParam, str]:
+    """The recording and the parameter of a descriptor, and what a call of `method` is named in errors."""
+    known: TmaDescriptor[Any, Any, Any, Any] = require(desc, TmaDescriptor, f"`{method}`", "pass a descriptor, a parameter of the pipeline")
+    return known._recorded(method)
+
+
 @final
 class Boxes(Generic[C]):
     """The boxes that cover a descriptor's array, counted per dimension."""
 
     def __init__(self, desc: TmaDescriptor[Any, C, Any, Any], box: tuple[int, ...] | None, method: str) -> None:
-        recorder, param, what = desc._recorded(method)
-        steps = box if box is not None else param.box_dim
-        if len(steps) != param.rank or not all(type(n) is int and n > 0 for n in steps):
+        recorder, param, what = parameter(desc, method)
+        steps: object = box if box is not None else param.box_dim
+        if not isinstance(steps, tuple) or len(steps) != param.rank or not all(type(n) is int and n > 0 for n in steps):
             refuse(
                 ShapeError,
                 "OX1012",
@@ -96,7 +103,7 @@ class Work(Generic[C]):
         self._cta = cta
         self._recorder: Recorder = cta._recorder
         self._boxes = boxes
-        self._order = order
+        self._order = checked_order(order)
         self._worker = worker_of(cta, per)
 
     def __iter__(self) -> Iterator[C]:

@@ -28,7 +28,8 @@ ArgumentSpec = MapParam | ArrayParam | IdxParam | ScalarParam | Plain
 # Python's own errors name the class whose method was called wrongly; these are the classes of ours that users hold.
 _ROOMS: Final = (barrier, barrier_array, level1, descriptor, handles, leader, scalar, smem, symbolic, tokens)
 _HANDLES: Final = frozenset(name for room in _ROOMS for name, cls in vars(room).items() if isinstance(cls, type) and name[0].isupper())
-_TILES: Final = frozenset({"Elem"})  # of the rooms built on this one
+# Of the rooms built on this one.
+_TILES: Final = frozenset({"Elem", "Landed", "Ring", "Slot", "StageAt", "StageTuple", "StoreRing", "Work"})
 
 
 def record(

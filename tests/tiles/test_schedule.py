@@ -103,11 +103,21 @@ def test_a_users_own_order() -> None:
     ("order", "rule"),
     [
         (ox.order.grouped(0), "OX1110"),
+        (ox.order.grouped(True), "OX1110"),
+        (ox.order.grouped("2"), "OX1110"),  # type: ignore[arg-type]
+        ("linear", "OX1110"),
+        (ox.order.grouped, "OX1110"),
+        (ox.order.counter, "OX1110"),
+        (type(ox.order.linear), "OX1110"),
+        (ox.order.custom(3, lambda n: n[0]), "OX1110"),  # type: ignore[arg-type]
+        (ox.order.custom(lambda i, n: (i, 0), 3), "OX1110"),  # type: ignore[arg-type]
+        (ox.order.custom(lambda i: (i, 0), lambda n: n[0]), "OX1110"),  # type: ignore[arg-type, misc]
+        (ox.order.custom(lambda i, n: (i, 0), lambda: 3), "OX1110"),  # type: ignore[arg-type, misc]
         (ox.order.custom(lambda i, n: (i,), lambda n: n[0]), "OX1110"),
         (ox.order.custom(lambda i, n: (i * i, 0), lambda n: n[0]), "OX1022"),
     ],
 )
-def test_orders_that_are_none(order: Order, rule: str) -> None:
+def test_orders_that_are_none(order: Any, rule: str) -> None:
     with pytest.raises(OxidecopyError) as refused:
         visits((8, 8), order)
     assert refused.value.rule == rule
@@ -116,3 +126,22 @@ def test_orders_that_are_none(order: Order, rule: str) -> None:
 def test_grouped_needs_two_dimensions() -> None:
     with pytest.raises(UsageError):
         visits((8,), ox.order.grouped(2))
+
+
+@pytest.mark.parametrize(("box", "rule"), [(8, "OX1012"), ((8,), "OX1012"), ((8, 0), "OX1012"), ((8, True), "OX1012"), ([8, 8], "OX1012")])
+def test_boxes_that_are_none(box: Any, rule: str) -> None:
+    def body(cta: Any, src: Any) -> None:
+        for _ in cta.tiles(src, box=box):
+            pass
+
+    spec = MapParam(name="src", dtype="f32", box_dim=(8, 8), element_strides=(1, 1))
+    with pytest.raises(OxidecopyError) as refused:
+        record(body, threads=32, cluster=(1, 1, 1), arguments={"src": spec}, cta=Cta)
+    assert refused.value.rule == rule
+
+
+@pytest.mark.parametrize("per", ["block", "CTA", 1, None])
+def test_shares_that_are_none(per: Any) -> None:
+    with pytest.raises(UsageError) as refused:
+        visits((8, 8), None, per=per)
+    assert refused.value.rule == "OX1110"

@@ -1,0 +1,248 @@
+"""What the blocks of a ring's stages give: slots to load, tiles that have landed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, final
+
+from typing_extensions import TypeVar, override
+
+from oxidecopy.errors import Cause, ClusterError, RecordError, ScopeError, ShapeError
+from oxidecopy.isa import expr, ops
+from oxidecopy.isa.expr import Const, Expr
+from oxidecopy.isa.ops import BarrierRef, MapRef, Part, TileRef
+from oxidecopy.program.expansion import ALWAYS
+from oxidecopy.tiles.uniform import uneven
+from oxidecopy.tiles.work import parameter
+from oxidecopy.typed.descriptor import TmaDescriptor
+from oxidecopy.typed.dtypes import DType
+from oxidecopy.typed.geometry import A1024, AnyBox
+from oxidecopy.typed.leader import Leader, check_leader
+from oxidecopy.typed.refusal import refuse
+from oxidecopy.typed.smem import SharedArray
+from oxidecopy.typed.symbolic import Idx
+
+if TYPE_CHECKING:
+    from oxidecopy.program.program import MapParam
+    from oxidecopy.typed.frames import Frame
+    from oxidecopy.typed.layout import TileRequest
+    from oxidecopy.typed.recorder import Recorder
+
+DT = TypeVar("DT", bound=DType)
+C = TypeVar("C", bound=tuple[Idx, ...])
+Bx = TypeVar("Bx", bound=AnyBox, default=Any)
+
+
+@final
+@dataclass(slots=True)
+class Block:
+    """Whether a stage's with-block is open, and whether plain stores write into its tiles."""
+
+    open: bool = True
+    written: bool = False
+
+
+class BlockTile(SharedArray[DT, Bx, A1024]):
+    """A tile that may be used inside one with-block only."""
+
+    __slots__ = ("_block",)
+    _block: Block
+
+    @override
+    def _ref(self, recorder: Recorder) -> TileRef:
+        if not self._block.open:
+            refuse(
+                ScopeError,
+                "OX1102",
+                f"a stage of {self._request.name!r} is used outside its block",
+                required="use inside the with-block that gave it: its memory is refilled after",
+                fix="move the call into the block",
+            )
+        return super()._ref(recorder)
+
+    @override
+    def _target(self, recorder: Recorder) -> TileRef:
+        self._block.written = True
+        return super()._target(recorder)
+
+    @override
+    def part(self, rank: Idx, *, of: int) -> BlockTile[DT, Any]:
+        """Slice `rank` of `of` equal ones along the outermost dimension; it may be used in the same block."""
+        made: BlockTile[DT, Any] = BlockTile(self._recorder, self._tile, self._request, self._index, super().part(rank, of=of)._part)
+        made._block = self._block
+        return made
+
+
+@final
+class Landed(BlockTile[DT, Bx]):
+    """A tile that has landed: readable until its `consume` block ends."""
+
+    __slots__ = ("_behind", "_number", "_ring")
+    _behind: int  # stages behind the newest one
+    _number: Expr
+    _ring: Stages
+
+    def back(self, n: int, /) -> Landed[DT, Bx]:
+        """The same tile of the stage `n` before, for `consume(group, keep=n)`. It exists from stage `n` on: guard the first ones."""
+        keep, behind = self._ring.kept, self._behind
+        if type(n) is not int or not 1 <= n <= keep - behind:
+            refuse(
+                ScopeError,
+                "OX1108",
+                f"stage {n!r} back is not held" + (f", counted from one that is {behind} back" if behind else ""),
+                got=f"keep={keep}",
+                required=f"1 to {keep - behind}" if keep > behind else "a consume block with a larger `keep`",
+                fix=f"consume(group, keep={behind + n})" if type(n) is int and n > 0 else "name a number of stages",
+            )
+        number = expr.sub(self._number, Const(n))
+        return landed(self._ring, self._recorder, self._tile, self._request, number, self._block, behind + n)
+
+
+def landed(
+    ring: Stages, recorder: Recorder, tile: int, request: TileRequest, number: Expr, block: Block, behind: int = 0
+) -> Landed[Any, Any]:
+    """The tile of stage `number`."""
+    made: Landed[Any, Any] = Landed(recorder, tile, request, expr.mod(number, Const(ring.stages)))
+    made._block, made._number, made._ring, made._behind = block, number, ring, behind
+    return made
+
+
+@final
+class StageTuple(tuple[Any, ...]):
+    """What a stage's block gives, one for each tile of the ring: `as (a, b)`."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> object:
+        """Says how to get at what is inside, to whom it was not clear."""
+        names = ", ".join("abc"[: len(self)])
+        raise AttributeError(f"a stage is a StageTuple, without {name!r}: name each of its tiles, `as ({names}{',' * (len(self) == 1)})`")
+
+
+@final
+@dataclass(slots=True, kw_only=True)
+class Stages:
+    """What a ring is made of: tiles by number, barrier arrays by number."""
+
+    name: str
+    stages: int
+    full: int
+    empty: int
+    tiles: tuple[tuple[int, TileRequest], ...]
+    params: tuple[MapParam, ...]
+    multicast: bool
+    kept: int = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that one stage brings into one CTA."""
+        return sum(request.nbytes for _, request in self.tiles)
+
+    def bar(self, barrier: int, number: Expr) -> BarrierRef:
+        """The barrier of stage `number`."""
+        return BarrierRef(barrier, expr.mod(number, Const(self.stages)))
+
+    def turn(self, number: Expr) -> Expr:
+        """How often its slot was used before."""
+        return expr.floordiv(number, Const(self.stages))
+
+
+@final
+class Slot(Generic[DT, Bx]):
+    """One tile of a stage being produced: it is loaded exactly once, or under several conditions of which one holds."""
+
+    __slots__ = ("_block", "_frame", "_index", "_leader", "_loads", "_number", "_recorder", "_ring")
+
+    def __init__(self, recorder: Recorder, ring: Stages, index: int, number: Expr, leader: Leader, block: Block, frame: Frame) -> None:
+        self._recorder = recorder
+        self._ring = ring
+        self._index = index
+        self._number = number
+        self._leader = leader
+        self._block = block
+        self._frame = frame
+        self._loads: list[Frame | None] = []  # for each load the condition around it
+
+    @property
+    def missing(self) -> str:
+        """Why the stage's bytes may not come; empty when they do."""
+        if not self._loads:
+            return "no load"
+        return "" if self._loads[0] is None or len(self._loads) > 1 else "a load under a condition, and none where it does not hold"
+
+    def load(self, src: TmaDescriptor[DT, C, Any, Bx], at: C, /) -> None:
+        """Loads the box of `src` at `at` (in a multicast ring: this CTA's slice of the tile whose corner is `at`, into all CTAs)."""
+        ring, recorder = self._ring, self._recorder
+        if not self._block.open:
+            refuse(
+                ScopeError,
+                "OX1102",
+                f"a slot of {ring.name} is loaded outside its block",
+                fix="move the load into the block",
+            )
+        check_leader(self._leader, recorder)
+        condition = self._condition()
+        if self._loads and (condition is None or None in self._loads):
+            refuse(
+                RecordError,
+                "OX1107",
+                f"a slot of {ring.name} is loaded twice",
+                required="one load for each slot of the stage",
+                fix="use the stage's other slot",
+            )
+        (_, param, what), wanted = parameter(src, "load"), ring.params[self._index]
+        same = (param.dtype, param.layout.shape, param.swizzle) == (wanted.dtype, wanted.layout.shape, wanted.swizzle)
+        if not same:
+            refuse(
+                ShapeError,
+                "OX1103",
+                f"{param.name!r} does not fit this slot of {ring.name}",
+                got=f"{param.dtype}, {param.layout.shape}, swizzle {param.swizzle}",
+                required=f"{wanted.dtype}, {wanted.layout.shape}, swizzle {wanted.swizzle} (as {wanted.name!r})",
+                fix="name this descriptor in `cta.ring(tiles=...)`",
+            )
+        corner = recorder.coordinates(at, param.rank, what)
+        tile, _ = ring.tiles[self._index]
+        slot = expr.mod(self._number, Const(ring.stages))
+        bar = ring.bar(ring.full, self._number)
+        self._loads.append(condition)
+        if not ring.multicast:
+            recorder.emit(ops.TensorG2S(map=MapRef(param.name), tile=TileRef(tile, slot), coords=corner, bar=bar))
+            return
+        if any(uneven(c, recorder.cluster) for c in corner):
+            refuse(
+                ClusterError,
+                "OX1147",
+                f"the CTAs of a cluster would load slices of different tiles into one stage of {ring.name}",
+                got="a corner that is not the same for all CTAs of the cluster",
+                required="the corner of the whole tile, of which each CTA loads its slice",
+                fix='`cta.tiles(src, per="cluster", box=...)` in all roles; the offset of the slice is added for you',
+            )
+        size = recorder.cluster_size
+        rank = expr.Sym("cta_rank", expr.SymKind.RANK)
+        first = expr.add(corner[0], expr.mul(rank, Const(param.box_dim[0])))
+        recorder.emit(
+            ops.TensorG2SMulticast(
+                map=MapRef(param.name),
+                tile=TileRef(tile, slot, Part(rank, size)),
+                coords=(first, *corner[1:]),
+                bar=bar,
+                cta_mask=Const((1 << size) - 1),
+            )
+        )
+
+    def _condition(self) -> Frame | None:
+        """The innermost condition around a load in the stage's block; a loop there would load again."""
+        frames = self._recorder.frames
+        start = next(i for i, f in enumerate(frames) if f is self._frame)
+        for frame in frames[start + 1 :]:
+            if frame.is_loop:
+                refuse(
+                    RecordError,
+                    "OX1107",
+                    f"a slot of {self._ring.name} is loaded in a loop inside the stage's block",
+                    required="one load for each slot of the stage",
+                    fix="put the loop around the block: one stage for each load",
+                    causes=(Cause("the loop", frame.site),),
+                )
+        return next((f for f in frames[start + 1 :] if isinstance(f.op, ops.When) and f.op.cond != ALWAYS), None)

@@ -1,0 +1,241 @@
+"""What a stage's block gives: slots are loaded once whatever a condition says, and what is no tile is no tile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+import pytest
+
+import oxidecopy as ox
+from oxidecopy.errors import OxidecopyError
+
+F32: TypeAlias = ox.TmaDescriptor[ox.f32, ox.D2]
+Out: TypeAlias = ox.GlobalArray[ox.f32, ox.D2]
+Load: TypeAlias = Callable[[ox.Cta, Any, F32, F32, Any], None]
+
+A = np.random.default_rng(3).random((64, 64), np.float32)
+B = -A
+
+
+@pytest.fixture
+def dev() -> ox.Device:
+    return ox.Device.open("sim")
+
+
+def loaded(dev: ox.Device, load: Load) -> np.ndarray[Any, Any]:
+    """What comes out of a ring whose slot is loaded by `load(cta, slot, a, b, at)`."""
+
+    @ox.pipeline(warps=ox.roles(producer=1, consumers=1))
+    def copy(cta: ox.Cta, a: F32, b: F32, out: Out) -> None:
+        ring = cta.ring(stages=2, tiles=(a,))
+        with cta.producer() as leader:
+            for at in cta.tiles(a):
+                with ring.produce(leader) as (slot,):
+                    load(cta, slot, a, b, at)
+        with cta.consumers() as group:
+            for at in cta.tiles(a):
+                with ring.consume(group) as (tile,):
+                    cta.store(out, tile, at)
+
+    out = dev.zeros(A.shape, ox.f32)
+    a, b = (ox.TmaDescriptor.tiled(dev.array(x), box=(32, 32)) for x in (A, B))
+    copy[2](a, b, out)
+    return out.numpy()
+
+
+def rule(dev: ox.Device, load: Load) -> str:
+    with pytest.raises(OxidecopyError) as caught:
+        loaded(dev, load)
+    return caught.value.rule
+
+
+# ---- loads and conditions
+def test_a_condition_may_choose_between_two_sources(dev: ox.Device) -> None:
+    def load(cta: ox.Cta, slot: Any, a: F32, b: F32, at: Any) -> None:
+        with cta.when(at[0] < 32):
+            slot.load(a, at)
+        with cta.when(~(at[0] < 32)):
+            slot.load(b, at)
+
+    np.testing.assert_array_equal(loaded(dev, load), np.vstack((A[:32], B[32:])))
+
+
+def test_conditions_that_leave_a_gap_are_refused_by_the_verifier(dev: ox.Device) -> None:
+    def load(cta: ox.Cta, slot: Any, a: F32, b: F32, at: Any) -> None:
+        with cta.when(at[0] < 32):
+            slot.load(a, at)
+        with cta.when(at[0] > 32):
+            slot.load(b, at)
+
+    assert rule(dev, load).startswith("OX30")
+
+
+def test_conditions_that_overlap_are_refused_by_the_verifier(dev: ox.Device) -> None:
+    def load(cta: ox.Cta, slot: Any, a: F32, b: F32, at: Any) -> None:
+        with cta.when(at[0] <= 32):
+            slot.load(a, at)
+        with cta.when(at[0] >= 32):
+            slot.load(b, at)
+
+    assert rule(dev, load).startswith("OX30")
+
+
+def test_a_load_under_one_condition_is_none_where_it_does_not_hold(dev: ox.Device) -> None:
+    def load(cta: ox.Cta, slot: Any, a: F32, b: F32, at: Any) -> None:
+        del b
+        with cta.when(at[0] < 32):
+            slot.load(a, at)
+
+    assert rule(dev, load) == "OX1107"
+
+
+def test_a_load_under_a_condition_decided_while_recording(dev: ox.Device) -> None:
+    def load(cta: ox.Cta, slot: Any, a: F32, b: F32, at: Any) -> None:
+        del b
+        with cta.when(True):
+            slot.load(a, at)
+
+    np.testing.assert_array_equal(loaded(dev, load), A)
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_a_load_beside_a_conditional_one(dev: ox.Device, first: bool) -> None:
+    def load(cta: ox.Cta, slot: Any, a: F32, b: F32, at: Any) -> None:
+        if first:
+            slot.load(a, at)
+        with cta.when(at[0] < 32):
+            slot.load(b, at)
+        if not first:
+            slot.load(a, at)
+
+    assert rule(dev, load) == "OX1107"
+
+
+@pytest.mark.parametrize("trips", [1, 2])
+def test_a_load_in_a_loop_inside_the_block(dev: ox.Device, trips: int) -> None:
+    def load(cta: ox.Cta, slot: Any, a: F32, b: F32, at: Any) -> None:
+        del b
+        for _ in cta.range(trips):
+            slot.load(a, at)
+
+    assert rule(dev, load) == "OX1107"
+
+
+# ---- handles of the wrong sort, and what they are told
+def test_a_stage_is_a_tuple(dev: ox.Device) -> None:
+    @ox.pipeline(warps=ox.roles(producer=1, consumers=1))
+    def wrong(cta: ox.Cta, src: F32) -> None:
+        ring = cta.ring(stages=2, tiles=(src,))
+        with cta.producer() as leader, ring.produce(leader) as slot:
+            slot.load(src, (0, 0))  # type: ignore[attr-defined]
+
+    with pytest.raises(OxidecopyError, match=r"as \(a,\)") as caught:
+        wrong[1].bind(ox.TmaDescriptor.tiled(dev.array(A), box=(32, 32)))
+    assert caught.value.rule == "OX1009"
+
+
+def test_a_stage_of_two_tiles_says_so(dev: ox.Device) -> None:
+    @ox.pipeline(warps=ox.roles(producer=1, consumers=1))
+    def wrong(cta: ox.Cta, src: F32) -> None:
+        ring = cta.ring(stages=2, tiles=(src, src))
+        with cta.consumers() as group, ring.consume(group) as tile:
+            _ = tile.shape  # type: ignore[attr-defined]
+
+    with pytest.raises(OxidecopyError, match=r"as \(a, b\)"):
+        wrong[1].bind(ox.TmaDescriptor.tiled(dev.array(A), box=(32, 32)))
+
+
+Wrong: TypeAlias = Callable[[Any, Any, Any], object]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda cta, out, _: cta.ring(stages=2, tiles=(out,)),
+        lambda cta, out, _: cta.store_ring(out, stages=2),
+        lambda cta, out, _: list(cta.tiles(out)),
+        lambda cta, _, __: list(cta.tiles(None)),
+        lambda cta, out, _: cta.schedule(out),
+        lambda cta, out, ring: next(iter(ring.produce(cta.producer().__enter__()).__enter__())).load(out, (0, 0)),
+        lambda cta, out, ring: ring.forward(cta.producer().__enter__(), out, (0, 0)),
+        lambda cta, _, ring: list(ring.stages(cta.consumers().__enter__(), range(3))),
+        lambda cta, _, ring: list(ring.visits(cta.producer().__enter__(), cta.tiles)),
+        lambda cta, _, ring: ring.prodce,
+    ],
+    ids=["ring", "store_ring", "tiles", "none", "schedule", "load", "forward", "stages", "visits", "attribute"],
+)
+def test_what_is_no_descriptor_or_schedule(dev: ox.Device, call: Wrong) -> None:
+    @ox.pipeline(warps=ox.roles(producer=1, consumers=1))
+    def wrong(cta: ox.Cta, src: F32, out: Out) -> None:
+        call(cta, out, cta.ring(stages=2, tiles=(src,)))
+
+    a = dev.array(A)
+    with pytest.raises(OxidecopyError) as caught:
+        wrong[1].bind(ox.TmaDescriptor.tiled(a, box=(32, 32)), a)
+    assert caught.value.rule == "OX1009"
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.site is not None
+    assert diagnostic.site.file == __file__
+
+
+# ---- held stages
+@pytest.mark.parametrize(
+    ("keep", "back", "held"), [(2, (1, 1), True), (2, (2,), True), (2, (2, 1), False), (1, (1, 1), False), (1, (0,), False)]
+)
+def test_steps_back_add_up(dev: ox.Device, keep: int, back: tuple[int, ...], held: bool) -> None:
+    @ox.pipeline(warps=ox.roles(producer=1, consumers=1))
+    def halo(cta: ox.Cta, src: F32, out: Out) -> None:
+        ring = cta.ring(stages=3, tiles=(src,))
+        with cta.producer() as leader:
+            for i in cta.range(4):
+                with ring.produce(leader) as (slot,):
+                    slot.load(src, (0, i * 16))
+        with cta.consumers() as group:
+            for i in cta.range(4):
+                with ring.consume(group, keep=keep) as (tile,), cta.when(i >= 2):
+                    for n in back:
+                        tile = tile.back(n)  # noqa: PLW2901  # the tile further back
+                    cta.store(out, tile, (0, i * 16))
+
+    a, out = dev.array(A), dev.zeros(A.shape, ox.f32)
+    launch = (ox.TmaDescriptor.tiled(a, box=(64, 16)), out)
+    if not held:
+        with pytest.raises(OxidecopyError) as caught:
+            halo[1].bind(*launch)
+        assert caught.value.rule == "OX1108"
+        return
+    halo[1](*launch)
+    np.testing.assert_array_equal(out.numpy()[:, 32:], A[:, :32])
+
+
+# ---- multicast: one tile for all CTAs of a cluster
+@pytest.mark.parametrize("cluster", [(2, 1, 1), (1, 2, 1), (1, 1, 2), (2, 2, 1)])
+@pytest.mark.parametrize("way", ["cluster", "cta", "rank", "halves"])
+def test_a_multicast_corner_is_the_same_for_the_cluster(dev: ox.Device, cluster: tuple[int, int, int], way: str) -> None:
+    count = cluster[0] * cluster[1] * cluster[2]
+
+    @ox.pipeline(warps=ox.roles(producer=1, consumers=1), cluster=cluster)
+    def copy(cta: ox.ClusterCta, src: F32, out: Out) -> None:
+        ring = cta.multicast_ring(stages=2, tiles=(src,))
+        per: Any = "cta" if way == "cta" else "cluster"
+        with cta.producer() as leader:
+            for y, x in cta.tiles(src, per=per, box=(8 * count, 32)):
+                with ring.produce(leader) as (slot,):
+                    off = {"rank": cta.cta_rank * 8, "halves": cta.cta_rank // count}.get(way, 0)
+                    slot.load(src, (y + off, x))
+        with cta.consumers() as group:
+            for at in cta.tiles(src, per=per, box=(8 * count, 32)):
+                with ring.consume(group) as (tile,), cta.when(cta.cta_rank == 0):
+                    cta.store(out, tile, at)
+
+    out = dev.zeros(A.shape, ox.f32)
+    launch = (ox.TmaDescriptor.tiled(dev.array(A), box=(8, 32)), out)
+    if way in ("cta", "rank"):
+        with pytest.raises(OxidecopyError) as caught:
+            copy[cluster].bind(*launch)
+        assert caught.value.rule == "OX1147"
+        return
+    copy[cluster](*launch)
+    np.testing.assert_array_equal(out.numpy(), A)
