@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from oxidecopy.tiles.elem import Elem as Elem
     from oxidecopy.tiles.group import ClusterGroup as ClusterGroup
     from oxidecopy.tiles.group import Group as Group
-    from oxidecopy.tiles.stage import Landed as Landed
     from oxidecopy.tiles.ring import Ring as Ring
-    from oxidecopy.tiles.stage import Slot as Slot
     from oxidecopy.tiles.roles import Roles as Roles
     from oxidecopy.tiles.roles import roles as roles
+    from oxidecopy.tiles.stage import Landed as Landed
+    from oxidecopy.tiles.stage import Slot as Slot
     from oxidecopy.tiles.store_ring import StoreRing as StoreRing
     from oxidecopy.tiles.work import StageAt as StageAt
     from oxidecopy.tiles.work import Work as Work
