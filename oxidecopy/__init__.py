@@ -14,12 +14,15 @@ if TYPE_CHECKING:
     from oxidecopy import errors as errors
     from oxidecopy.engines.cuda.elf import KernelInfo as KernelInfo
     from oxidecopy.engines.cuda.elf import ParameterInfo as ParameterInfo
+    from oxidecopy.host.bound import BoundLaunch as BoundLaunch
+    from oxidecopy.host.bound import PreparedLaunch as PreparedLaunch
     from oxidecopy.host.cubin import Cubin as Cubin
     from oxidecopy.host.cubin_launch import CubinKernel as CubinKernel
     from oxidecopy.host.cubin_launch import CubinLaunch as CubinLaunch
     from oxidecopy.host.cubin_launch import CubinLaunchable as CubinLaunchable
     from oxidecopy.host.device import Device as Device
-    from oxidecopy.host.pipeline import BoundLaunch as BoundLaunch
+    from oxidecopy.host.graph import Graph as Graph
+    from oxidecopy.host.graph import GraphLaunch as GraphLaunch
     from oxidecopy.host.pipeline import Grid as Grid
     from oxidecopy.host.pipeline import Launchable as Launchable
     from oxidecopy.host.pipeline import Pipeline as Pipeline
@@ -121,12 +124,15 @@ if TYPE_CHECKING:
 _HOME: Final = {
     "KernelInfo": "oxidecopy.engines.cuda.elf",
     "ParameterInfo": "oxidecopy.engines.cuda.elf",
+    "BoundLaunch": "oxidecopy.host.bound",
+    "PreparedLaunch": "oxidecopy.host.bound",
     "Cubin": "oxidecopy.host.cubin",
     "CubinKernel": "oxidecopy.host.cubin_launch",
     "CubinLaunch": "oxidecopy.host.cubin_launch",
     "CubinLaunchable": "oxidecopy.host.cubin_launch",
     "Device": "oxidecopy.host.device",
-    "BoundLaunch": "oxidecopy.host.pipeline",
+    "Graph": "oxidecopy.host.graph",
+    "GraphLaunch": "oxidecopy.host.graph",
     "Grid": "oxidecopy.host.pipeline",
     "Launchable": "oxidecopy.host.pipeline",
     "Pipeline": "oxidecopy.host.pipeline",
@@ -259,6 +265,8 @@ __all__ = [
     "Elem",
     "GeneralBarrier",
     "GlobalArray",
+    "Graph",
+    "GraphLaunch",
     "Grid",
     "Group",
     "HasAdd",
@@ -279,6 +287,7 @@ __all__ = [
     "ParameterInfo",
     "Pipeline",
     "Pred",
+    "PreparedLaunch",
     "Ready",
     "Recipe",
     "ReduceOp",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, final, runtime_checkable
 
@@ -92,6 +92,67 @@ class Engine(Protocol):
 
     def run(self, verified: VerifiedProgram, bindings: Bindings) -> Outcome:
         """Discharges the proof's assumptions on these buffers, then runs to the end; raises ExecutionError for what went wrong."""
+
+
+class Prepared(Protocol):
+    """A launch with everything packed, which can be repeated."""
+
+    @property
+    def call(self) -> Callable[[], None]:
+        """What a repetition is.
+
+        On the default stream it waits for the end of the launch and raises what it has to say; on others it does not wait: then a later
+        launch, a wait or a read raises.
+        """
+
+    def update(self, bindings: Bindings) -> None:
+        """Other arguments, for which the same proof holds, from the next call on; raises ExecutionError for those it does not hold for."""
+
+
+@runtime_checkable
+class SupportsStreams(Protocol):
+    """What an engine has that launches on streams; without it a launch is run at once, whatever the stream."""
+
+    def prepare(self, verified: VerifiedProgram, bindings: Bindings, *, stream: object, cooperative: bool, programmatic: bool) -> Prepared:
+        """Packs a launch for `stream` (an object with `__cuda_stream__`, a handle, or None for the default one).
+
+        Args:
+            verified: the program.
+            bindings: its arguments.
+            stream: where.
+            cooperative: refuse the launch unless all its CTAs can be on the device at once.
+            programmatic: let it begin while the launch before it on the stream is still ending.
+        """
+
+
+class EngineGraph(Protocol):
+    """Launches of one engine that are recorded once and replayed."""
+
+    def begin(self, stream: object) -> object:
+        """What is given to `stream` (None: one of its own) becomes part of the graph, until `finish`; the stream."""
+
+    def add(self, launch: Prepared) -> int:
+        """Records a launch, which keeps what it uses alive; its number is what `update` takes."""
+
+    def finish(self) -> None:
+        """The recording is over; the graph can be replayed."""
+
+    def abandon(self) -> None:
+        """The recording failed; nothing is left of it."""
+
+    def replay(self, stream: object) -> None:
+        """Runs all of it on `stream`; on the default one (None) to its end."""
+
+    def update(self, number: int, bindings: Bindings) -> None:
+        """Other arguments for a launch, for which the same proof holds, from the next replay on."""
+
+
+@runtime_checkable
+class SupportsGraphs(Protocol):
+    """What an engine has that replays launches without being asked for each."""
+
+    def graph(self) -> EngineGraph:
+        """A graph without launches."""
 
 
 @final

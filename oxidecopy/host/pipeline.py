@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from math import prod
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, ParamSpec, Protocol, Self, final, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, ParamSpec, Protocol, final, overload
 
 from oxidecopy.errors import ArgumentError, Diagnostic, UsageError
 from oxidecopy.host.arguments import Arguments, bind
+from oxidecopy.host.bound import PLAIN, BoundLaunch, PreparedLaunch
 from oxidecopy.host.captured import captured
 from oxidecopy.host.recipe import Recipe, RecipeFunction
 from oxidecopy.isa import limits
-from oxidecopy.runtime import execute, launch_of, verified
+from oxidecopy.runtime import Options
 from oxidecopy.tiles.cta import ClusterCta, Cta
 from oxidecopy.tiles.roles import Roles
 from oxidecopy.typed.recording import record
@@ -22,9 +23,7 @@ from oxidecopy.typed.signature import Formal, early_formals, formals
 from oxidecopy.typed.sites import caller_locals, caller_site
 
 if TYPE_CHECKING:
-    from oxidecopy.engines.base import Bindings
-    from oxidecopy.program.program import Launch, Program
-    from oxidecopy.program.verified import VerifiedProgram
+    from oxidecopy.program.program import Program
     from oxidecopy.typed.recorder import Recorder
 
 P = ParamSpec("P")
@@ -46,58 +45,41 @@ class SupportsCudaStream(Protocol):
 
 
 @final
-class BoundLaunch:
-    """A launch with its arguments checked and its program recorded; call it to verify (once) and run it."""
-
-    def __init__(self, program: Program, arguments: Arguments) -> None:
-        self.program = program
-        self._arguments = arguments
-
-    @property
-    def launch(self) -> Launch:
-        """Grid, extents, strides and index values: what the proof is made for."""
-        return launch_of(self._arguments.bindings, self._arguments.engine.sm)
-
-    @property
-    def bindings(self) -> Bindings:
-        """The arguments as engines take them; `oxidecopy.engines.sim.explore` runs the program on them without a proof."""
-        return self._arguments.bindings
-
-    def verify(self) -> VerifiedProgram:
-        """The proof for this launch; raises VerificationError with every violation."""
-        return verified(self.program, self.launch)
-
-    def __call__(self) -> None:
-        """Verifies (once for this shape) and runs."""
-        execute(self._arguments.engine, self.program, self._arguments.bindings)
-
-
-@final
 class Launchable(Generic[P]):
-    """A pipeline with its grid."""
+    """A pipeline with its grid, and how it is launched."""
 
-    def __init__(self, pipeline: Pipeline[P], grid: Grid) -> None:
+    def __init__(self, pipeline: Pipeline[P], grid: Grid, options: Options = PLAIN) -> None:
         self._pipeline = pipeline
         self._grid = grid
+        self._options = options
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> None:
-        """Records (once for these types), verifies (once for this shape) and runs."""
+        """Records (once for these types), verifies (once for this shape) and runs: to the end, but for `.on(stream)`."""
         self.bind(*args, **kwargs)()
 
     def bind(self, *args: P.args, **kwargs: P.kwargs) -> BoundLaunch:
         """Checks the arguments and records, without verifying or running."""
-        return self._pipeline.bind_on(self._grid, args, kwargs)
+        return BoundLaunch(*self._pipeline.bind_on(self._grid, args, kwargs), self._options)
 
-    def prepare(self, *args: P.args, **kwargs: P.kwargs) -> BoundLaunch:
-        """Checks, records and verifies now; the result can be called many times."""
-        bound = self.bind(*args, **kwargs)
-        bound.verify()
-        return bound
+    def prepare(self, *args: P.args, **kwargs: P.kwargs) -> PreparedLaunch[P]:
+        """Checks, records, verifies and packs now; the result can be called many times, and given other arguments of the same shape."""
+        bind = partial(self._pipeline.bind_on, self._grid)
+        return PreparedLaunch(*bind(args, kwargs), self._options, bind)
 
-    def on(self, stream: SupportsCudaStream | int, /) -> Self:
-        """Orders the launch on a CUDA stream; the simulator runs at once, whatever the stream."""
+    def on(self, stream: SupportsCudaStream | int, /) -> Launchable[P]:
+        """The same on a CUDA stream: calls do not wait for the end. The simulator runs at once, whatever the stream."""
         check_stream(stream)
-        return self
+        return Launchable(self._pipeline, self._grid, self._options._replace(stream=stream))
+
+    def attributes(self, *, cooperative: bool = False, programmatic: bool = False) -> Launchable[P]:
+        """The same with launch attributes of the driver; the simulator has no use for them.
+
+        Args:
+            cooperative: refuse the launch unless all its CTAs can be on the device at once.
+            programmatic: let it begin while the launch before it on its stream is still ending (programmatic dependent launch). It waits
+                for that one's end before it touches memory, so results are the same: only its start is hidden.
+        """
+        return Launchable(self._pipeline, self._grid, self._options._replace(cooperative=cooperative, programmatic=programmatic))
 
 
 @final
@@ -168,8 +150,8 @@ class Pipeline(Generic[P]):
     def _cta(self, recorder: Recorder) -> Cta:
         return (Cta if self.cluster is None else ClusterCta)(recorder, self.roles)
 
-    def bind_on(self, grid: Grid, args: tuple[object, ...], kwargs: dict[str, object]) -> BoundLaunch:
-        """`pipe[grid].bind(*args, **kwargs)`, which checkers hold against the signature."""
+    def bind_on(self, grid: Grid, args: tuple[object, ...], kwargs: dict[str, object]) -> tuple[Program, Arguments]:
+        """The program of `pipe[grid].bind(*args, **kwargs)`, which checkers hold against the signature, and its checked arguments."""
         signature, parameters = self._parameters
         arguments = bind(self.__name__, signature, parameters, grid, args, kwargs)
         key = (*((name, (type(spec).__name__, spec)) for name, spec in arguments.specs.items()), *captured(self._fn))
@@ -177,7 +159,7 @@ class Pipeline(Generic[P]):
         if program is None:
             program = record(self._fn, threads=self.threads, cluster=self.cluster, arguments=arguments.specs, cta=self._cta)
             self._programs[key] = program
-        return BoundLaunch(program, arguments)
+        return program, arguments
 
 
 @overload

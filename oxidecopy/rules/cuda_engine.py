@@ -9,6 +9,19 @@ from oxidecopy.rules.rule import Rule
 _NO_SCRIPT: Final = " No script shows this rule: it takes a GPU."
 _API: Final = "CUDA driver API, cuLaunchKernelEx"
 _BOUNDED: Final = "every wait of the interpreter is bounded: OXIDECOPY_WAIT_LIMIT_MS, 4 seconds without it"
+_PREPARED: Final = """\
+@ox.pipeline(threads=32)
+def clear(cta: ox.Cta, out: ox.GlobalArray[ox.f32, ox.D2]) -> None:
+    tile = cta.shared(ox.f32, (32, 32), align=ox.A16)
+    cta.fill(tile, 0.0)
+    cta.sync()
+    cta.store(out, tile, (0, 0))
+
+def array(rows):
+    return dev.array(np.ones((rows, 32), np.float32))
+
+launch = clear[1].prepare(array(32))
+"""
 
 
 def _rule(number: int, title: str, why: str, source: str, error: str = "ExecutionError") -> Rule:
@@ -68,5 +81,23 @@ RULES: Final[tuple[Rule, ...]] = (
         "Without a limit, a wait that never ends would hang the device.",
         "the environment variable OXIDECOPY_WAIT_LIMIT_MS",
         error="UsageError",
+    ),
+    Rule(
+        id="OX5338",
+        title="a prepared launch is given arguments of the shape that it was verified for",
+        error="ArgumentError",
+        why="What was packed holds the proof and the code of one grid, with its extents, strides and index values folded into it.",
+        source="`prepare` verifies for one launch shape",
+        wrong=_PREPARED + "launch.update(array(64))\n",
+        right=_PREPARED + "launch.update(array(32))\n",
+    ),
+    Rule(
+        id="OX5339",
+        title="a graph is captured once, and replayed after that",
+        error="UsageError",
+        why="Outside a capture there is nothing that a launch could be added to, and nothing to replay before one.",
+        source="CUDA driver API, graphs by stream capture",
+        wrong=_PREPARED + "graph = ox.Graph(dev)\ngraph.add(launch)\ngraph.replay()\n",
+        right=_PREPARED + "graph = ox.Graph(dev)\nwith graph.capture():\n    graph.add(launch)\ngraph.replay()\n",
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import final
@@ -9,6 +10,8 @@ from typing import final
 from oxidecopy.engines.base import Bindings
 from oxidecopy.engines.cuda.code.image import Image
 from oxidecopy.engines.cuda.context import PrimaryContext
+from oxidecopy.engines.cuda.discharge import discharge
+from oxidecopy.engines.cuda.driver import check
 from oxidecopy.engines.cuda.in_flight import Uses
 from oxidecopy.engines.cuda.launch import LaunchShape, ParameterBlock
 from oxidecopy.engines.cuda.memory import CudaBuffer, owned_by
@@ -85,36 +88,94 @@ def pack(context: PrimaryContext, encoder: MapEncoder, code: Code, bindings: Bin
 
 
 @final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """What launches of one engine share."""
+
+    context: PrimaryContext
+    encoder: MapEncoder
+    watch: Watch
+
+
+@final
 class CudaLaunch(Repeatable):
     """A launch of a verified program with arguments; it can be repeated.
 
     Attributes:
         code: what it runs.
+        waits: a call waits for the end of the launch.
         slot: its report and counter.
+        bindings: its arguments.
     """
 
-    __slots__ = ("_ownership", "_watch", "code", "slot")
+    __slots__ = ("_ownership", "_room", "bindings", "code", "slot", "waits")
 
-    def __init__(
-        self, context: PrimaryContext, code: Code, shape: LaunchShape, stream: Stream, watch: Watch, slot: Slot, packed: Packed
-    ) -> None:
-        super().__init__(context, code.kernel, shape, stream, ParameterBlock(packed.parameter), packed.buffers, slot.words)
-        self.code, self.slot = code, slot
-        self._watch = watch
+    def __init__(self, room: Room, code: Code, bindings: Bindings, shape: LaunchShape, stream: Stream, *, waits: bool) -> None:
+        context, watch = room.context, room.watch
+        discharge(context, code.verified, bindings)
+        slot = watch.begin(code.facts)
+        try:
+            with context:
+                packed = pack(context, room.encoder, code, bindings, slot)
+            super().__init__(context, code.kernel, shape, stream, ParameterBlock(packed.parameter), packed.buffers, slot.words)
+        except BaseException:
+            watch.end(slot)
+            raise
+        self.code, self.slot, self.bindings, self.waits = code, slot, bindings, waits
+        self._room = room
         self._ownership = context.own(self, partial(_park, context, self.uses, watch, slot))
 
-    def repack(self, packed: Packed) -> None:
-        """Other arguments from the next call on; launches in flight keep theirs."""
+    @property
+    def call(self) -> Callable[[], None]:
+        """What a repetition is: with as little as possible on the way to the driver."""
+        return self.run if self.waits else self
+
+    def run(self) -> None:
+        """Launches and waits, after whatever uses its memory on other streams; raises what it has to say.
+
+        In a stream that is being captured it only launches.
+
+        Raises:
+            DeadlockError: a wait did not end within the limit.
+            EarlierFaultError: the context was lost before; nothing was started.
+            DeviceFaultError: a kernel faulted.
+        """
+        context = self._room.context
+        context.health()
+        if self.stream.capturing:
+            self()
+            return
+        for buffer in self.buffers:
+            buffer.wait()
+        with context:
+            self()
+            check(context.driver.cuStreamSynchronize(self.stream.handle), "cuStreamSynchronize", f"`{self.code.image.name}`")
+        self.settle()
+
+    def update(self, bindings: Bindings) -> None:
+        """Other arguments, for which the same proof holds, from the next call on; launches in flight keep theirs.
+
+        Raises:
+            ExecutionError: the proof was made for other extents, strides, grid or index values.
+        """
+        room = self._room
+        discharge(room.context, self.code.verified, bindings)
+        with room.context:
+            packed = pack(room.context, room.encoder, self.code, bindings, self.slot)
         self.block.write(packed.parameter)
-        self.buffers = packed.buffers
+        self.buffers, self.bindings = packed.buffers, bindings
         self._left = -1
+
+    def on(self, stream: Stream) -> CudaLaunch:
+        """The same with a report of its own on another stream; a call does not wait."""
+        return CudaLaunch(self._room, self.code, self.bindings, self.shape, stream, waits=False)
 
     def end(self) -> None:
         """It will not be launched again: its slot goes back once nothing of it is running."""
         self._ownership.end()
 
     def settle(self) -> None:
-        self._watch.check()
+        self._room.watch.check()
 
 
 def _park(context: PrimaryContext, uses: Uses, watch: Watch, slot: Slot) -> None:

@@ -94,6 +94,11 @@ class Repeatable:
         else:
             self._note()
 
+    def used_on(self, stream: Stream) -> None:
+        """It was launched on `stream` by something else than a call, such as a graph. The context is current."""
+        for used in (self.uses, *(buffer.uses for buffer in self.buffers)):
+            used.note(stream)
+
     # ---- not on the fast path
     def settle(self) -> None:
         """Raises what is left to say of launches before this one."""
@@ -113,8 +118,7 @@ class Repeatable:
         """For a stream whose handle nobody keeps: events are recorded now. A graph that is being captured keeps what it uses itself."""
         with self._context, self._context.relaxed():
             if not self.stream.capturing:
-                for used in (self.uses, *(buffer.uses for buffer in self.buffers)):
-                    used.note(self.stream)
+                self.used_on(self.stream)
 
     def _again(self, result: CUresult) -> None:
         """The launch was refused: perhaps only because another context is current, or none."""
