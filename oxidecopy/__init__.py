@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from oxidecopy.host.pipeline import pipeline as pipeline
     from oxidecopy.host.recipe import Recipe as Recipe
     from oxidecopy.host.script import run_recipes as run_recipes
+    from oxidecopy.host.stream import Event as Event
+    from oxidecopy.host.stream import Stream as Stream
     from oxidecopy.tiles import order as order
     from oxidecopy.tiles.cta import ClusterCta as ClusterCta
     from oxidecopy.tiles.cta import Cta as Cta
@@ -149,6 +151,8 @@ _HOME: Final = {
     "StageAt": "oxidecopy.tiles.work",
     "Work": "oxidecopy.tiles.work",
     "run_recipes": "oxidecopy.host.script",
+    "Event": "oxidecopy.host.stream",
+    "Stream": "oxidecopy.host.stream",
     "ManagedBarrier": "oxidecopy.typed.barrier",
     "TmaBarrierHandle": "oxidecopy.typed.barrier",
     "ManagedBarriers": "oxidecopy.typed.barrier_array",
@@ -263,6 +267,7 @@ __all__ = [
     "Device",
     "Dim3",
     "Elem",
+    "Event",
     "GeneralBarrier",
     "GlobalArray",
     "Graph",
@@ -301,6 +306,7 @@ __all__ = [
     "StageAt",
     "State",
     "StoreRing",
+    "Stream",
     "SupportsCudaStream",
     "Swizzle32B",
     "Swizzle64B",
