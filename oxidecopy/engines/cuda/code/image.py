@@ -14,6 +14,9 @@ from typing import Final, final
 from oxidecopy.engines.cuda import abi
 from oxidecopy.engines.cuda.code.numbers import bits_of
 from oxidecopy.errors import Site
+from oxidecopy.isa.ops import Instr
+from oxidecopy.program.program import Program
+from oxidecopy.program.text.operands import make_names, write_op
 
 INLINE_MAPS: Final = {"small": abi.INLINE_MAPS_SMALL, "large": abi.INLINE_MAPS_LARGE, "global": abi.INLINE_MAPS_SMALL}
 PARAMETER_BYTES: Final = {"small": abi.PARAM_BYTES_SMALL, "large": abi.PARAM_BYTES_LARGE, "global": abi.PARAM_BYTES_SMALL}
@@ -59,21 +62,30 @@ class ScalarWord:
 @final
 @dataclass(frozen=True, slots=True)
 class Where:
-    """What a record is: the user's line and words such as "mbarrier.wait.phase ring0_full[i0 % 4]"."""
+    """What a record is: the user's line, and the op of the program that it does or helps to do (None: an agent's begin and end)."""
 
     site: Site | None
-    words: str
+    program: Program
+    op: Instr | None
+
+    @property
+    def words(self) -> str:
+        """As the program's text has it: "mbarrier.wait.phase ring0_full[i0 % 4], phase=i0 // 4". Made when asked for: few are."""
+        if self.op is None:
+            return "end"
+        names = make_names(self.program.params, self.program.tiles, self.program.barriers, {})
+        return write_op(self.op, names)
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopNote:
-    """How one recorded loop runs. `fused` is "produce", "drain", "counter" (its tiles come from one) or "" with the reason in `why`.
+    """How one recorded loop runs: `fused` is "produce" or "drain", or "" with the reason in `why`.
 
-    `step` is its position in `Program.walk()` of the program as recorded; `agent` says whose code, as a loop may be run by several.
+    `loop` is its position among the program's loops, depth first; `agent` says whose code, as several may run the same loop.
     """
 
-    step: int
+    loop: int
     counter: str
     agent: str
     fused: str

@@ -1,0 +1,397 @@
+"""Nodes -> records: where each value is computed, in which register it lives, and where jumps go.
+
+A *region* is a body: the agent's whole code, that of a loop or of a branch. A value is wanted in the region of the op that uses it, or
+further out: it leaves every loop that it does not depend on. Each region computes what is wanted of it in one go at its head; values that
+hang on something an op in the region reads, right behind that. When this needs more registers than there are, the agent is emitted again
+in the `lean` way: each value is computed right before its op, and forgotten after it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Final, final
+
+from oxidecopy.engines.cuda import abi
+from oxidecopy.engines.cuda.abi import NO_REG, DeviceOp, EvalFn
+from oxidecopy.engines.cuda.code import refusals
+from oxidecopy.engines.cuda.code.image import Where
+from oxidecopy.engines.cuda.code.nodes import Fused, If, Node, Op, Repeat
+from oxidecopy.engines.cuda.code.scalars import Found, Instruction, Key, OverflowingError, Scalars, Token, registers_of
+from oxidecopy.engines.cuda.code.values import INT_MAX, INT_MIN, ZERO, Lin, Terms, Test, Values
+from oxidecopy.errors import Diagnostic
+
+_RECORD: Final = struct.Struct("<4B8B5i")
+_INSTRUCTION: Final = struct.Struct("<BBHi")
+_RING: Final = struct.Struct("<4iHBBHHii")
+_COPY: Final = struct.Struct("<4B3iHHBB10x")
+_SPARE: Final = 12  # registers that a region's head leaves to the regions in it
+
+
+class NoRegisterError(Exception):
+    """All registers are taken."""
+
+
+class EmissionError(Exception):
+    """An agent cannot be written: `diagnostics` say why, none when there are too few registers even for the lean way."""
+
+    def __init__(self, *diagnostics: Diagnostic) -> None:
+        super().__init__(*diagnostics)
+        self.diagnostics = diagnostics
+
+
+@final
+class Region:
+    """A body while its values are placed. `wants`: the first and last node here that needs a value; `have`: the values' registers."""
+
+    __slots__ = ("above", "at", "have", "late", "loop", "own", "wants")
+
+    def __init__(self, above: Region | None, *, loop: bool, own: int) -> None:
+        self.above = above
+        self.loop = loop
+        self.at = 0  # the node that is being looked at
+        self.own = own  # symbols that come into being here: the loop's counter, and `late` ones, which ops read
+        self.late = 0
+        self.wants: dict[tuple[Key, int], list[int]] = {}  # the lean way tells uses by different nodes apart
+        self.have: dict[Key, int] = {}
+
+
+@final
+class Emitter:
+    """Writes agents one after the other into one code."""
+
+    def __init__(self, values: Values) -> None:
+        self.values = values
+        self.records: list[bytes] = []
+        self.sites: dict[int, Where] = {}
+        self._fixed: dict[Terms, int] = {}
+        self._free: list[int] = []
+        self._answers: dict[Test, int] = {}
+        self._region = Region(None, loop=False, own=0)
+        self._regions: dict[int, Region] = {}
+        self._lean = False
+        for name, register in _BUILT_IN:
+            found = values.named(name)
+            if found is not None and found[1]:
+                self._fixed[found[1]] = register
+
+    def agent(self, nodes: list[Node], answers: Sequence[Test], end: Where) -> int:
+        """The agent's first record. Raises EmissionError."""
+        entry = len(self.records)
+        for lean in (False, True):
+            try:
+                self._agent(nodes, answers, end, lean=lean)
+            except NoRegisterError:
+                del self.records[entry:]
+                self.sites = {pc: where for pc, where in self.sites.items() if pc < entry}
+                if lean:
+                    raise EmissionError from None
+            else:
+                break
+        return entry
+
+    def _agent(self, nodes: list[Node], answers: Sequence[Test], end: Where, *, lean: bool) -> None:
+        self._lean = lean
+        self._free = list(range(abi.REGISTERS - 1, abi.FIRST_FREE_REG - 1, -1))
+        self._symbols: dict[Terms, int] = dict(self._fixed)
+        self._answers = {test: self._take() for test in answers}
+        self._region = Region(None, loop=False, own=0)
+        self._regions = {}
+        clear = [i for r in self._answers.values() for i in (Instruction(EvalFn.IMM), Instruction(EvalFn.STORE, r))]
+        if clear:
+            self._eval(clear, end)
+        self._place(nodes, self._region)
+        self._body(nodes, self._region)
+        self._record(DeviceOp.END, end)
+
+    # ---- first pass: who wants what, where
+    def _place(self, nodes: list[Node], region: Region) -> None:
+        outside, self._region = self._region, region
+        region.late = self._read_in(nodes)
+        region.own |= region.late
+        for i, node in enumerate(nodes):
+            region.at = i
+            match node:
+                case Op():
+                    for key in (*[(0, value[1]) for _, value in node.operands], *[value for _, value in node.exact]):
+                        self._want(key)
+                case If():
+                    self._want_test(node.test)
+                    self._inner(node, loop=False, own=0)
+                case Repeat():
+                    self._want((0, node.start[1]))
+                    self._want((0, node.stop[1]))
+                    self._inner(node, loop=True, own=self.values.symbols_of(node.counter) | self.values.symbols_of(node.tile))
+                case Fused():
+                    self._want_fused(node)
+        self._region = outside
+
+    def _read_in(self, nodes: list[Node]) -> int:
+        """Symbols that ops of this body read."""
+        bits = 0
+        for node in nodes:
+            if isinstance(node, Op) and node.result is not None and not isinstance(node.result, Test):
+                bits |= self.values.symbols_of(node.result)
+        return bits
+
+    def _want_fused(self, node: Fused) -> None:
+        for value in (node.start, node.stop, *[c.tile for c in node.copies], *[c.mask for c in node.copies]):
+            self._want((0, value[1]))
+        for token in registers_of(node.code):
+            if isinstance(token, tuple):
+                self._want((0, token))
+
+    def _inner(self, node: If | Repeat, *, loop: bool, own: int) -> None:
+        region = self._regions[id(node)] = Region(self._region, loop=loop, own=own)
+        self._place(node.body, region)
+
+    def _want_test(self, test: Test) -> None:
+        if test.kind == "other":
+            self._want((0, test.a[1]))
+        elif not asks(test):
+            self._want(test)
+
+    def _want(self, key: Key) -> None:
+        if key == ZERO or (not isinstance(key, Test) and key[0] == 0 and self._is_symbol(key[1])):
+            return
+        best = here = self._region
+        if not self._lean:
+            bits = self._bits(key)
+            while here.above is not None and not here.own & bits:
+                if here.loop:
+                    best = here.above
+                here = here.above
+                if (key, 0) in here.wants:
+                    best = here
+        spot = best.wants.setdefault((key, best.at if self._lean else 0), [best.at, best.at])
+        spot[1] = best.at
+
+    def _is_symbol(self, terms: Terms) -> bool:
+        return len(terms) == 1 and terms[0][1] == 1 and self.values.atoms[terms[0][0]].kind == "sym"
+
+    # ---- second pass: records
+    def _body(self, nodes: list[Node], region: Region) -> None:
+        outside, self._region = self._region, region
+        symbols = dict(self._symbols)
+        due: dict[int, list[Key]] = {}
+        ends: dict[int, list[Key]] = {}
+        at_head = {key for key, _ in region.wants if not self._bits(key) & region.late}
+        eager = not self._lean and len(at_head) <= len(self._free) - _SPARE
+        for (key, _), (first, last) in region.wants.items():
+            due.setdefault(0 if eager and key in at_head else first, []).append(key)
+            ends.setdefault(last, []).append(key)
+        for i, node in enumerate(nodes):
+            if i in due:
+                self._compute(due[i], node.where)
+            self._node(node)
+            for key in ends.get(i, ()):
+                self._free.append(region.have.pop(key))
+        self._free += [register for terms, register in self._symbols.items() if terms not in symbols]
+        self._symbols = symbols
+        self._region = outside
+
+    def _bits(self, key: Key) -> int:
+        return self.values.symbols_of_test(key) if isinstance(key, Test) else self.values.symbols_of(key)
+
+    def _compute(self, keys: list[Key], where: Where) -> None:
+        temporary: list[int] = []
+        made: dict[Key, int] = {}
+
+        def take() -> Token:
+            temporary.append(self._take())
+            return temporary[-1]
+
+        scalars = Scalars(self.values, self._find, take)
+        for key in keys:
+            scalars.count(key)
+        for key in sorted(keys, key=_size):
+            register = self._take()
+            try:
+                scalars.store(key, register)
+            except OverflowingError as found:
+                raise EmissionError(refusals.overflow(where, f"`{self.values.text(found.value)}`", found.low, found.high)) from None
+            made[key] = register
+        self._region.have |= made  # only now: a value is not there before it is computed
+        self._eval(scalars.code, where)
+        self._free += temporary
+
+    def _find(self, terms: Terms) -> Found | None:
+        register = self._symbols.get(terms)
+        region: Region | None = self._region
+        while register is None and region is not None:
+            register = region.have.get((0, terms))
+            region = region.above
+        return None if register is None else (register, 0)
+
+    def _node(self, node: Node) -> None:
+        match node:
+            case Op():
+                self._op(node)
+            case If():
+                self._if(node)
+            case Repeat():
+                self._repeat(node)
+            case Fused():
+                self._fused(node)
+
+    def _op(self, node: Op) -> None:
+        regs, imms = [NO_REG] * 8, [0] * 5
+        for k, value in node.operands:
+            self._check(value, node.where)
+            regs[k], imms[k] = self._register((0, value[1])), value[0]
+        for k, value in node.exact:
+            regs[k] = self._register(value)
+        for k, imm in node.imms:
+            imms[k] = imm
+        if isinstance(node.result, Test):
+            regs[2] = self._answers[node.result]
+        elif node.result is not None:
+            regs[2] = self._new_symbol(node.result)
+        self._record(node.op, node.where, regs, imms, node.aux, node.map, node.flags)
+        self._tail(node.tail)
+
+    def _if(self, node: If) -> None:
+        test = node.test
+        regs, imms = [NO_REG] * 8, [0] * 5
+        if test.kind == "other":
+            regs[1], imms[1] = self._register((0, test.a[1])), -test.bound
+        elif test.kind == "answer":
+            regs[1] = self._answers[test]
+        elif asks(test):  # an op may have changed the answer since the same test was made
+            self._compute([test], node.where)
+            regs[1] = self._region.have.pop(test)
+            self._free.append(regs[1])
+        else:
+            regs[1] = self._register(test)
+        jump = self._record(DeviceOp.JUMP_UNLESS, node.where, regs, imms)
+        self._body(node.body, self._regions[id(node)])
+        imms[0] = len(self.records)
+        self.records[jump] = _packed(DeviceOp.JUMP_UNLESS, regs, imms)
+
+    def _repeat(self, node: Repeat) -> None:
+        regs, imms = [NO_REG] * 8, [0] * 5
+        counter = regs[0] = self._take()
+        for k, value in ((1, node.start), (2, node.stop)):
+            self._check(value, node.where)
+            regs[k], imms[k] = self._register((0, value[1])), value[0]
+        imms[3] = node.step
+        head = self._record(DeviceOp.LOOP, node.where, regs, imms)
+        begin = len(self.records)
+        outside = dict(self._symbols)
+        if node.counter[1]:
+            self._symbols[node.counter[1]] = counter
+        if node.stages:
+            begin = self._next_stage(node, counter)
+        self._body(node.body, self._regions[id(node)])
+        self._record(DeviceOp.NEXT, node.where, [counter, NO_REG, regs[2], *[NO_REG] * 5], [0, 0, imms[2], node.step, begin])
+        imms[4] = len(self.records)
+        self.records[head] = _packed(DeviceOp.LOOP, regs, imms)
+        if node.stages:
+            self._patch_exit(begin)
+        self._free += [r for terms, r in self._symbols.items() if terms not in outside and r != counter]
+        self._symbols = outside
+        self._free.append(counter)
+
+    def _next_stage(self, node: Repeat, counter: int) -> int:
+        tile = self._new_symbol(node.tile)
+        return self._record(DeviceOp.NEXT_STAGE, node.where, [counter, NO_REG, tile, *[NO_REG] * 5], [0, node.full, node.stages, 0, 0])
+
+    def _patch_exit(self, pc: int) -> None:
+        fields = list(_RECORD.unpack(self.records[pc]))
+        fields[-1] = len(self.records)
+        self.records[pc] = _RECORD.pack(*fields)
+
+    def _fused(self, node: Fused) -> None:
+        regs, imms = [NO_REG] * 8, [0] * 5
+        for k, value in ((0, node.start), (1, node.stop)):
+            self._check(value, node.where)
+            regs[k], imms[k] = self._register((0, value[1])), value[0]
+        self._record(node.op, node.where, regs, imms)
+        ring = (node.full, node.empty, node.nbytes, node.offset, node.stages, len(node.copies), node.flags, len(node.code))
+        self.records.append(_RING.pack(*ring, node.empty_behind, node.first, node.peers))
+        for copy in node.copies:
+            what = (copy.map, copy.rank, copy.kind, copy.reduce, copy.tile[0], copy.stride, copy.mask[0], copy.begin, copy.end)
+            self.records.append(_COPY.pack(*what, self._register((0, copy.tile[1])), self._register((0, copy.mask[1]))))
+        self._instructions(node.code)
+
+    def _check(self, value: Lin, where: Where) -> None:
+        """An operand and its constant part are 32-bit numbers; what is in registers has been checked where it was computed."""
+        low, high = self.values.interval(value)
+        if min(low, value[0]) < INT_MIN or max(high, value[0]) > INT_MAX:
+            raise EmissionError(refusals.overflow(where, f"`{self.values.text(value)}`", low, high))
+
+    # ---- registers and records
+    def _take(self) -> int:
+        if not self._free:
+            raise NoRegisterError
+        return self._free.pop()
+
+    def _new_symbol(self, symbol: Lin) -> int:
+        register = self._take()
+        self._symbols[symbol[1] or ((-1, register),)] = register
+        return register
+
+    def _register(self, key: Key) -> int:
+        if key == ZERO:
+            return NO_REG
+        if not isinstance(key, Test) and key[0] == 0:
+            symbol = self._symbols.get(key[1])
+            if symbol is not None:
+                return symbol
+        region: Region | None = self._region
+        while region is not None:
+            found = region.have.get(key)
+            if found is not None:
+                return found
+            region = region.above
+        raise KeyError(key)  # nobody wanted it: a bug of ours
+
+    def _eval(self, code: Sequence[Instruction], where: Where) -> None:
+        self._record(DeviceOp.EVAL, where, None, [len(code), 0, 0, 0, 0])
+        self._instructions(code)
+
+    def _instructions(self, code: Sequence[Instruction]) -> None:
+        self._tail(b"".join([_INSTRUCTION.pack(i.fn, self._number(i.reg), 0, i.imm) for i in code]))
+
+    def _number(self, token: Token) -> int:
+        if isinstance(token, int):
+            return token
+        if isinstance(token, Test):
+            return self._answers[token]
+        return self._register((0, token)) if isinstance(token, tuple) else NO_REG
+
+    def _tail(self, data: bytes) -> None:
+        size = abi.RECORD_BYTES
+        self.records += [data[at : at + size].ljust(size, b"\0") for at in range(0, len(data), size)]
+
+    def _record(self, op: DeviceOp, where: Where, regs: list[int] | None = None, imms: list[int] | None = None, *rest: int) -> int:
+        pc = len(self.records)
+        self.sites[pc] = where
+        self.records.append(_packed(op, regs or _NO_REGS, imms or _NO_IMMS, *rest))
+        return pc
+
+
+_NO_REGS: Final = [NO_REG] * 8
+_NO_IMMS: Final = [0] * 5
+_BUILT_IN: Final = (
+    ("block_idx.x", abi.REG_BLOCK_X),
+    ("block_idx.y", abi.REG_BLOCK_Y),
+    ("block_idx.z", abi.REG_BLOCK_Z),
+    ("cta_rank", abi.REG_RANK),
+)
+
+
+def _packed(op: DeviceOp, regs: list[int], imms: list[int], aux: int = 0, slot: int = 0, flags: int = 0) -> bytes:
+    return _RECORD.pack(op, aux, slot, flags, *regs, *imms)
+
+
+def asks(test: Test) -> bool:
+    """True when an answer is in it, which an op before it may have changed."""
+    return test.kind == "answer" or any(asks(part) for part in test.parts)
+
+
+def _size(key: Key) -> tuple[int, int]:
+    """Parts before what they are part of: atoms are numbered from the inside out."""
+    if isinstance(key, Test):
+        return (1 << 31, 0)
+    return (max([atom for atom, _ in key[1]], default=-1), len(key[1]))

@@ -1,0 +1,118 @@
+"""`encode`: a verified program and its launch shape -> `Image`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from oxidecopy.engines.cuda.abi import DeviceOp
+from oxidecopy.engines.cuda.code import refusals
+from oxidecopy.engines.cuda.code.agents import Cast
+from oxidecopy.engines.cuda.code.deal import Deal
+from oxidecopy.engines.cuda.code.emit import EmissionError, Emitter
+from oxidecopy.engines.cuda.code.image import AgentNote, Image, Warp, Where, code_offset, form_of, room, template
+from oxidecopy.engines.cuda.code.lower import Lowering
+from oxidecopy.errors import DeviceCodeError, Diagnostic
+from oxidecopy.isa import limits, ops
+from oxidecopy.isa.expr import Expr
+from oxidecopy.program.expansion import expanded
+from oxidecopy.program.phases import token_phases
+from oxidecopy.program.program import Launch, Program
+from oxidecopy.program.verified import VerifiedProgram
+
+
+def encode(verified: VerifiedProgram) -> Image:
+    """Device code for the launch shape that the proof was made for.
+
+    Raises:
+        DeviceCodeError: OX5501 to OX5510, when there is no such code.
+    """
+    return encode_program(verified.program, verified.assumptions.launch)
+
+
+def encode_program(program: Program, launch: Launch) -> Image:
+    """As `encode`, of a program that somebody else answers for: probes and tests."""
+    program = expanded(program)
+    cast = Cast(program)
+    low = Lowering(program, launch, cast, Deal(launch), _phases(program, launch))
+    streams = [(me, low.agent(me)) for me in cast.kept]
+    _raise(low.refused)
+    emitter = Emitter(low.values)
+    end = Where(program.site, program, None)
+    warps: list[Warp] = []
+    agents: list[AgentNote] = []
+    wrong: list[Diagnostic] = []
+    for me, stream in streams:
+        kind = low.cast.all[me]
+        try:
+            entry = emitter.agent(stream.nodes, stream.answers, end)
+        except EmissionError as problem:
+            wrong += problem.diagnostics or [refusals.registers(program, str(kind))]
+            continue
+        warps += _warps(kind.count, kind.warps, entry, len(agents))
+        agents.append(AgentNote(words=str(kind), entry=entry, records=len(emitter.records) - entry))
+    _raise(wrong)
+    return _image(program, low, emitter, tuple(warps), tuple(agents))
+
+
+def _raise(wrong: list[Diagnostic]) -> None:
+    if wrong:
+        raise DeviceCodeError(*dict.fromkeys(wrong))
+
+
+def _phases(program: Program, launch: Launch) -> Mapping[int, Expr]:
+    """Only programs with tokens that somebody waits for have any."""
+    asked = any(isinstance(step.op, ops.MbarrierWait | ops.MbarrierTestToken) for step in program.walk())
+    return token_phases(program, launch) if asked else {}
+
+
+def _warps(threads: int, warps: int, entry: int, agent: int) -> list[Warp]:
+    """The agent's warps; its threads are spread over them so that none stands for none."""
+    full = limits.WARP if threads <= limits.WARP * warps else -(-threads // warps)
+    made = []
+    for i in range(warps):
+        mine = min(full, threads - (warps - 1 - i))
+        made.append(Warp(entry=entry, threads=mine, first_lane=limits.WARP * i, lanes=limits.WARP * warps, agent=agent))
+        threads -= mine
+    return made
+
+
+def _image(program: Program, low: Lowering, emitter: Emitter, warps: tuple[Warp, ...], agents: tuple[AgentNote, ...]) -> Image:
+    records, words = emitter.records, tuple(low.words.words)
+    wrong = [refusals.too_long(program, len(records))] if len(records) > refusals.RECORDS_MAX else []
+    if len(low.maps) > refusals.MAPS_MAX:
+        wrong.append(refusals.maps(program, len(low.maps)))
+    code = b"".join(records)
+    form = form_of(len(low.maps), len(warps), len(words), len(code))
+    if not form:
+        wrong.append(refusals.arguments(program, code_offset(len(warps), len(words)), room("global")))
+    _raise(wrong)
+    slots = low.deal.slots
+    made, args_at = template(form, warps, words, code, slots)
+    return Image(
+        name=program.name,
+        family="map" if any(records[pc][0] == DeviceOp.MAP_TILES for pc in emitter.sites) else "move",
+        form=form,
+        code=code,
+        warps=warps,
+        agents=agents,
+        shared_bytes=low.deal.shared_bytes or program.shared_bytes,
+        counted=slots > 0,
+        maps=tuple(low.maps),
+        arrays=low.words.arrays,
+        scalars=tuple(low.words.scalars.values()),
+        sites=emitter.sites,
+        barriers=_barriers(program),
+        loops=tuple([low.notes[key] for key in sorted(low.notes)]),
+        shares=low.deal.words,
+        template=made,
+        args_at=args_at,
+    )
+
+
+def _barriers(program: Program) -> dict[int, str]:
+    """Names of mbarriers by shared offset."""
+    return {
+        decl.offset + limits.MBARRIER_BYTES * i: decl.name if decl.stages == 1 else f"{decl.name}[{i}]"
+        for decl in program.barriers
+        for i in range(decl.stages)
+    }

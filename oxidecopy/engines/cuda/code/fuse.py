@@ -1,0 +1,353 @@
+"""Loops over the stages of a ring that run as one record: which they are, or in words why a loop is none.
+
+A ring's loop counts k = counter + something that does not change in it; its stage is k % stages, its phase k // stages. Recognised are
+`PRODUCE` (wait for a free stage, announce, load) and `DRAIN` (wait for a full one, store, let go of the oldest), in whatever way the
+program writes them: all is compared in normal form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
+
+from oxidecopy.engines.cuda.abi import RING_FLAG_COUNTER, RING_FLAG_READ, DeviceOp, EvalFn
+from oxidecopy.engines.cuda.code.image import Where
+from oxidecopy.engines.cuda.code.nodes import Copy, Fused
+from oxidecopy.engines.cuda.code.scalars import Found, Instruction, OverflowingError, Scalars, TooDeepError
+from oxidecopy.engines.cuda.code.values import INT_MAX, ZERO, Lin, Terms, Test, Values
+from oxidecopy.isa import limits, ops
+from oxidecopy.isa.dtypes import REDUCE_OPS
+from oxidecopy.isa.expr import CmpOp
+from oxidecopy.isa.limits import MBARRIER_BYTES
+from oxidecopy.program.program import Step
+
+if TYPE_CHECKING:
+    from oxidecopy.engines.cuda.code.lower import AgentLowering
+
+COPIES_MAX: Final = 4
+EVALS_MAX: Final = (1 << 16) - 1
+STAGES_MAX: Final = (1 << 16) - 1
+_LOADS: Final = (ops.TensorG2S, ops.TensorG2SMulticast)
+_STORES: Final = (ops.TensorS2G, ops.TensorReduce)
+_KINDS: Final = {
+    ops.TensorG2S: DeviceOp.TENSOR_G2S,
+    ops.TensorG2SMulticast: DeviceOp.TENSOR_G2S_MULTICAST,
+    ops.TensorS2G: DeviceOp.TENSOR_S2G,
+    ops.TensorReduce: DeviceOp.TENSOR_REDUCE,
+}
+AnyCopy: TypeAlias = ops.TensorG2S | ops.TensorG2SMulticast | ops.TensorS2G | ops.TensorReduce
+
+
+class NotFusedError(Exception):
+    """The loop is none of those that run as one record; the text says why."""
+
+
+@final
+class Item(NamedTuple):
+    """An op of the body as this agent sees it, and the condition it stands under."""
+
+    op: ops.Instr
+    test: Test | None
+
+
+@final
+class Ring(NamedTuple):
+    """`k` counts stages: k % stages is `stage`."""
+
+    k: Lin
+    stages: int
+    stage: Lin
+
+
+def body_of(low: AgentLowering, steps: Sequence[Step], inside: frozenset[int], test: Test | None = None) -> Iterator[Item]:
+    """The ops of a loop's body that are left for an agent: scopes dissolve, decided branches too, and syncs of its one warp alone."""
+    for step in steps:
+        op = step.op
+        match op:
+            case ops.Scope():
+                if low.holds(step):
+                    yield from body_of(low, step.body, inside | {low.shared.scopes[id(step)]}, test)
+            case ops.When():
+                yield from _branch(low, op, step, inside, test)
+            case ops.NextTile():
+                low.next_tile(op)
+            case _:
+                alone = isinstance(op, ops.BarSync) and low.threads == 1 and low.shared.cast.lanes_at(op, inside) == limits.WARP
+                if not alone:
+                    yield Item(op, test)
+
+
+def _branch(low: AgentLowering, op: ops.When, step: Step, inside: frozenset[int], test: Test | None) -> Iterator[Item]:
+    truth = low.values.truth(op.cond)
+    if truth is False:
+        return
+    if truth is not True and test is not None:
+        raise NotFusedError("branches are nested in it")
+    yield from body_of(low, step.body, inside, test if truth is True else truth)
+
+
+@final
+class Pattern:
+    """One loop of one agent, while it is looked at. `counted` loops take their tiles from a counter: `tile` is what it gives."""
+
+    def __init__(self, low: AgentLowering, op: ops.Loop, step: Step, where: Where, counter: Lin, start: Lin, stop: Lin) -> None:
+        self.low = low
+        self.values: Values = low.values
+        self.op = op
+        self.step = step
+        self.where = where
+        self.counter = counter
+        self.start = start
+        self.stop = stop
+        self.tile: Lin = ZERO
+        self.counted = False
+        self._rest: Lin = ZERO
+
+    def recognise(self) -> Fused | str:
+        """The loop as one record, or why it is none."""
+        try:
+            return self._recognise()
+        except NotFusedError as reason:
+            return str(reason)
+
+    def _recognise(self) -> Fused:
+        if self.low.threads != 1:
+            raise NotFusedError(f"{self.low.kind} run it together; a fused loop is one thread's")
+        if self.op.step != 1:
+            raise NotFusedError(f"its step is {self.op.step}, not 1")
+        if not self.counter[1]:
+            raise NotFusedError("it runs at most once")
+        items = list(body_of(self.low, self.step.body, self.low.inside))
+        loads = sum(isinstance(item.op, _LOADS) for item in items)
+        stores = sum(isinstance(item.op, _STORES) for item in items)
+        if loads and stores:
+            raise NotFusedError("it both loads and stores")
+        if not loads and not stores:
+            raise NotFusedError("it holds no tensor copy")
+        if loads + stores > COPIES_MAX:
+            raise NotFusedError(f"it holds {loads + stores} copies, more than {COPIES_MAX}")
+        return self._produce(items) if loads else self._drain(items)
+
+    # ---- PRODUCE
+    def _produce(self, items: list[Item]) -> Fused:
+        if len(items) < 3:
+            raise NotFusedError("no wait for a free stage and no announcement stand before its load")
+        wait, announce, *loads = items
+        if not isinstance(wait.op, ops.MbarrierWaitPhase):
+            raise NotFusedError(f"it starts with {wait.op.mnemonic}, not with a wait for a phase")
+        if not isinstance(announce.op, ops.MbarrierArriveExpectTx) or announce.test is not None or not announce.op.nbytes:
+            raise NotFusedError(f"{announce.op.mnemonic} follows the wait, not an arrive that announces the stage's bytes")
+        empty, free = self.low.barrier(wait.op.bar), self.values.of(wait.op.phase)
+        full = self.low.barrier(announce.op.bar)
+        ring = self._ring(wait.op.bar, empty, free, lead=1)
+        if wait.test is not None and wait.test != self.values.compare(CmpOp.LE, (ring.stages, ()), ring.k):
+            raise NotFusedError("its wait stands under a condition other than that the ring has gone round")
+        copies = []
+        for item in loads:
+            if not isinstance(item.op, _LOADS) or item.test is not None:
+                raise NotFusedError(f"{item.op.mnemonic} stands in it, or a load under a condition")
+            if self.low.barrier(item.op.bar) != full:
+                raise NotFusedError("a load reports to another barrier than the one its bytes are announced on")
+            copies.append(self._copy(item.op, ring))
+        return self._fused(DeviceOp.PRODUCE, ring, full, empty, announce.op.nbytes, copies)
+
+    # ---- DRAIN
+    def _drain(self, items: list[Item]) -> Fused:
+        stores = [item for item in items if isinstance(item.op, _STORES)]
+        wait, body, tail = items[0], items[1 : len(stores) + 1], items[len(stores) + 1 :]
+        if not isinstance(wait.op, ops.MbarrierWaitPhase) or wait.test is not None:
+            raise NotFusedError(f"it starts with {wait.op.mnemonic}, not with a wait for a phase")
+        if body != stores or any(item.test is not None for item in stores):
+            raise NotFusedError("its stores do not follow the wait at once, or stand under a condition")
+        if len(tail) < 2 or not isinstance(tail[0].op, ops.CommitGroup) or tail[0].test is not None:
+            raise NotFusedError("no commit follows its stores, with a wait for groups behind it")
+        group = tail[1].op
+        if not isinstance(group, ops.WaitGroup | ops.WaitGroupRead) or tail[1].test is not None:
+            raise NotFusedError(f"{group.mnemonic} follows the commit, not a wait for groups")
+        full = self.low.barrier(wait.op.bar)
+        ring = self._ring(wait.op.bar, full, self.values.of(wait.op.phase), lead=0)
+        copies = [self._copy(item.op, ring) for item in stores if isinstance(item.op, _STORES)]
+        made = self._fused(DeviceOp.DRAIN, ring, full, ZERO, group.pending, copies)
+        made.flags |= RING_FLAG_READ if isinstance(group, ops.WaitGroupRead) else 0
+        self._release(made, ring, tail[2:])
+        return made
+
+    def _release(self, made: Fused, ring: Ring, items: list[Item]) -> None:
+        if not items:
+            made.first = INT_MAX  # a ring that is gone round once
+            return
+        peers = [item.op for item in items if isinstance(item.op, ops.MbarrierArriveRemote)]
+        arrivals = [item.op for item in items if isinstance(item.op, ops.MbarrierArrive)]
+        one = len(arrivals) == 1 and not peers
+        all_peers = not arrivals and [self.values.of(op.rank) for op in peers] == [(rank, ()) for rank in range(len(peers))]
+        if len(arrivals) + len(peers) != len(items) or not (one or all_peers) or len({item.test for item in items}) != 1:
+            raise NotFusedError(
+                "what follows the wait for groups is not one release of a stage, on this block or on the first blocks of the cluster"
+            )
+        addresses = {self.low.barrier(bar) for bar in (*[op.bar for op in arrivals], *[op.bar for op in peers])}
+        if len(addresses) != 1:
+            raise NotFusedError("it releases several stages")
+        made.peers = len(peers)
+        made.empty, made.empty_behind = self._behind(addresses.pop(), ring)
+        made.first = self._first(items[0].test, ring, made.empty_behind)
+
+    def _behind(self, address: Lin, ring: Ring) -> tuple[int, int]:
+        """Offset of the `empty` barriers, and how many iterations back the stage is that is released."""
+        for behind in range(ring.stages):
+            stage = self.values.mod(self.values.add(ring.k, (behind, ()), -1), ring.stages)
+            rest = self.values.add(address, stage, -MBARRIER_BYTES)
+            if not rest[1]:
+                return rest[0], behind
+        raise NotFusedError("the stage that it releases is not that of k or a fixed number of iterations back")
+
+    def _first(self, test: Test | None, ring: Ring, behind: int) -> int:
+        """The lowest k that releases."""
+        lowest = self.values.interval(self.values.add(self.start, self.values.add(ring.k, self.counter, -1)))[0]
+        first = lowest
+        if test is not None:
+            if test.kind != "less" or test.a != (0, self.values.scale(ring.k, -1)[1]):
+                raise NotFusedError("it releases under a condition other than that k has come far enough")
+            first = 1 - test.bound + ring.k[0]
+        if max(first, lowest) < behind:
+            raise NotFusedError("its first releases are of stages before the first")
+        return max(first, 0)
+
+    # ---- what both have
+    def _ring(self, ref: ops.BarrierRef, address: Lin, phase: Lin, lead: int) -> Ring:
+        """The ring whose stage k % n a barrier is, waited for in phase k // n - lead."""
+        for stages, k in self._candidates(ref, address, phase, lead):
+            if self.values.add(self.values.div(k, stages), (-lead, ())) != phase:
+                continue
+            stage = self.values.mod(k, stages)
+            if self.values.add(address, stage, -MBARRIER_BYTES)[1]:
+                continue
+            lowest = self.values.add(self.start, self.values.add(k, self.counter, -1))
+            if self.values.interval(lowest)[0] < 0:
+                raise NotFusedError("its count of stages may start below 0")
+            if stages <= STAGES_MAX:
+                return Ring(k, stages, stage)
+        wanted = "k // stages" if not lead else f"k // stages - {lead}"
+        raise NotFusedError(
+            f"its wait is not for phase {wanted} of stage k % stages, with k = {self.op.counter} plus what does not change in it"
+        )
+
+    def _candidates(self, ref: ops.BarrierRef, address: Lin, phase: Lin, lead: int) -> Iterator[tuple[int, Lin]]:
+        values, bits = self.values, self.values.symbols_of(self.counter)
+        yield self.low.program.barriers[ref.barrier].stages, self.counter
+        for kind, value in (("div", phase), ("mod", address)):
+            for number, _ in value[1]:
+                atom = values.atoms[number]
+                if atom.kind != kind or values.depends(values.add(atom.a, self.counter, -1), bits):
+                    continue
+                turns = (phase[0] + lead,) if kind == "div" else (0, 1, -1)
+                for turn in turns:
+                    yield atom.by, (atom.a[0] + turn * atom.by, atom.a[1])
+        if not phase[1] and not values.depends(phase, bits):  # a ring of one turn, or of one stage
+            return
+        yield 1, values.add(phase, (lead, ()))
+
+    def _copy(self, op: AnyCopy, ring: Ring) -> Copy:
+        tile = self.low.tile(op.tile)
+        stride = self._stride(tile, ring)
+        tile = self.values.add(tile, ring.stage, -stride)
+        mask = self.values.of(op.cta_mask) if isinstance(op, ops.TensorG2SMulticast) else ZERO
+        changing = self.values.symbols_of(self.counter) | self.values.symbols_of(self.tile)
+        if self.values.depends(tile, changing):
+            raise NotFusedError("a tile is not the ring's stage k % stages")
+        if self.values.depends(mask, changing):
+            raise NotFusedError("a multicast mask changes in it")
+        coords = tuple([self.values.of(e) for e in op.coords])
+        reduce = REDUCE_OPS.index(op.op) if isinstance(op, ops.TensorReduce) else 0
+        return Copy(
+            map=self.low.map(op.map.name),
+            rank=len(coords),
+            kind=_KINDS[type(op)],
+            reduce=reduce,
+            tile=tile,
+            stride=stride,
+            mask=mask,
+            coords=coords,
+        )
+
+    def _stride(self, tile: Lin, ring: Ring) -> int:
+        for number, k in ring.stage[1]:
+            if self.values.atoms[number].symbols & self.values.symbols_of(self.counter):
+                return dict(tile[1]).get(number, 0) // k
+        return 0
+
+    def _fused(self, op: DeviceOp, ring: Ring, full: Lin, empty: Lin, nbytes: int, copies: list[Copy]) -> Fused:
+        at_full = self.values.add(full, ring.stage, -MBARRIER_BYTES)
+        at_empty = self.values.add(empty, ring.stage, -MBARRIER_BYTES) if op is DeviceOp.PRODUCE else ZERO
+        if at_full[1] or at_empty[1]:
+            raise NotFusedError("the barrier that its loads report to is not that of stage k % stages")
+        rest = self.values.add(ring.k, self.counter, -1)
+        self._rebase((0, rest[1]))
+        code = self._evals(copies)
+        return Fused(
+            op=op,
+            start=self.values.add(self.start, (0, rest[1])),
+            stop=self.values.add(self.stop, (0, rest[1])),
+            full=at_full[0],
+            empty=at_empty[0],
+            nbytes=nbytes,
+            offset=rest[0],
+            stages=ring.stages,
+            flags=RING_FLAG_COUNTER if self.counted else 0,
+            copies=tuple(copies),
+            code=code,
+            where=self.where,
+        )
+
+    def _rebase(self, rest: Lin) -> None:
+        """Counts from what is added to the counter in k: the record knows a constant there, and no register."""
+        self._inner = self.counter
+        self._rest = rest
+        if not rest[1]:
+            return
+        low = self.values.interval(self.values.add(self.start, rest))[0]
+        high = self.values.interval(self.values.add(self.stop, rest))[1] - 1
+        self._inner = self.values.symbol(f"{self.op.counter} + {self.values.text(rest)}", low, high)
+        if not self._inner[1]:
+            raise NotFusedError("it runs at most once")
+
+    def _evals(self, copies: list[Copy]) -> list[Instruction]:
+        """The coordinates of all copies; what does not change in the loop is in registers, named by its terms."""
+        values, changing = self.values, self.values.symbols_of(self._inner) | self.values.symbols_of(self.tile)
+
+        def find(terms: Terms) -> Found | None:
+            if values.depends((0, terms), changing):
+                return None
+            atom = values.atoms[terms[0][0]]
+            return (atom.a[1] if len(terms) == 1 and atom.kind == "group" else terms), 0
+
+        scalars = Scalars(values, find, None, self._pushed())
+        for copy in copies:
+            copy.begin = len(scalars.code)
+            for i, coordinate in enumerate(copy.coords):
+                self._out(scalars, values.grouped(self._moved(coordinate), changing), copy.rank - 1 - i)
+            copy.end = len(scalars.code)
+        if len(scalars.code) > EVALS_MAX:
+            raise NotFusedError("its coordinates are too long")
+        return scalars.code
+
+    def _pushed(self) -> dict[int, Instruction]:
+        """The instructions that give the counter, and the tile of a counted loop."""
+        pushed = {self._inner[1][0][0]: Instruction(EvalFn.COUNTER, 0)}
+        if self.tile[1]:
+            pushed[self.tile[1][0][0]] = Instruction(EvalFn.COUNTER, 1)
+        return pushed
+
+    @staticmethod
+    def _out(scalars: Scalars, coordinate: Lin, dimension: int) -> None:
+        try:
+            scalars.out(coordinate, dimension)
+        except TooDeepError:
+            raise NotFusedError("its coordinates need more than four values at once") from None
+        except OverflowingError:
+            raise NotFusedError("its coordinates may leave 32 bits on the way") from None
+
+    def _moved(self, coordinate: Lin) -> Lin:
+        """A coordinate over the counter that the record counts with."""
+        if not self._rest[1]:
+            return coordinate
+        return self.values.replaced(coordinate, self.counter, self.values.add(self._inner, self._rest, -1))

@@ -1,0 +1,170 @@
+"""Device code as text: one line per record with the user's names, and what follows a record indented below it."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Final
+
+from oxidecopy.engines.cuda import abi
+from oxidecopy.engines.cuda.abi import NO_REG, DeviceOp, DTypeCode, ElemFn, EvalFn
+from oxidecopy.engines.cuda.code.image import Image
+from oxidecopy.isa.dtypes import REDUCE_OPS
+
+_RECORD: Final = struct.Struct("<4B8B5i")
+_EVAL: Final = struct.Struct("<BBHi")
+_ELEM: Final = struct.Struct("<4BI")
+_RING: Final = struct.Struct("<4iHBBHHii")
+_COPY: Final = struct.Struct("<4B3iHHBB10x")
+_LAYOUT: Final = struct.Struct("<6i4Bi")
+_COORDINATES: Final = {
+    DeviceOp.TENSOR_G2S,
+    DeviceOp.TENSOR_G2S_MULTICAST,
+    DeviceOp.TENSOR_S2G,
+    DeviceOp.TENSOR_REDUCE,
+    DeviceOp.STORE_GLOBAL,
+}
+_JUMPS: Final = {DeviceOp.JUMP: 0, DeviceOp.JUMP_UNLESS: 0, DeviceOp.LOOP: 4, DeviceOp.NEXT: 4, DeviceOp.NEXT_STAGE: 4}
+_SYMBOLS: Final = {
+    EvalFn.ADD: "+",
+    EvalFn.MUL: "*",
+    EvalFn.FLOORDIV: "//",
+    EvalFn.MOD: "%",
+    EvalFn.SHR: ">>",
+    EvalFn.AND: "&",
+    EvalFn.LT: "<",
+    EvalFn.LE: "<=",
+    EvalFn.EQ: "==",
+    EvalFn.NE: "!=",
+    EvalFn.MIN: "min",
+    EvalFn.MAX: "max",
+}
+_REGISTERED: Final = {EvalFn.ADD_REG: "+ r", EvalFn.MUL_REG: "* r", EvalFn.STORE: "-> r", EvalFn.OUT: "-> coordinate "}
+
+
+def listing(image: Image) -> str:
+    """The whole image, agent by agent."""
+    lines = [f"{image.entry_point}: {image.name}, {image.threads} threads, {len(image.code) // abi.RECORD_BYTES} records"]
+    lines += [f"  map {i}: {name}" for i, name in enumerate(image.maps)]
+    lines += [f"  words {word}-{word + abi.ARRAY_WORDS - 1}: array {name}" for name, word in image.arrays.items()]
+    lines += [f"  word {s.word}: scalar {s.name} as {s.dtype}" for s in image.scalars]
+    lines += [f"  share {name}: {how}" for name, how in image.shares.items()]
+    for i, agent in enumerate(image.agents):
+        warps = sum(warp.agent == i for warp in image.warps)
+        lines.append(f"{agent.words}, {warps} warp{'s' if warps != 1 else ''}:")
+        lines += _agent(image, agent.entry, agent.entry + agent.records)
+    return "\n".join(lines) + "\n"
+
+
+def _agent(image: Image, begin: int, end: int) -> Iterator[str]:
+    heads = sorted(pc for pc in image.sites if begin <= pc < end)
+    for pc, following in zip(heads, [*heads[1:], end], strict=True):
+        op, aux, slot, flags, *rest = _RECORD.unpack_from(image.code, pc * abi.RECORD_BYTES)
+        regs, imms = rest[:8], rest[8:]
+        where = image.sites[pc]
+        line = f"  {pc:5}  {_head(image, DeviceOp(op), aux, slot, flags, regs, imms)}"
+        words = where.words.splitlines()[0]
+        site = f"  :{where.site.line}" if where.site else ""
+        yield f"{line:<72}  # {words}{site}"
+        tail = image.code[(pc + 1) * abi.RECORD_BYTES : following * abi.RECORD_BYTES]
+        for text in _tail(image, DeviceOp(op), aux, imms, tail):
+            yield f"           {text}"
+
+
+def _head(image: Image, op: DeviceOp, aux: int, slot: int, flags: int, regs: list[int], imms: list[int]) -> str:
+    words = [op.name.lower()]
+    first = 3 if op in _COORDINATES else 5
+    if op in (DeviceOp.STORE_GLOBAL, DeviceOp.LOAD_INDEX):
+        words.append(list(image.arrays)[slot])
+    elif op in _COORDINATES:
+        words.append(image.maps[slot])
+    if op in (DeviceOp.STORE_GLOBAL, DeviceOp.FILL, DeviceOp.IOTA, DeviceOp.MAP_TILES):
+        words += [_operand(regs[0], imms[0]), f"share {imms[2] & 0xFFFF}-{imms[2] >> 16} of {imms[3]}"]
+        if op is not DeviceOp.STORE_GLOBAL:
+            words.append(f"#{imms[1]}")
+    else:
+        words += [_operand(r, i) for r, i in zip(regs[:first], imms[:first], strict=False) if r != NO_REG or i] or ["0"]
+    if op in _COORDINATES:
+        words.append("[" + ", ".join("0" if r == NO_REG else f"r{r}" for r in regs[3 : 3 + aux]) + "]")
+    if op is DeviceOp.TENSOR_REDUCE:
+        words.append(REDUCE_OPS[flags])
+    if op in _JUMPS:
+        words.append(f"-> {imms[_JUMPS[op]]}")
+    return " ".join(words)
+
+
+def _operand(reg: int, imm: int) -> str:
+    if reg == NO_REG:
+        return str(imm)
+    return f"r{reg}" + (f"{imm:+}" if imm else "")
+
+
+def _tail(image: Image, op: DeviceOp, aux: int, imms: list[int], tail: bytes) -> Iterator[str]:
+    if op is DeviceOp.EVAL:
+        yield _evals(tail, 0, imms[0])
+    elif op in (DeviceOp.PRODUCE, DeviceOp.DRAIN):
+        yield from _ring(image, op, tail)
+    elif op in (DeviceOp.STORE_GLOBAL, DeviceOp.FILL, DeviceOp.IOTA):
+        yield _layout(tail, 0)
+    elif op is DeviceOp.MAP_TILES:
+        for i in range(1 + aux):
+            yield ("out " if not i else f"in {i - 1} ") + _layout(tail, i)
+        yield "; ".join(_elem(tail, (1 + aux) * abi.RECORD_BYTES + 8 * i) for i in range(imms[1]))
+
+
+def _ring(image: Image, op: DeviceOp, tail: bytes) -> Iterator[str]:
+    full, empty, nbytes, offset, stages, copies, flags, _, behind, first, peers = _RING.unpack_from(tail)
+    names = [image.barriers.get(at, str(at)) for at in (full, empty)]
+    if op is DeviceOp.PRODUCE:
+        text = f"k = counter{offset:+}, {stages} stages: wait {names[1]} for k // {stages} - 1, announce {nbytes} on {names[0]}"
+    else:
+        text = f"k = counter{offset:+}, {stages} stages: wait {names[0]} for k // {stages}, {nbytes} groups pending"
+        text += f", release {names[1]} of k - {behind} from k = {first}" if first < (1 << 31) - 1 else ", no release"
+        text += f" on {peers} blocks" if peers else ""
+    yield text + (", tiles from the counter" if flags & abi.RING_FLAG_COUNTER else "")
+    for i in range(copies):
+        slot, rank, kind, _, tile, stride, mask, begin, end, tile_reg, mask_reg = _COPY.unpack_from(tail, (1 + i) * abi.RECORD_BYTES)
+        words = [DeviceOp(kind).name.lower(), image.maps[slot], f"{_operand(tile_reg, tile)} + {stride} * stage"]
+        if kind == DeviceOp.TENSOR_G2S_MULTICAST:
+            words.append(f"mask {_operand(mask_reg, mask)}")
+        del rank
+        yield " ".join(words) + ": " + _evals(tail[(1 + copies) * abi.RECORD_BYTES :], begin, end)
+
+
+def _layout(tail: bytes, at: int) -> str:
+    *shape, pitch, rank, size, mask, dtype, tile = _LAYOUT.unpack_from(tail, at * abi.RECORD_BYTES)
+    return f"{DTypeCode(dtype).name.lower()} {shape[:rank]} of {size} bytes, pitch {pitch}, swizzle {mask}, at {tile}"
+
+
+def _evals(code: bytes, begin: int, end: int) -> str:
+    return "; ".join(_eval(*_EVAL.unpack_from(code, abi.EVAL_BYTES * i)) for i in range(begin, end))
+
+
+def _eval(fn: int, reg: int, _spare: int, imm: int) -> str:
+    match EvalFn(fn):
+        case EvalFn.IMM:
+            return f"push {imm}"
+        case EvalFn.REG:
+            return f"push {_operand(reg, imm)}"
+        case EvalFn.COUNTER:
+            return "push tile" if reg else "push counter"
+        case named if named in _REGISTERED:
+            return f"{_REGISTERED[named]}{reg}"
+        case plain if plain in _SYMBOLS:
+            return f"{_SYMBOLS[plain]} {imm}"
+        case other:
+            return other.name.lower()
+
+
+def _elem(tail: bytes, at: int) -> str:
+    fn, dtype, source, _, word = _ELEM.unpack_from(tail, at)
+    name = DTypeCode(dtype).name.lower()
+    match ElemFn(fn):
+        case ElemFn.INPUT:
+            return f"push in {source}"
+        case ElemFn.WORD:
+            return f"push word {word}"
+        case ElemFn.CAST:
+            return f"cast {DTypeCode(source).name.lower()} -> {name}"
+        case other:
+            return f"{other.name.lower()} {name}"

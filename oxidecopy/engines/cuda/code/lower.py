@@ -1,0 +1,214 @@
+"""Program -> what one agent does: scopes that leave it out disappear, operands become values, decided branches are taken.
+
+`Lowering` holds what all agents share: the values of this launch, argument words, map slots. What each op becomes is in `lower_ops`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import final
+
+from oxidecopy.engines.cuda.code import refusals
+from oxidecopy.engines.cuda.code.agents import Cast
+from oxidecopy.engines.cuda.code.deal import Deal
+from oxidecopy.engines.cuda.code.fuse import Pattern
+from oxidecopy.engines.cuda.code.image import LoopNote, Where
+from oxidecopy.engines.cuda.code.lower_ops import COPIES, lower_op
+from oxidecopy.engines.cuda.code.nodes import Fused, If, Node, Repeat, Stream
+from oxidecopy.engines.cuda.code.operands import Operands
+from oxidecopy.engines.cuda.code.values import DivisionByZeroError, Lin, Test, Values
+from oxidecopy.engines.cuda.code.words import Words
+from oxidecopy.errors import Diagnostic
+from oxidecopy.isa import ops
+from oxidecopy.isa.expr import Expr
+from oxidecopy.isa.ops import Loop, Scope, When
+from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL, Launch, Program, Step
+
+
+@final
+class Lowering:
+    """What the agents of a program have in common. `program` is in primitive ops."""
+
+    def __init__(self, program: Program, launch: Launch, cast: Cast, deal: Deal, phases: Mapping[int, Expr]) -> None:
+        self.program = program
+        self.cast = cast
+        self.deal = deal
+        self.phases = phases
+        self.values = Values(launch.environment())
+        for name, n in zip(BLOCK_SYMBOLS, launch.grid, strict=True):
+            self.values.symbol(name, 0, n - 1)
+        self.values.symbol(RANK_SYMBOL, 0, program.cluster_size - 1)
+        self.scopes: dict[int, int] = {}
+        self.loops: dict[int, int] = {}
+        maps, arrays = self._look_through()
+        self.maps = {name: i for i, name in enumerate([name for name in program.maps if name in maps])}
+        self.words = Words(launch, tuple([name for name in program.arrays if name in arrays]))
+        self.notes: dict[tuple[int, int], LoopNote] = {}
+        self.refused: list[Diagnostic] = []
+
+    def _look_through(self) -> tuple[set[str], set[str]]:
+        """Numbers scopes and loops, by identity of their steps; the maps and arrays that are used."""
+        maps, arrays = set(), set()
+        for step in self.program.walk():
+            match step.op:
+                case Scope():
+                    self.scopes[id(step)] = len(self.scopes)
+                case Loop():
+                    self.loops[id(step)] = len(self.loops)
+                case ops.StoreGlobal(array=array) | ops.LoadIndex(array=array):
+                    arrays.add(array.name)
+                case op if isinstance(op, COPIES):
+                    maps.add(op.map.name)
+                case _:
+                    pass
+        return maps, arrays
+
+    def agent(self, me: int) -> Stream:
+        """The code of one agent, by its position among all classes."""
+        return AgentLowering(self, me).run()
+
+
+@final
+class AgentLowering(Operands):
+    """Lowers the program for one agent."""
+
+    def __init__(self, shared: Lowering, me: int) -> None:
+        super().__init__(shared.program, shared.values)
+        self.shared = shared
+        self.words = shared.words
+        self.refused = shared.refused
+        self.me = me
+        self.kind = shared.cast.all[me]
+        self.threads = self.kind.count
+        self.answers: set[Test] = set()
+        self.depth = 0  # loops and branches around
+        self.inside: frozenset[int] = frozenset()  # scopes around
+
+    def run(self) -> Stream:
+        nodes = self._steps(self.program.steps)
+        return Stream(nodes, sorted(self.answers, key=lambda test: test.register))
+
+    # ---- blocks
+    def _steps(self, steps: Sequence[Step]) -> list[Node]:
+        nodes: list[Node] = []
+        for step in steps:
+            op = step.op
+            where = Where(step.site, self.program, op)
+            try:
+                match op:
+                    case Scope():
+                        nodes += self._scope(step)
+                    case When():
+                        nodes += self._when(op, step, where)
+                    case Loop():
+                        nodes += self._loop(op, step, where)
+                    case ops.ProduceStage() | ops.ConsumeStage() | ops.LoadStoreStage():
+                        raise TypeError("stages are expanded before a program is lowered")  # a bug of ours
+                    case _:
+                        nodes += lower_op(self, op, where)
+            except DivisionByZeroError:
+                self.refused.append(refusals.division(where))
+        return nodes
+
+    def holds(self, scope: Step) -> bool:
+        """True when this agent is in the scope that `scope` opens."""
+        return self.shared.scopes[id(scope)] in self.kind.scopes
+
+    def _scope(self, step: Step) -> list[Node]:
+        if not self.holds(step):
+            return []
+        outside, self.inside = self.inside, self.inside | {self.shared.scopes[id(step)]}
+        nodes = self._steps(step.body)
+        self.inside = outside
+        return nodes
+
+    def _when(self, op: When, step: Step, where: Where) -> list[Node]:
+        test = self.values.truth(op.cond)
+        if test is False:
+            return []
+        if test is True:
+            return self._steps(step.body)
+        self._note_answers(test)
+        body = self._block(step)
+        return [If(test=test, body=body, where=where)] if body else []
+
+    def _note_answers(self, test: Test) -> None:
+        if test.kind == "answer":
+            self.answers.add(test)
+        for part in test.parts:
+            self._note_answers(part)
+
+    def _block(self, step: Step) -> list[Node]:
+        self.depth += 1
+        nodes = self._steps(step.body)
+        self.depth -= 1
+        return nodes
+
+    def _loop(self, op: Loop, step: Step, where: Where) -> list[Node]:
+        dealt = self.shared.deal.loop(self, op, step, where)
+        if dealt is not None:
+            return dealt
+        start, stop = self.values.of(op.start), self.values.of(op.stop)
+        up = op.step > 0
+        first = self.values.interval(start)[0 if up else 1]
+        last = self.values.interval(stop)[1] - 1 if up else self.values.interval(stop)[0] + 1
+        if (last < first) if up else (last > first):
+            return []
+        known = self.values.named(op.counter)
+        counter = self.values.symbol(op.counter, min(first, last), max(first, last)) if known is None else known
+        found = Pattern(self, op, step, where, counter, start, stop).recognise()
+        self.note(step, op, found)
+        if isinstance(found, Fused):
+            return [found]
+        self._check_end(where, last, op.step)
+        return [Repeat(counter=counter, start=start, stop=stop, step=op.step, body=self._block(step), where=where)]
+
+    def _check_end(self, where: Where, last: int, step: int) -> None:
+        """The counter takes one step beyond its last value."""
+        if not -(1 << 31) <= last + step < 1 << 31:
+            self.refused.append(refusals.overflow(where, "a loop's counter", min(last, last + step), max(last, last + step)))
+
+    def note(self, step: Step, op: Loop, found: Fused | str) -> None:
+        """Writes down how a loop runs."""
+        number = self.shared.loops[id(step)]
+        fused, why = (found.op.name.lower(), "") if isinstance(found, Fused) else ("", found)
+        self.shared.notes[number, self.me] = LoopNote(
+            loop=number, counter=op.counter, agent=str(self.kind), fused=fused, why=why, site=step.site
+        )
+
+    # ---- operands
+    def value(self, e: Expr) -> Lin:
+        return self.values.of(e)
+
+    def parity(self, e: Expr) -> Lin:
+        return self.values.mod(self.values.of(e), 2)
+
+    def phase(self, token: int) -> Lin:
+        """The phase that a token names. One that nobody makes in this launch names a phase that never ends, as its wait would."""
+        phase = self.shared.phases.get(token)
+        return self.values.of(phase) if phase is not None else (0, ())
+
+    def map(self, name: str) -> int:
+        return self.shared.maps[name]
+
+    def array(self, name: str) -> int:
+        return self.words.slot(name)
+
+    @property
+    def share(self) -> tuple[int, int, int]:
+        """Which part of a cooperative access this agent does: threads low .. high - 1 of the total in scope."""
+        everybody = self.shared.cast.inside(self.inside)
+        counts = [self.shared.cast.all[i].count for i in everybody]
+        before = sum(counts[: everybody.index(self.me)])
+        return before, before + self.threads, sum(counts)
+
+    def lanes_at(self, op: ops.BarSync) -> int:
+        """Hardware threads that come to a `bar.sync` that stands here."""
+        return self.shared.cast.lanes_at(op, self.inside)
+
+    # ---- shares
+    def share_tiles(self, op: ops.ShareTiles) -> None:
+        self.shared.deal.share(self, op)
+
+    def next_tile(self, op: ops.NextTile) -> None:
+        self.shared.deal.next(self, op)

@@ -1,0 +1,268 @@
+"""What each op of a program becomes, for one agent. Total over the op table: a new op does not type-check until it has a line here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
+
+from oxidecopy.engines.cuda.abi import EVAL_BYTES, DeviceOp
+from oxidecopy.engines.cuda.code import refusals
+from oxidecopy.engines.cuda.code.elements import DEPTH_MAX, code_of, compile_elem, depth_of, length_of
+from oxidecopy.engines.cuda.code.image import Where
+from oxidecopy.engines.cuda.code.nodes import Node, Op
+from oxidecopy.engines.cuda.code.values import Lin, Test
+from oxidecopy.isa import limits, ops
+from oxidecopy.isa.dtypes import REDUCE_OPS
+from oxidecopy.isa.expr import Expr
+
+if TYPE_CHECKING:
+    from oxidecopy.engines.cuda.code.lower import AgentLowering
+
+Local: TypeAlias = ops.MbarrierArrive | ops.MbarrierArriveExpectTx | ops.MbarrierArriveDrop | ops.MbarrierExpectTx | ops.MbarrierCompleteTx
+Copy: TypeAlias = ops.TensorG2S | ops.TensorG2SMulticast | ops.TensorS2G | ops.TensorReduce
+Wait: TypeAlias = ops.MbarrierWait | ops.MbarrierWaitPhase | ops.MbarrierWaitParity
+Ask: TypeAlias = ops.MbarrierTestToken | ops.MbarrierTestParity
+Group: TypeAlias = ops.CommitGroup | ops.WaitGroup | ops.WaitGroupRead
+COPIES: Final = (ops.TensorG2S, ops.TensorG2SMulticast, ops.TensorS2G, ops.TensorReduce)
+ELEM_INSTRUCTIONS_MAX: Final = 4096  # of one map; what is longer would take the device longer than it takes to read it
+Plain: TypeAlias = (
+    ops.MbarrierInit
+    | ops.MbarrierInval
+    | Local
+    | ops.MbarrierArriveRemote
+    | ops.MbarrierArriveExpectTxRemote
+    | Wait
+    | Ask
+    | Copy
+    | Group
+    | ops.FenceProxyAsync
+    | ops.FenceMbarrierInit
+    | ops.BarSync
+    | ops.ClusterSync
+    | ops.StoreGlobal
+    | ops.Fill
+    | ops.Iota
+    | ops.LoadIndex
+    | ops.ShareTiles
+    | ops.NextTile
+    | ops.MapTiles
+)
+
+
+def lower_op(low: AgentLowering, op: Plain, where: Where) -> list[Node]:  # noqa: C901 - one line per op of the table
+    """The records of one op; none where it has no effect for this agent."""
+    match op:
+        case ops.MbarrierInit():
+            return [Op(op=DeviceOp.MBARRIER_INIT, where=where, operands=((0, low.barrier(op.bar)),), imms=((1, op.count),))]
+        case ops.MbarrierInval():
+            return [Op(op=DeviceOp.MBARRIER_INVAL, where=where, operands=((0, low.barrier(op.bar)),))]
+        case (
+            ops.MbarrierArrive()
+            | ops.MbarrierArriveDrop()
+            | ops.MbarrierArriveExpectTx()
+            | ops.MbarrierExpectTx()
+            | ops.MbarrierCompleteTx()
+        ):
+            return [_local(low, op, where)]
+        case ops.MbarrierArriveRemote() | ops.MbarrierArriveExpectTxRemote():
+            return [_remote(low, op, where)]
+        case ops.MbarrierWait() | ops.MbarrierWaitPhase() | ops.MbarrierWaitParity():
+            return _wait(low, op, where)
+        case ops.MbarrierTestToken() | ops.MbarrierTestParity():
+            return [_ask(low, op, where)]
+        case ops.TensorG2S() | ops.TensorG2SMulticast() | ops.TensorS2G() | ops.TensorReduce():
+            return [_copy(low, op, where)]
+        case ops.CommitGroup() | ops.WaitGroup() | ops.WaitGroupRead():
+            return _group(low, op, where)
+        case ops.FenceProxyAsync():
+            return [Op(op=DeviceOp.FENCE_PROXY_ASYNC, where=where)]
+        case ops.FenceMbarrierInit():
+            return [Op(op=DeviceOp.FENCE_MBARRIER_INIT, where=where)]
+        case ops.BarSync():
+            return [_bar_sync(low, op, where)]
+        case ops.ClusterSync():
+            return [Op(op=DeviceOp.CLUSTER_SYNC, where=where)]
+        case ops.StoreGlobal():
+            return [_store_global(low, op, where)]
+        case ops.Fill() | ops.Iota():
+            return [_write(low, op, where)]
+        case ops.MapTiles():
+            return [_map(low, op, where)]
+        case ops.LoadIndex():
+            return [_load_index(low, op, where)]
+        case ops.ShareTiles():
+            low.share_tiles(op)
+            return []
+        case ops.NextTile():
+            low.next_tile(op)
+            return []
+        case _:
+            assert_never(op)
+
+
+# ---- mbarriers
+_LOCAL: Final[dict[type[Local], DeviceOp]] = {
+    ops.MbarrierArrive: DeviceOp.MBARRIER_ARRIVE,
+    ops.MbarrierArriveDrop: DeviceOp.MBARRIER_ARRIVE_DROP,
+    ops.MbarrierArriveExpectTx: DeviceOp.MBARRIER_ARRIVE_EXPECT_TX,
+    ops.MbarrierExpectTx: DeviceOp.MBARRIER_EXPECT_TX,
+    ops.MbarrierCompleteTx: DeviceOp.MBARRIER_COMPLETE_TX,
+}
+
+
+def _local(low: AgentLowering, op: Local, where: Where) -> Op:
+    made = Op(op=_LOCAL[type(op)], where=where, operands=((0, low.barrier(op.bar)),))
+    if isinstance(op, ops.MbarrierArriveExpectTx | ops.MbarrierExpectTx | ops.MbarrierCompleteTx):
+        made.imms = ((1, op.nbytes),)
+    return made
+
+
+def _remote(low: AgentLowering, op: ops.MbarrierArriveRemote | ops.MbarrierArriveExpectTxRemote, where: Where) -> Op:
+    operands = ((0, low.barrier(op.bar)), (1, low.value(op.rank)))
+    if isinstance(op, ops.MbarrierArriveRemote):
+        return Op(op=DeviceOp.MBARRIER_ARRIVE_REMOTE, where=where, operands=operands)
+    return Op(op=DeviceOp.MBARRIER_ARRIVE_EXPECT_TX_REMOTE, where=where, operands=operands, imms=((2, op.nbytes),))
+
+
+def _wait(low: AgentLowering, op: Wait, where: Where) -> list[Node]:
+    at = low.barrier(op.bar)
+    match op:
+        case ops.MbarrierWait(tokens=tokens):  # tokens of one phase are one wait
+            phases = list(dict.fromkeys([low.phase(token) for token in tokens]))
+            return [Op(op=DeviceOp.MBARRIER_WAIT_PHASE, where=where, operands=((0, at), (1, phase))) for phase in phases]
+        case ops.MbarrierWaitPhase(phase=phase_of):
+            phase = low.value(phase_of)
+            passes = low.values.interval(phase)[1] < 0
+            return [] if passes else [Op(op=DeviceOp.MBARRIER_WAIT_PHASE, where=where, operands=((0, at), (1, phase)))]
+        case ops.MbarrierWaitParity(parity=parity):
+            return [Op(op=DeviceOp.MBARRIER_WAIT_PARITY, where=where, operands=((0, at), (1, low.parity(parity))))]
+        case _:
+            assert_never(op)
+
+
+def _ask(low: AgentLowering, op: Ask, where: Where) -> Op:
+    parity = low.phase(op.token) if isinstance(op, ops.MbarrierTestToken) else low.parity(op.parity)
+    operands = ((0, low.barrier(op.bar)), (1, parity))
+    answer = Test("answer", register=op.pred)
+    low.answers.add(answer)
+    return Op(op=DeviceOp.MBARRIER_TEST_PARITY, where=where, aux=int(op.form == "test_wait"), operands=operands, result=answer)
+
+
+# ---- tensor copies
+_COPY: Final = {
+    ops.TensorG2S: DeviceOp.TENSOR_G2S,
+    ops.TensorG2SMulticast: DeviceOp.TENSOR_G2S_MULTICAST,
+    ops.TensorS2G: DeviceOp.TENSOR_S2G,
+    ops.TensorReduce: DeviceOp.TENSOR_REDUCE,
+}
+FIRST_COORDINATE: Final = 3
+
+
+def _copy(low: AgentLowering, op: Copy, where: Where) -> Op:
+    if low.threads > 1:
+        low.refused.append(refusals.together(where, str(low.kind)))
+    operands: list[tuple[int, Lin]] = [(0, low.tile(op.tile))]
+    flags = 0
+    match op:
+        case ops.TensorG2S():
+            operands.append((1, low.barrier(op.bar)))
+        case ops.TensorG2SMulticast():
+            operands += [(1, low.barrier(op.bar)), (2, low.value(op.cta_mask))]
+        case ops.TensorReduce():
+            flags = REDUCE_OPS.index(op.op)
+        case ops.TensorS2G():
+            pass
+    return Op(
+        op=_COPY[type(op)],
+        where=where,
+        aux=len(op.coords),
+        map=low.map(op.map.name),
+        flags=flags,
+        operands=tuple(operands),
+        exact=_coordinates(low, op.coords),
+    )
+
+
+def _coordinates(low: AgentLowering, coords: tuple[Expr, ...]) -> tuple[tuple[int, Lin], ...]:
+    return tuple([(FIRST_COORDINATE + i, low.value(e)) for i, e in enumerate(coords)])
+
+
+def _group(low: AgentLowering, op: Group, where: Where) -> list[Node]:
+    if low.threads > 1:
+        return []  # only single threads copy, so its groups are empty
+    match op:
+        case ops.CommitGroup():
+            return [Op(op=DeviceOp.COMMIT_GROUP, where=where)]
+        case ops.WaitGroup():
+            return [Op(op=DeviceOp.WAIT_GROUP, where=where, imms=((0, op.pending),))]
+        case ops.WaitGroupRead():
+            return [Op(op=DeviceOp.WAIT_GROUP_READ, where=where, imms=((0, op.pending),))]
+        case _:
+            assert_never(op)
+
+
+def _bar_sync(low: AgentLowering, op: ops.BarSync, where: Where) -> Op:
+    lanes = low.lanes_at(op)
+    if lanes == limits.WARP:
+        return Op(op=DeviceOp.WARP_SYNC, where=where)
+    return Op(op=DeviceOp.BAR_SYNC, where=where, imms=((0, op.number), (1, lanes)))
+
+
+# ---- plain accesses
+def _share(low: AgentLowering) -> tuple[tuple[int, int], ...]:
+    low_end, high_end, total = low.share
+    return ((2, low_end | high_end << 16), (3, total))
+
+
+def _store_global(low: AgentLowering, op: ops.StoreGlobal, where: Where) -> Op:
+    return Op(
+        op=DeviceOp.STORE_GLOBAL,
+        where=where,
+        aux=len(op.coords),
+        map=low.array(op.array.name),
+        operands=((0, low.tile(op.tile)),),
+        exact=_coordinates(low, op.coords),
+        imms=_share(low),
+        tail=low.layout_record(op.tile),
+    )
+
+
+def _write(low: AgentLowering, op: ops.Fill | ops.Iota, where: Where) -> Op:
+    dtype = low.program.tiles[op.tile.tile].dtype
+    tile, tail = ((0, low.tile(op.tile)),), low.layout_record(op.tile)
+    if isinstance(op, ops.Iota):
+        return Op(op=DeviceOp.IOTA, where=where, operands=tile, imms=((1, op.axis), *_share(low)), tail=tail)
+    words = low.words
+    if isinstance(op.value, ops.ScalarRef):
+        word = words.scalar(op.value.name, dtype, cast=False)
+    else:
+        word = words.number(op.value, dtype, cast=False)
+    return Op(op=DeviceOp.FILL, where=where, operands=tile, imms=((1, word), *_share(low)), tail=tail)
+
+
+def _map(low: AgentLowering, op: ops.MapTiles, where: Where) -> Op:
+    depth, length = depth_of(op.fn, {}), length_of(op.fn, {})
+    fits = depth <= DEPTH_MAX and length <= ELEM_INSTRUCTIONS_MAX
+    if not fits:
+        low.refused.append(refusals.elem(where, depth, DEPTH_MAX, length, ELEM_INSTRUCTIONS_MAX))
+    code = compile_elem(op.fn, low.words) if fits else b""
+    out = low.tile(op.out)
+    inputs = [low.tile(ref) for ref in op.inputs]
+    tail = low.layout_record(op.out) + b"".join([low.layout_record(ref, at[0]) for ref, at in zip(op.inputs, inputs, strict=True)])
+    return Op(
+        op=DeviceOp.MAP_TILES,
+        where=where,
+        aux=len(inputs),
+        operands=((0, out),),
+        exact=tuple([(1 + i, (0, at[1])) for i, at in enumerate(inputs)]),
+        imms=((1, len(code) // EVAL_BYTES), *_share(low)),
+        tail=tail + code,
+    )
+
+
+def _load_index(low: AgentLowering, op: ops.LoadIndex, where: Where) -> Op:
+    below = low.value(op.below)
+    _, high = low.values.interval(below)
+    operands = ((0, low.value(op.index)), (1, below))
+    dtype = low.program.arrays[op.array.name].dtype
+    result = low.values.named(op.name) or low.values.symbol(op.name, 0, max(high - 1, 0))
+    return Op(op=DeviceOp.LOAD_INDEX, where=where, aux=code_of(dtype), map=low.array(op.array.name), operands=operands, result=result)
