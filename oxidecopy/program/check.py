@@ -19,9 +19,8 @@ from oxidecopy.isa.ops import ArrayRef, BarrierRef, Choice, Imm, Instr, Kind, Ma
 from oxidecopy.program.declared import Places, check_declarations, known_symbols, well_formed
 from oxidecopy.program.nesting import check_nesting, nodes
 from oxidecopy.program.program import ArrayParam, BarrierDecl, MapParam, Param, Program, ScalarParam, Step, TileDecl
+from oxidecopy.program.required import INTEGER_MAX, INTEGER_MIN, check_requirements
 
-INTEGER_MIN: Final = -(1 << 63)
-INTEGER_MAX: Final = (1 << 63) - 1
 ANSWER: Final = Imm(ops.NEW_PRED.low, ops.NEW_PRED.high, ops.NEW_PRED.sigil)  # a use of a predicate
 VALUE_MAX: Final = (1 << 64) - 1  # a fill may be any u64
 
@@ -34,7 +33,7 @@ def check_operands(program: Program, places: Places | None = None) -> list[Diagn
         places: where its parts come from; by default the call sites it holds.
     """
     places = places or Places.recorded(program)
-    found = list(check_declarations(program, places))
+    found = [*check_declarations(program, places), *check_requirements(program, places)]
     nested = check_nesting(program, places.steps)
     return found + (nested or list(_Steps(program, places.steps).check()))
 

@@ -47,6 +47,7 @@ class Places:
     tiles: list[Site | None] = field(default_factory=list)
     barriers: list[Site | None] = field(default_factory=list)
     registers: list[Site | None] = field(default_factory=list)
+    requires: list[Site | None] = field(default_factory=list)
     steps: list[Site | None] = field(default_factory=list)
 
     @staticmethod
@@ -58,6 +59,7 @@ class Places:
             [t.site for t in program.tiles],
             [b.site for b in program.barriers],
             [program.site for _ in program.registers],
+            [r.site for r in program.requires],
             [s.site for s in program.walk()],
         )
 

@@ -72,7 +72,7 @@ def steering(op: Instr) -> Iterator[Expr | Cond]:
 
 def check_nesting(program: Program, places: Sequence[Site | None] | None = None) -> list[Diagnostic]:
     """Every expression that is too large, and the first step of every block that is too deep; `places` in the order of `Program.walk`."""
-    found: list[Diagnostic] = []
+    found = [_too_large("a requirement is too large", r.site) for r in program.requires if not fits(r.cond)] if places is None else []
     stack = [(step, 1) for step in reversed(program.steps)]
     count = 0
     while stack:

@@ -12,6 +12,7 @@ from typing import Final, TypeAlias, final
 
 from oxidecopy.errors import Site
 from oxidecopy.isa.dtypes import DTYPES
+from oxidecopy.isa.expr import Cond
 from oxidecopy.isa.ops import Instr, ThreadSet
 from oxidecopy.program.tensor_map import TensorMap, TileLayout, tile_shape
 
@@ -123,6 +124,20 @@ class RegisterHint:
 
 
 @final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requirement:
+    """What must be true of a launch, in grid dimensions, extents and `Idx` parameters, for the call at `site` to make sense.
+
+    `what` says what is wrong where it does not hold, `fix` what to do about it.
+    """
+
+    cond: Cond
+    what: str
+    fix: str = ""
+    site: Site | None = None
+
+
+@final
 @dataclass(frozen=True, slots=True)
 class Step:
     """One op with the user's line that recorded it; blocks (`Scope`, `When`, `Loop`) have a body."""
@@ -143,6 +158,7 @@ class Program:
         cluster: CTAs per cluster in x, y, z; (1, 1, 1) without one.
         shared_bytes: dynamic shared memory of one CTA.
         registers: hints, in the order of their threads, which are disjoint.
+        requires: conditions on the launch.
     """
 
     name: str
@@ -153,6 +169,7 @@ class Program:
     barriers: tuple[BarrierDecl, ...]
     shared_bytes: int
     registers: tuple[RegisterHint, ...] = ()
+    requires: tuple[Requirement, ...] = ()
     steps: tuple[Step, ...]
     site: Site | None = None
 

@@ -45,6 +45,11 @@ class Once:
 
     def visit(self, cta: Cta, counts: tuple[Expr, ...], worker: Expr, workers: Expr) -> Iterator[tuple[Expr, ...]]:
         """One loop of at most one trip."""
+        cta._recorder.require_of_launch(
+            expr.Cmp(expr.CmpOp.LE, product(counts), workers),
+            "`ox.order.once` gives each worker one box, and there are more boxes than workers: the others would be left out",
+            "launch a CTA (a cluster) for each box, or use `ox.order.linear`",
+        )
         trips = expr.minimum(ONE, expr.maximum(ZERO, expr.sub(product(counts), worker)))
         for _ in cta.range(SymIdx(trips, cta._recorder)):
             yield unravel(worker, counts)

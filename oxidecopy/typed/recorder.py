@@ -14,7 +14,7 @@ from oxidecopy.isa import limits, ops
 from oxidecopy.isa.expr import Cond, Const, Expr, Sym, SymKind, symbols
 from oxidecopy.isa.ops import Instr, ThreadSet
 from oxidecopy.program.nesting import NESTING_MAX, expressions, nodes, steering
-from oxidecopy.program.program import BarrierDecl, Param, Program, RegisterHint, Step
+from oxidecopy.program.program import BarrierDecl, Param, Program, RegisterHint, Requirement, Step
 from oxidecopy.typed.frames import Frame, Position, fresh
 from oxidecopy.typed.layout import TileRequest, place
 from oxidecopy.typed.refusal import described, refuse, whole
@@ -48,6 +48,7 @@ class Recorder:
         "params",
         "reads",
         "registers",
+        "requires",
         "site",
         "threads",
         "tiles",
@@ -65,6 +66,7 @@ class Recorder:
         self.frames: list[Frame] = [Frame(None, ThreadSet(((0, threads),)), site, 0)]
         self.reads: dict[str, Frame] = {}  # integers read while the pipeline runs, with the block in which they are known
         self.registers: tuple[RegisterHint, ...] = ()  # of the roles
+        self.requires: list[Requirement] = []
         self.closed = False
         self._named: dict[ThreadSet, int] = {}
         self._tokens = 0
@@ -173,6 +175,11 @@ class Recorder:
                     fix="move it out of the block",
                     causes=(Cause("the block it is in", frame.site),),
                 )
+
+    def require_of_launch(self, cond: Cond, what: str, fix: str) -> None:
+        """Lets the launch be held to `cond`, once for all calls that ask the same of it."""
+        if all((r.cond, r.what) != (cond, what) for r in self.requires):
+            self.requires.append(Requirement(cond=cond, what=what, fix=fix, site=caller_site()))
 
     def require_no_loop(self, what: str) -> None:
         """`what` sets memory aside, once: a loop that asks for more in each iteration cannot be recorded."""
@@ -379,6 +386,7 @@ class Recorder:
             barriers=barriers,
             shared_bytes=total,
             registers=self.registers,
+            requires=tuple(self.requires),
             steps=tuple(self.frames[0].steps),
             site=self.site,
         )

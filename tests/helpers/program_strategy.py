@@ -16,6 +16,7 @@ from oxidecopy.isa import limits, ops
 from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.isa.elem import FLOATS, INTEGERS, Binary, Cast, Elem, ElemOp, Input, Neg, Number, Parameter, integer_range
 from oxidecopy.isa.expr import (
+    LAUNCH_KINDS,
     Add,
     And,
     Answer,
@@ -45,6 +46,7 @@ from oxidecopy.program.program import (
     Param,
     Program,
     RegisterHint,
+    Requirement,
     ScalarParam,
     Step,
     TileDecl,
@@ -333,6 +335,15 @@ def register_hints(draw: DrawFn, threads: int) -> tuple[RegisterHint, ...]:
 
 
 @st.composite
+def requirements(draw: DrawFn, declared: tuple[Param, ...]) -> tuple[Requirement, ...]:
+    """Conditions on the launch of a program with these parameters."""
+    symbols = [Sym(name, kind) for name, kind in known_symbols(declared).items() if kind in LAUNCH_KINDS]
+    words = st.text(max_size=8)
+    one = st.builds(Requirement, cond=conditions(symbols, []), what=words, fix=words, site=sites)
+    return tuple(draw(st.lists(one, max_size=2)))
+
+
+@st.composite
 def programs(draw: DrawFn, *, max_steps: int = 6, max_depth: int = 3, holding: type[Instr] | None = None) -> Program:
     """Programs of at most `max_steps` steps on the top level and blocks `max_depth` deep, plus one of `holding` when given."""
     rich = holding is not None or draw(st.booleans())
@@ -353,6 +364,7 @@ def programs(draw: DrawFn, *, max_steps: int = 6, max_depth: int = 3, holding: t
         barriers=barrier_decls,
         shared_bytes=draw(st.integers(0, 1 << 18)),
         registers=draw(register_hints(threads)),
+        requires=draw(requirements(declared)),
         steps=(*first, *maker.steps(max_steps, max_depth)),
         site=draw(sites),
     )

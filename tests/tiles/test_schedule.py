@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import product as every
+from math import prod
 from typing import Any, Final
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 import oxidecopy as ox
 from oxidecopy.errors import OxidecopyError, UsageError
 from oxidecopy.isa import ops
-from oxidecopy.isa.expr import evaluate
+from oxidecopy.isa.expr import evaluate, holds
 from oxidecopy.program.program import ArrayParam, MapParam, Program, Step
 from oxidecopy.tiles.cta import ClusterCta, Cta
 from oxidecopy.tiles.schedule import Order, Per
@@ -79,6 +80,31 @@ def test_one_shot_needs_a_worker_for_each_tile(extents: Box, grid: tuple[int, in
     assert all(len(v) <= 1 for v in found.values())
     total = wanted(extents, box)
     assert sum(len(v) for v in found.values()) == min(len(found), total.total())
+
+
+@given(EXTENTS, GRID, st.sampled_from(["cta", "cluster"]))
+def test_one_shot_asks_for_a_worker_for_each_tile(extents: Box, grid: tuple[int, int, int], per: Per) -> None:
+    box = (8,) * len(extents)
+    program = visits(box, ox.order.once, cluster=(2, 1, 1), per=per)
+    (asked,) = program.requires
+    grid = (2 * grid[0], *grid[1:])
+    env = {f"grid_dim.{a}": n for a, n in zip("xyz", grid, strict=True)} | {f"src.dim[{i}]": n for i, n in enumerate(extents)}
+    workers = prod(grid) // (2 if per == "cluster" else 1)
+    assert holds(asked.cond, env, {}) == (wanted(extents, box).total() <= workers)
+
+
+def test_what_two_roles_ask_of_a_launch_is_asked_once() -> None:
+    def body(cta: Any, src: Any) -> None:
+        for _ in range(2):
+            for _ in cta.tiles(src, order=ox.order.once):
+                pass
+
+    spec = MapParam(name="src", dtype="f32", box_dim=(8, 8), element_strides=(1, 1))
+    assert len(record(body, threads=32, cluster=(1, 1, 1), arguments={"src": spec}, cta=Cta).requires) == 1
+
+
+def test_other_orders_ask_nothing_of_a_launch() -> None:
+    assert all(visits((8, 8), order).requires == () for order in ORDERS)
 
 
 def test_a_cluster_shares_its_tiles() -> None:

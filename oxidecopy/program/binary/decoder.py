@@ -43,7 +43,7 @@ def from_bytes(data: bytes, file: str = "<program>") -> Program:
     _check_header(data, file)
     values: dict[str, object] = {}
     places = Places(program=_place(reader))
-    lists = {"params": places.params, "tiles": places.tiles, "barriers": places.barriers, "registers": places.registers}
+    lists = {name: getattr(places, name) for name in ("params", "tiles", "barriers", "registers", "requires")}
     for name, hint in FIELDS.items():
         values[name] = _read_list(reader, get_args(hint)[0], lists[name]) if name in lists else codec_of(hint).read(reader)
     values[STEPS] = _read_steps(reader, places.steps)

@@ -10,6 +10,7 @@ can be printed and parsed without a change here.
       tile t0: f32 (64, 64) align=1024 at=0 step=16384                       # :14
       barrier full: TmaBarrier at=16384
       registers {0..127}: 40
+      requires src.dim[0] <= 64 * grid_dim.x, what="rows are left out", fix="launch more CTAs"
 
       mbarrier.init full, count=1
       scope elect {0}:

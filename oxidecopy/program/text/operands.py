@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, final
 
+from oxidecopy.errors import Site
 from oxidecopy.isa import ops
 from oxidecopy.isa.expr import ZERO, Expr, SymKind
 from oxidecopy.isa.ops import (
@@ -28,12 +29,12 @@ from oxidecopy.isa.ops import (
     ThreadSet,
     TileRef,
 )
-from oxidecopy.program.program import BarrierDecl, Param, RegisterHint, TileDecl
+from oxidecopy.program.program import BarrierDecl, Param, RegisterHint, Requirement, TileDecl
 from oxidecopy.program.text.cursor import Cursor
 from oxidecopy.program.text.elements import format_elem, read_elem
 from oxidecopy.program.text.expression_reader import read_cond, read_expr
 from oxidecopy.program.text.expressions import format_node
-from oxidecopy.program.text.lexer import TokenKind, format_name, format_word, refuse
+from oxidecopy.program.text.lexer import TokenKind, format_name, format_word, quote, refuse
 
 Decl: TypeAlias = TileDecl | BarrierDecl
 _FLOATS: Final = {"nan": float("nan"), "inf": float("inf")}
@@ -209,6 +210,27 @@ def read_registers(cursor: Cursor) -> RegisterHint:
     hint = RegisterHint(threads, cursor.integer())
     cursor.end()
     return hint
+
+
+# `requires src.dim[0] <= grid_dim.x, what="..", fix=".."`
+REQUIRES: Final = "requires"
+
+
+def write_requirement(requirement: Requirement) -> str:
+    return f"{REQUIRES} {format_node(requirement.cond)}, what={quote(requirement.what)}, fix={quote(requirement.fix)}"
+
+
+def read_requirement(cursor: Cursor, symbols: Mapping[str, SymKind], site: Site | None) -> Requirement:
+    """What follows the keyword."""
+    cond = read_cond(cursor, symbols)
+    cursor.expect(",")
+    cursor.keyword("what")
+    what = cursor.word("a string")
+    cursor.expect(",")
+    cursor.keyword("fix")
+    fix = cursor.word("a string")
+    cursor.end()
+    return Requirement(cond=cond, what=what, fix=fix, site=site)
 
 
 def _write_value(value: object, _: Names) -> str:

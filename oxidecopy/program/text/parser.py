@@ -19,11 +19,11 @@ from oxidecopy.isa.ops import Instr
 from oxidecopy.program.check import check_operands
 from oxidecopy.program.declared import Places, known_symbols
 from oxidecopy.program.nesting import NESTING_MAX
-from oxidecopy.program.program import BarrierDecl, Param, Program, RegisterHint, Step, TileDecl
+from oxidecopy.program.program import BarrierDecl, Param, Program, RegisterHint, Requirement, Step, TileDecl
 from oxidecopy.program.text.cursor import Cursor
 from oxidecopy.program.text.declarations import KEYWORDS, Declared, format_ints, read_declaration, read_ints
 from oxidecopy.program.text.lexer import refuse, take_mnemonic, tokenize
-from oxidecopy.program.text.operands import REGISTERS, Names, make_names, read_op, read_registers
+from oxidecopy.program.text.operands import REGISTERS, REQUIRES, Names, make_names, read_op, read_registers, read_requirement
 from oxidecopy.program.text.printer import INDENT
 from oxidecopy.program.text.sites import parse_site
 
@@ -72,6 +72,7 @@ class _Reader:
         "_params",
         "_places",
         "_registers",
+        "_requires",
         "_symbols",
         "_tiles",
     )
@@ -85,6 +86,7 @@ class _Reader:
         self._tiles: list[TileDecl] = []
         self._barriers: list[BarrierDecl] = []
         self._registers: list[RegisterHint] = []
+        self._requires: list[Requirement] = []
         self._symbols: dict[str, SymKind] = {}
         self._names: Names | None = None  # made at the first op, when everything is declared
         self._open: list[_Open] = []
@@ -103,7 +105,7 @@ class _Reader:
             site = parse_site(comment, self._home)
             if level == 0:
                 self._program(word, cursor, site)
-            elif level == 1 and (word in KEYWORDS or word == REGISTERS):
+            elif level == 1 and (word in KEYWORDS or word in (REGISTERS, REQUIRES)):
                 self._declare(word, cursor, site)
             elif self._names is None and self._errors and word in ops.BY_MNEMONIC:
                 return False  # ops cannot be read without all declarations
@@ -164,6 +166,10 @@ class _Reader:
         if keyword == REGISTERS:
             self._registers.append(read_registers(cursor))
             self._places.registers.append(cursor.place)
+            return
+        if keyword == REQUIRES:
+            self._requires.append(read_requirement(cursor, known_symbols(self._params), site))
+            self._places.requires.append(cursor.place)
             return
         positions: dict[type[Declared], int] = {TileDecl: len(self._tiles), BarrierDecl: len(self._barriers)}
         position = positions.get(KEYWORDS[keyword])
@@ -226,6 +232,7 @@ class _Reader:
             tiles=tuple(self._tiles),
             barriers=tuple(self._barriers),
             registers=tuple(self._registers),
+            requires=tuple(self._requires),
             steps=tuple(self._open[0].steps),
         )
         broken = check_operands(program, self._places)

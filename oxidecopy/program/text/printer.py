@@ -10,7 +10,7 @@ from oxidecopy.program.nesting import check_nesting
 from oxidecopy.program.program import Program, Step
 from oxidecopy.program.text.declarations import format_ints, write_declaration
 from oxidecopy.program.text.lexer import format_name
-from oxidecopy.program.text.operands import Names, make_names, write_op, write_registers
+from oxidecopy.program.text.operands import Names, make_names, write_op, write_registers, write_requirement
 from oxidecopy.program.text.sites import format_site
 
 INDENT: Final = "  "
@@ -41,6 +41,8 @@ def to_text(program: Program) -> str:
         lines.append((INDENT + write_declaration(barrier, names.barriers.format(position)), barrier.site))
     for hint in program.registers:
         lines.append((INDENT + write_registers(hint), None))
+    for requirement in program.requires:
+        lines.append((INDENT + write_requirement(requirement), requirement.site))
     if len(lines) > 1 and program.steps:
         lines.append(("", None))
     lines += _steps(program.steps, names)
