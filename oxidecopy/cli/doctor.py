@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, requires, version
-from typing import Final, Literal, final
+from typing import Final
 
 from rich.table import Table
 from rich.text import Text
 
 from oxidecopy._version import __version__
+from oxidecopy.cli.doctor_gpu import gpu_facts, open_facts
+from oxidecopy.cli.facts import Fact, State
 from oxidecopy.cli.options import AsJson
 from oxidecopy.cli.report import OK, REFUSED, guarded, out, print_json
 
@@ -23,20 +24,8 @@ Ends with 1 when something that every launch needs is missing or does not load.
 """
 EXAMPLES: Final = ("oxidecopy doctor", "oxidecopy doctor --json")
 
-State = Literal["ok", "missing", "broken", "info"]
 _PYTHON_MIN: Final = (3, 11)
 _STYLES: Final[dict[State, str]] = {"ok": "green", "missing": "yellow", "broken": "bold red", "info": "default"}
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fact:
-    """One line of the answer. "missing" is an option that is not there, "broken" something that must be."""
-
-    topic: str
-    value: str
-    state: State = "info"
-    note: str = ""
 
 
 @guarded
@@ -67,8 +56,8 @@ def facts() -> list[Fact]:
         _module("numpy"),
         _module("ml_dtypes"),
         *_extras(),
-        *_cuda(),
-        *_engines(),
+        *gpu_facts(),
+        *open_facts(),
     ]
 
 
@@ -128,50 +117,3 @@ def _has(name: str) -> bool:
     except PackageNotFoundError:
         return False
     return True
-
-
-def _cuda() -> list[Fact]:
-    from oxidecopy.engines.cuda.probe import probe
-
-    found = probe()
-    driver = Fact(
-        topic="NVIDIA driver",
-        value=f"CUDA {found.driver}" if found.driver else "none",
-        state="ok" if found.driver else "missing",
-        note=found.reason,
-    )
-    bindings = (
-        Fact(topic="cuda-python", value=version("cuda-python"), state="ok")
-        if _has("cuda-python")
-        else Fact(topic="cuda-python", value="not installed", state="missing")
-    )
-    gpus = [
-        Fact(
-            topic=f"cuda:{gpu.ordinal}",
-            value=f"{gpu.name}, compute capability {gpu.sm // 10}.{gpu.sm % 10}, {gpu.memory_bytes / 2**30:.0f} GiB",
-            state="ok" if gpu.usable else "missing",
-            note="" if gpu.usable else "has no tensor maps: they came with 9.0",
-        )
-        for gpu in found.gpus
-    ]
-    return [bindings, driver, *gpus]
-
-
-def _engines() -> list[Fact]:
-    """What `Device.open()` takes and why; what the CUDA engine lacks."""
-    from oxidecopy.errors import OxidecopyError
-    from oxidecopy.host.device import Device
-
-    rows: list[Fact] = []
-    for name in ("sim", "sim-fast", "cuda:0"):
-        try:
-            Device.open(name)
-        except OxidecopyError as error:
-            rows.append(Fact(topic=f"runs on {name}", value="no", state="missing", note=f"needs {error.diagnostics[0].required}"))
-        except ImportError as problem:
-            rows.append(Fact(topic=f"runs on {name}", value="no", state="broken", note=str(problem)))
-        else:
-            rows.append(Fact(topic=f"runs on {name}", value="yes", state="ok"))
-    if any(row.state == "ok" for row in rows):
-        rows.append(Fact(topic="by default", value=Device.open().name))
-    return rows

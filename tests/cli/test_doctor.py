@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 
 from oxidecopy import __version__
 from oxidecopy.cli import doctor
-from oxidecopy.cli.doctor import Fact
-from oxidecopy.engines.cuda import probe as probe_module
-from oxidecopy.engines.cuda.probe import CudaFacts, Gpu
+from oxidecopy.cli.facts import Fact
 from tests.helpers.command import command, json_of
 
 if TYPE_CHECKING:
@@ -32,23 +30,6 @@ def test_json() -> None:
     data = json_of(command("doctor", "--json"))
     assert data["ok"] is True
     assert {"topic": "numpy", "value": version("numpy"), "state": "ok", "note": ""} in data["facts"]
-
-
-def test_gpus_and_why_they_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    old = Gpu(ordinal=0, name="Old", sm=80, memory_bytes=40 << 30)
-    new = Gpu(ordinal=1, name="New", sm=90, memory_bytes=141 << 30)
-    monkeypatch.setattr(probe_module, "probe", lambda: CudaFacts(driver="13.0", gpus=(old, new)))
-    facts = by_topic()
-    assert facts["NVIDIA driver"].value == "CUDA 13.0"
-    assert facts["cuda:0"].state == "missing"
-    assert facts["cuda:1"].value == "New, compute capability 9.0, 141 GiB"
-    assert facts["runs on cuda:0"].state == "missing"
-    assert facts["runs on cuda:0"].note
-
-
-def test_without_a_driver_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe_module, "probe", lambda: CudaFacts(reason="nobody answers"))
-    assert by_topic()["NVIDIA driver"] == Fact(topic="NVIDIA driver", value="none", state="missing", note="nobody answers")
 
 
 def test_a_needed_package_that_does_not_load_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,8 +65,3 @@ def test_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_old_python_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "_PYTHON_MIN", (9, 0))
     assert by_topic()["python"].state == "broken"
-
-
-def test_without_the_bindings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "_has", lambda name: name != "cuda-python")
-    assert by_topic()["cuda-python"].value == "not installed"

@@ -46,7 +46,9 @@ def start(driver: Driver) -> None:
     try:
         result = driver.cuInit(0)[0]
     except Exception as problem:  # without libcuda the bindings raise errors of several kinds
-        raise _no_driver(f"no NVIDIA driver answers ({first_line(problem)})", "install NVIDIA's driver") from problem
+        absent = type(problem).__name__ == "DynamicLibNotFoundError"  # cuda-pathfinder's, which need not be installed
+        reason = "libcuda was not found" if absent else first_line(problem)
+        raise _no_driver(f"no NVIDIA driver answers ({reason})", "install NVIDIA's driver") from problem
     if result:
         raise _no_driver(f"no NVIDIA driver answers (cuInit: {name_of(result)})", "`nvidia-smi` says whether the driver works")
 

@@ -94,6 +94,25 @@ def test_start() -> None:
     assert caught.value.diagnostics[0].got == "no NVIDIA driver answers (cuInit: CUDA_ERROR_NO_DEVICE)"
 
 
+class DynamicLibNotFoundError(RuntimeError):
+    """As cuda-pathfinder calls it."""
+
+
+@pytest.mark.parametrize(
+    ("problem", "words"),
+    [(DynamicLibNotFoundError("a long story"), "libcuda was not found"), (RuntimeError("no libcuda.so.1"), "no libcuda.so.1")],
+)
+def test_a_driver_that_is_not_there(monkeypatch: pytest.MonkeyPatch, problem: Exception, words: str) -> None:
+    def absent(_: int) -> None:
+        raise problem
+
+    driver = FakeDriver()
+    monkeypatch.setattr(driver, "cuInit", absent)
+    with pytest.raises(DeviceError) as caught:
+        start(driver)
+    assert (caught.value.rule, caught.value.diagnostics[0].got) == ("OX5305", f"no NVIDIA driver answers ({words})")
+
+
 def test_bindings_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name == "cuda" or name.startswith("cuda.")]:
         monkeypatch.delitem(sys.modules, name)
