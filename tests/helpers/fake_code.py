@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 from tests.helpers.fake_gpu import FakeKernel, FakeKernelNodeParams, FakeTensorMap, Handle, Launch, cluster_of, parameters_of
@@ -281,7 +282,15 @@ class FakeCode(FakeState):
         made.gridDimX, made.gridDimY, made.gridDimZ = launch.grid
         made.blockDimX, made.blockDimY, made.blockDimZ = launch.block
         made.sharedMemBytes = launch.shared_bytes
+        made.kernelParams = self.pointers_to(launch)
         return made
+
+    def pointers_to(self, launch: Launch) -> int:
+        """The driver's own copy of a node's parameters, as `void **`."""
+        copies = [ctypes.create_string_buffer(data, len(data)) for data in launch.parameters]
+        pointers = (ctypes.c_void_p * (len(copies) or 1))(*map(ctypes.addressof, copies))
+        self.node_parameters.append((copies, pointers))
+        return ctypes.addressof(pointers)
 
     @driver_call()
     def cuGraphExecKernelNodeSetParams(self, hGraphExec: Any, hNode: Any, nodeParams: Any) -> Any:

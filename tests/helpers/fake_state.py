@@ -127,6 +127,7 @@ class FakeState:
         self.graphs: dict[int, list[Launch]] = {}
         self.graph_execs: dict[int, list[Launch]] = {}
         self.nodes: dict[int, Launch] = {}
+        self.node_parameters: list[object] = []
         self.initialised = False
         self.thread = threading.local()
         self._next = 0x5500_0000_0000

@@ -61,8 +61,8 @@ class CudaGraph:
     def add(self, launch: Prepared) -> int:
         if self._stream is None:
             raise _misused("launches are added while a graph is captured", "no capture", "inside `with graph.capture()`")
-        if not isinstance(launch, CudaLaunch):
-            raise _misused("the launch is another engine's", type(launch).__name__, f"a launch of {self._context}")
+        if not isinstance(launch, CudaLaunch) or launch.stream.context is not self._context:
+            raise _misused("the launch is another device's", type(launch).__name__, f"a launch of this {self._context}")
         own = launch.on(self._stream)
         own()
         self._launches.append(own)

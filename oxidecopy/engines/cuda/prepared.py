@@ -171,8 +171,8 @@ class CudaLaunch(Repeatable):
         return CudaLaunch(self._room, self.code, self.bindings, self.shape, stream, waits=False)
 
     def end(self) -> None:
-        """It will not be launched again: its slot goes back once nothing of it is running."""
-        self._ownership.end()
+        """It will not be launched again: its slot goes back once nothing of it is running. It never raises."""
+        self._ownership.drop()
 
     def settle(self) -> None:
         self._room.watch.check()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, final
 
 from oxidecopy.engines.cuda.abi import REPORT_BYTES, REPORT_ENTRIES, REPORT_ENTRY, REPORT_ENTRY_WORDS, ReportKind
-from oxidecopy.engines.cuda.code.image import Image, Where
+from oxidecopy.engines.cuda.code.image import Image
 from oxidecopy.errors import DeadlockError, Diagnostic, ExecutionError, Site
 from oxidecopy.isa.limits import CTA_WINDOW_BYTES, SHARED_BASE
 
@@ -122,15 +122,15 @@ def _wait(group: Sequence[Entry], facts: Facts) -> Diagnostic:
         f"waited for {facts.limit_us / 1e6:g} s" if first.kind == ReportKind.TIMEOUT else "was waiting when another wait was given up"
     )
     details = [f"its phase of parity {first.parity} is not over", *([f"iteration {first.iteration}"] if first.iteration else []), how_long]
-    where = _where(first, facts)
+    where = facts.image.sites.get(first.pc)
     return Diagnostic(
         rule=DEADLOCK,
         what=f"{_agent(first, facts)} of {_ctas(group, facts)} waits for a phase of `{name}` that does not end",
-        got=", ".join([*missing, *details, *([f"at `{where.words}`"] if where.words else [])]),
+        got=", ".join([*missing, *details, *([f"at `{where.words}`"] if where is not None and where.words else [])]),
         required="all expected arrivals, and announced bytes equal to landed ones",
         fix="if the launch is only slow, allow more time with OXIDECOPY_WAIT_LIMIT_MS; "
         'else run it on Device.open("sim"), which names what is missing',
-        site=where.site,
+        site=_site(first, facts),
     )
 
 
@@ -162,7 +162,7 @@ def _index(entry: Entry, facts: Facts) -> Diagnostic:
         got=str(entry.value - (1 << 64) if entry.value >> 63 else entry.value),
         required=f"0 to {entry.bound - 1}",
         fix="read inside the array" if position else "make the array hold indices below the bound that `load_index` was given",
-        site=_where(entry, facts).site,
+        site=_site(entry, facts),
     )
 
 
@@ -177,7 +177,7 @@ def _internal(entry: Entry, facts: Facts) -> Diagnostic:
         got=f"{known} at record {entry.pc}, warp {entry.warp} of {_ctas((entry,), facts)}",
         required=f"shared memory from {SHARED_BASE:#x}" if place else "a record of this version",
         fix="report this: it is a mistake of oxidecopy",
-        site=_where(entry, facts).site,
+        site=_site(entry, facts),
     )
 
 
@@ -201,8 +201,9 @@ def _agent(entry: Entry, facts: Facts) -> str:
     return facts.image.agents[warps[entry.warp].agent].words if entry.warp < len(warps) else f"warp {entry.warp}"
 
 
-def _where(entry: Entry, facts: Facts) -> Where:
-    return facts.image.sites.get(entry.pc, Where(None, ""))
+def _site(entry: Entry, facts: Facts) -> Site | None:
+    where = facts.image.sites.get(entry.pc)
+    return where.site if where is not None else None
 
 
 def _ctas(group: Sequence[Entry], facts: Facts) -> str:

@@ -1,0 +1,195 @@
+"""`CudaEngine`: verified programs on a GPU, by the precompiled interpreter and the driver API."""
+
+from __future__ import annotations
+
+from functools import partial
+from importlib.resources.abc import Traversable
+from threading import RLock
+from typing import Final, final
+from weakref import ref
+
+from oxidecopy.engines.base import Bindings, Buffer, Outcome, RawLaunch
+from oxidecopy.engines.cuda import memory, module
+from oxidecopy.engines.cuda.code.encode import encode
+from oxidecopy.engines.cuda.context import PrimaryContext
+from oxidecopy.engines.cuda.driver import Driver, load_driver
+from oxidecopy.engines.cuda.graph import CudaGraph
+from oxidecopy.engines.cuda.launch import LaunchShape
+from oxidecopy.engines.cuda.memory import CudaBuffer, owned_by
+from oxidecopy.engines.cuda.module import CodeFile, Module
+from oxidecopy.engines.cuda.prepared import Code, CudaLaunch, Room
+from oxidecopy.engines.cuda.quiet import upload
+from oxidecopy.engines.cuda.raw import RawLauncher
+from oxidecopy.engines.cuda.report import Facts
+from oxidecopy.engines.cuda.slots import Watch
+from oxidecopy.engines.cuda.stream import Stream
+from oxidecopy.engines.cuda.tensor_map import MapEncoder
+from oxidecopy.engines.cuda.wait_limit import wait_limit_us
+from oxidecopy.program.verified import VerifiedProgram
+
+CODES_MAX: Final = 256  # programs kept ready per engine, as many as proofs are kept
+
+
+@final
+class CudaEngine:
+    """A GPU.
+
+    Args:
+        ordinal: as in `cuda:0`.
+        driver: NVIDIA's bindings, or what has their shape.
+        checked: wait for each launch, also for those on a stream, and give up waits sooner.
+        kernels: the folder with the interpreter's machine code; None for the package's own.
+
+    Raises:
+        DeviceError: there is no such GPU, or no machine code for it.
+    """
+
+    def __init__(
+        self, ordinal: int = 0, *, driver: Driver | None = None, checked: bool = False, kernels: Traversable | None = None
+    ) -> None:
+        self.checked = checked
+        self.limit_us = wait_limit_us(checked=checked)
+        self.context = PrimaryContext(load_driver() if driver is None else driver, ordinal)
+        self.name = f"cuda:{ordinal}"
+        self.sm = self.context.gpu.sm
+        self.watch = Watch(self.context)
+        self.context.after_wait.append(partial(_ask, ref(self.watch)))  # a context does not keep its engine alive
+        encoder = MapEncoder(self.context.driver)
+        self._room = Room(context=self.context, encoder=encoder, watch=self.watch)
+        self._raw = RawLauncher(self.context, encoder)
+        self._kernels = kernels
+        self._loaded: tuple[Module, CodeFile] | None = None
+        self._codes: dict[int, Code] = {}
+        self._lock = RLock()
+
+    # ---- memory
+    def room_bytes(self) -> int:
+        """Free memory of the device."""
+        return self.context.memory_info()[0]
+
+    def allocate(self, nbytes: int) -> CudaBuffer:
+        """Device memory, aligned to 256 bytes; it lives as long as the buffer is held, and until the launches that use it are done."""
+        return CudaBuffer.allocate(self.context, nbytes)
+
+    def free(self, buffer: Buffer) -> None:
+        """Frees a buffer now; using it afterwards is an error."""
+        owned_by(self.context, buffer).free()
+
+    def fill(self, buffer: Buffer, offset: int, nbytes: int, value: int) -> None:
+        memory.fill(owned_by(self.context, buffer), offset, nbytes, value)
+
+    def write(self, buffer: Buffer, offset: int, data: memoryview) -> None:
+        memory.write(owned_by(self.context, buffer), offset, data)
+
+    def read(self, buffer: Buffer, offset: int, nbytes: int) -> bytes:
+        """Copies bytes back, after the launches that use the buffer; raises what they have to say."""
+        data = memory.read(owned_by(self.context, buffer), offset, nbytes)
+        self.watch.check()
+        return data
+
+    # ---- running
+    def run(self, verified: VerifiedProgram, bindings: Bindings) -> Outcome:
+        """Runs a launch to its end on the default stream, after whatever uses its memory on other streams.
+
+        Raises:
+            DeadlockError: a wait did not end within the limit.
+            EarlierFaultError: the context was lost before; nothing was started.
+            DeviceFaultError: a kernel faulted.
+            ExecutionError: the arguments are not those the proof was made for, or the report of the launch says so.
+        """
+        launch = self.prepare(verified, bindings)
+        try:
+            launch.run()
+        finally:
+            launch.end()
+        return Outcome()
+
+    def prepare(
+        self,
+        verified: VerifiedProgram,
+        bindings: Bindings,
+        *,
+        stream: object = None,
+        cooperative: bool = False,
+        programmatic: bool = False,
+    ) -> CudaLaunch:
+        """Packs a launch. On the default stream (None) a call of it waits for its end, on others it does not, unless checked."""
+        self.context.health()
+        on = Stream.legacy(self.context) if stream is None else Stream.of(self.context, stream)
+        code = self.code_of(verified)
+        shape = LaunchShape(
+            grid=bindings.grid,
+            block=(code.image.threads, 1, 1),
+            cluster=verified.program.cluster,
+            shared_bytes=code.image.shared_bytes,
+            cooperative=cooperative,
+            programmatic=programmatic,
+        )
+        return CudaLaunch(self._room, code, bindings, shape, on, waits=stream is None or self.checked)
+
+    def graph(self) -> CudaGraph:
+        """A graph without launches."""
+        return CudaGraph(self.context, self.watch)
+
+    def launch_raw(self, launch: RawLaunch, stream: object) -> None:
+        """Launches a kernel of the user's; on the default stream (None) it runs to its end."""
+        on = Stream.legacy(self.context) if stream is None else Stream.of(self.context, stream)
+        if stream is None:
+            self.context.health()
+        self._raw.launch(launch, on)
+        if stream is None:
+            on.synchronize()
+
+    # ---- waiting
+    def synchronize(self) -> None:
+        """Waits for all that was started in the context, and raises what launches have to say."""
+        self.context.synchronize()
+        self.context.waited()
+
+    def close(self) -> None:
+        """Waits for the launches in flight and lets go of everything; the engine cannot be used any more."""
+        self.context.close()
+
+    # ---- code
+    @property
+    def code_file(self) -> CodeFile:
+        """The interpreter that fits this GPU; it is loaded when it is first asked for."""
+        return self._interpreter()[1]
+
+    def code_of(self, verified: VerifiedProgram) -> Code:
+        """The program made ready for the launch that it was verified for."""
+        with self._lock:
+            kept = self._codes.get(id(verified))  # what is kept keeps the proof, so its id stays its own
+            if kept is None:
+                if len(self._codes) >= CODES_MAX:
+                    self._codes.pop(next(iter(self._codes)))
+                kept = self._codes[id(verified)] = self._make_ready(verified)
+            return kept
+
+    def _make_ready(self, verified: VerifiedProgram) -> Code:
+        image, launch, program = encode(verified), verified.assumptions.launch, verified.program
+        loaded, _ = self._interpreter()
+        with self.context, self.context.relaxed():
+            kernel = loaded.kernel(image.entry_point)
+            kernel.allow(shared_bytes=image.shared_bytes, cluster_size=program.cluster_size)
+        return Code(
+            verified=verified,
+            image=image,
+            kernel=kernel,
+            records=upload(self.context, image.code) if image.form == "global" else None,
+            facts=Facts(image=image, grid=launch.grid, limit_us=self.limit_us, sm=self.sm, site=program.site),
+        )
+
+    def _interpreter(self) -> tuple[Module, CodeFile]:
+        with self._lock:
+            if self._loaded is None:
+                gpu = self.context.gpu
+                with self.context, self.context.relaxed():
+                    self._loaded = module.interpreter(self.context.driver, gpu.sm, gpu.shared_bytes_block, self._kernels)
+            return self._loaded
+
+
+def _ask(watch: ref[Watch]) -> None:
+    watching = watch()
+    if watching is not None:
+        watching.check()
