@@ -19,7 +19,7 @@ STAGES = frozenset(op.__name__ for op in ops.STAGES)
 CONSUMERS = [
     ("verify/requirements.py", "_needs", frozenset[str]()),
     ("verify/requirements.py", "_harmless", frozenset[str]()),
-    ("verify/transfer.py", "apply", frozenset[str]()),
+    ("verify/transfer.py", "effect_of", frozenset[str]()),
     ("engines/sim/lower_ops.py", "lower_op", frozenset(BLOCKS) | STAGES),
 ]
 NAMES = {op.__name__ for op in ops.OPS}

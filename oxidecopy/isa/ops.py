@@ -708,6 +708,12 @@ BY_OPCODE: Final[dict[int, type[Instr]]] = {op.opcode: op for op in OPS}
 BY_MNEMONIC: Final[dict[str, type[Instr]]] = {op.mnemonic: op for op in OPS}
 
 
+_operands: dict[type[Instr], tuple[tuple[str, OperandKind], ...]] = {}  # kept, as they are asked for often
+
+
 def operands(op: type[Instr]) -> tuple[tuple[str, OperandKind], ...]:
     """The operands of `op` in order: field name and kind."""
-    return tuple((f.name, f.metadata["kind"]) for f in fields(op))
+    found = _operands.get(op)
+    if found is None:
+        found = _operands[op] = tuple((f.name, f.metadata["kind"]) for f in fields(op))
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import final
@@ -43,21 +44,30 @@ def compile_program(program: Program, launch: Launch, out: Collector) -> Compile
     classes = thread_classes(program)
     code = tuple(flatten(program.steps, c, folded) for c in classes)
     runners = Counter(id(item.step) for items in code for item in items)
+    landing = {name: param.layout.nbytes for name, param in program.maps.items()}
     for items in code:
         # A class that commits anywhere may well wait before it does: where a ring of stores is still empty, or nothing was left to do.
         met = {Need.UNGUARDED, Need.COMMITTED} if any(isinstance(item.op, ops.CommitGroup) for item in items) else {Need.UNGUARDED}
         for item in items:
             item.joint = runners[id(item.step)] > 1
             if item.control is Control.RUN:
-                _look_up(item, met)
+                _look_up(item, met, landing)
     opaque = find_opaque(program, folded, out)
     watched = doubtful(program, launch, folded, opaque, out) if opaque is not None else set[int]()
     return Compiled(env, folded, classes, code, watched, opaque)
 
 
-def _look_up(item: Item, met: set[Need]) -> None:
-    item.checks = tuple(CHECKS[need] for need in item.needs if need not in met)
-    item.effect, item.waits, item.named = effect_of(item.op), isinstance(item.op, WAITING), naming(item.op)
+def _look_up(item: Item, met: set[Need], landing: Mapping[str, int]) -> None:
+    """`met` are needs that are known to hold, `landing` the bytes of a load by its map."""
+    op = item.op
+    item.checks = tuple([CHECKS[need] for need in item.needs if need not in met])
+    item.effect, item.waits, item.named = effect_of(op), isinstance(op, WAITING), naming(op)
+    if isinstance(op, ops.TensorG2S | ops.TensorG2SMulticast):
+        item.moved = landing[op.map.name]
+    elif isinstance(op, ops.MbarrierCompleteTx):
+        item.moved = op.nbytes
+    else:
+        item.told = getattr(op, "nbytes", 0)
 
 
 def unshared(program: Program) -> Program:
@@ -143,7 +153,6 @@ def build(program: Program, launch: Launch, compiled: Compiled, box: tuple[Range
         bars_per_cta=bar_base[-1],
         stages_per_cta=tile_base[-1],
         doubtful=compiled.doubtful,
-        landing={name: param.layout.nbytes for name, param in program.maps.items()},
         trips=opaque.trips,
         count=count,
     )

@@ -49,8 +49,10 @@ def _fresh(machine: Machine, at: At) -> None:
 
 
 def _live(machine: Machine, at: At) -> None:
+    known = at.agent.known
     for bar in at.bars:
-        _live_one(machine, at, bar)
+        if bar.life is not Life.LIVE or bar.born is None or known[bar.born.agent] < bar.born.time:
+            _live_one(machine, at, bar)
 
 
 def _live_one(machine: Machine, at: At, bar: Bar) -> None:
@@ -97,7 +99,7 @@ def _remote_live(machine: Machine, at: At) -> None:
             _live_one(machine, at, bar)
             continue
         ordered = bar.life is Life.LIVE and born is not None and machine.order(at.agent, born)
-        fenced = born is not None and bar.init_fence >= born.time and machine.order(at.agent, Mark(born.agent, bar.init_fence, born.step))
+        fenced = born is not None and bar.init_fence >= born.time and at.agent.known[born.agent] >= bar.init_fence
         if ordered and fenced:
             continue
         machine.lost = machine.lost or bar.life is not Life.LIVE
@@ -149,8 +151,9 @@ def _born(bar: Bar, words: str) -> list[tuple[str, Step | None]]:
 
 # ---- phases
 def _phase(machine: Machine, at: At) -> None:
+    known, ends = at.agent.known, machine.ends
     for bar in at.bars:
-        if bar.life is not Life.LIVE or bar.broken or bar.phase == bar.base or machine.ended(at.agent, bar) >= bar.phase:
+        if known[ends + bar.id] >= bar.phase or bar.life is not Life.LIVE or bar.broken or bar.phase == bar.base:
             continue
         bar.broken = True
         part_of_last = any(m.agent == at.agent.id for m in (*bar.last_arrived, *bar.last_announced, *bar.last_copies))
@@ -214,29 +217,20 @@ def _stays(machine: Machine, at: At) -> None:
 
 
 def _tx(machine: Machine, at: At) -> None:
-    told = getattr(at.op, "nbytes", 0) * at.agent.size
-    moved = copy_bytes(machine, at) or 0
-    if isinstance(at.op, ops.MbarrierCompleteTx):
-        told, moved = 0, told
+    told, moved = at.item.told * at.agent.size, at.item.moved * at.agent.size
     for bar in at.bars:
-        if max(bar.expected + told, bar.issued + moved) > limits.MBARRIER_TX_MAX and not bar.broken:
+        most = max(bar.expected + told, bar.issued + moved)
+        if most > limits.MBARRIER_TX_MAX and not bar.broken:
             bar.broken = True
             machine.out.add(
                 ids.TX_RANGE,
                 f"{bar.name} is told of more bytes in one phase than it can count",
                 step=at.step,
-                got=max(bar.expected + told, bar.issued + moved),
+                got=most,
                 required=f"at most {limits.MBARRIER_TX_MAX}",
                 fix="split the loads over several barriers",
                 causes=[("announced here", m.step) for m in bar.announced],
             )
-
-
-def copy_bytes(machine: Machine, at: At) -> int | None:
-    """What a load reports to each receiver's barrier; None for other ops."""
-    if isinstance(at.op, ops.TensorG2S | ops.TensorG2SMulticast):
-        return machine.landing[at.op.map.name]
-    return None
 
 
 def under_expected(machine: Machine, mark: Mark, bar: Bar, *, last: bool) -> None:

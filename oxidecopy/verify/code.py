@@ -6,7 +6,7 @@ Flat, so that where an agent stands is two small things (a position and its loop
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, assert_never, final
 
@@ -52,11 +52,13 @@ class Item:
     target: int = 0
     more: Cond = _NO_MORE  # of a loop's items: there is another iteration
     answered: bool = False  # of a condition: it hangs on the answer of a test
-    # Of an op, looked up once: what its needs and its effect are, whether it may have to wait, and the expressions that name its operands.
+    # Of an op, looked up once: what its needs and its effect are, whether it may have to wait, what names its operands, its bytes.
     checks: tuple[Callable[[Machine, At], None], ...] = ()
     effect: Callable[[Machine, At], None] = nothing
     waits: bool = False
     named: tuple[Expr, ...] | None = None  # None: it has no operands
+    told: int = 0  # bytes that one thread announces
+    moved: int = 0  # bytes that one thread brings
 
 
 _BINARY = {
@@ -98,9 +100,8 @@ def fold_cond(c: Cond, env: Mapping[str, int]) -> Cond:
 def fold_op(op: ops.Instr, env: Mapping[str, int]) -> ops.Instr:  # noqa: C901  one case per kind
     """`op` with launch constants in its operands."""
     changed: dict[str, Any] = {}
-    for f in fields(op):
-        value = getattr(op, f.name)
-        kind = f.metadata["kind"]
+    for name, kind in ops.operands(type(op)):
+        value = getattr(op, name)
         if kind is ops.BARRIER:
             new: object = replace(value, index=fold(value.index, env))
         elif kind is ops.TILE:
@@ -116,7 +117,7 @@ def fold_op(op: ops.Instr, env: Mapping[str, int]) -> ops.Instr:  # noqa: C901  
         else:
             continue
         if new != value:
-            changed[f.name] = new
+            changed[name] = new
     return replace(op, **changed) if changed else op
 
 

@@ -98,11 +98,11 @@ def _receivers(op: ops.Instr) -> Expr | None:
 
 def resolve(machine: Machine, at: At) -> bool:
     """Fills in the barriers and tile bytes that the op names; False when it names some that do not exist."""
-    agent, named = at.agent, at.item.named
+    named = at.item.named
     if named is None:
         return True
     # The same values name the same operands: looked up once.
-    key = (id(at.op), agent.rank, *[value(machine, agent, e) for e in named])
+    key = _key(machine, at, named)
     found = machine.operands.get(key)
     if found is not None:
         at.bars, at.tiles, at.sources = found
@@ -111,6 +111,17 @@ def resolve(machine: Machine, at: At) -> bool:
         return False
     machine.operands[key] = (at.bars, at.tiles, at.sources)
     return True
+
+
+def _key(machine: Machine, at: At, named: tuple[Expr, ...]) -> tuple[int, ...]:
+    agent = at.agent
+    if machine.log is None:
+        numbers, env = agent.quick.numbers, agent.env
+        try:
+            return (id(at.op), agent.rank, *[numbers[id(e)](env) for e in named])
+        except KeyError:
+            pass  # one was not asked for before, or is not settled
+    return (id(at.op), agent.rank, *[value(machine, agent, e) for e in named])
 
 
 def _resolve(machine: Machine, at: At) -> bool:

@@ -226,7 +226,6 @@ class Machine:
     tile_base: tuple[int, ...]
     bars_per_cta: int
     stages_per_cta: int
-    landing: dict[str, int]  # bytes of one load by its map
     steered: dict[int, bool] = field(default_factory=dict)  # by id of an expression: whether a loop counter is in it
     # By op (its id), rank and the values that name them: barriers, tile bytes, and those of sources.
     operands: dict[tuple[int, ...], tuple[Sequence[Bar], Sequence[Span], Sequence[Span]]] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias, assert_never
 
 from oxidecopy.isa import expr, ops
 from oxidecopy.verify import rule_ids as ids
-from oxidecopy.verify.check import copy_bytes, expect_late, own_token, under_expected, wait_behind
+from oxidecopy.verify.check import expect_late, own_token, under_expected, wait_behind
 from oxidecopy.verify.code import nothing
 from oxidecopy.verify.resolve import value
 from oxidecopy.verify.state import Access, Agent, At, Bar, Group, Known, Life, Machine, Mark, Span, TokenKey, Use, Way, join
@@ -154,7 +154,7 @@ def effect_of(op: ops.Instr) -> Effect:  # noqa: C901  one case per op
         case ops.MbarrierExpectTx():
             return partial(_expect, nbytes=op.nbytes)
         case ops.MbarrierCompleteTx():
-            return partial(_bytes, nbytes=op.nbytes)
+            return _bytes
         case ops.MbarrierWait() | ops.MbarrierWaitPhase() | ops.MbarrierWaitParity():
             return _pass
         case ops.MbarrierTestToken():
@@ -287,10 +287,11 @@ def _expect(machine: Machine, at: At, *, nbytes: int) -> None:
         settle(machine, bar, at.mark)
 
 
-def _bytes(machine: Machine, at: At, *, nbytes: int) -> None:
+def _bytes(machine: Machine, at: At) -> None:
+    moved = at.item.moved * at.agent.size
     for bar in at.bars:
         if bar.life is Life.LIVE:
-            bar.issued += nbytes * at.agent.size
+            bar.issued += moved
             bar.copies.append(at.mark)
             settle(machine, bar, at.mark)
 
@@ -344,7 +345,6 @@ def passed(machine: Machine, agent: Agent, bar: Bar, phases: Sequence[int], mark
 
 # ---- tiles
 def _load(machine: Machine, at: At) -> None:
-    nbytes = copy_bytes(machine, at) or 0
     for bar, (stage, lo, hi) in zip(at.bars, at.tiles, strict=True):
         load = Access(Way.LOAD, at.mark, lo, hi, bar=bar.id, until=bar.phase + 1)
         _replace(stage.accesses, load)
@@ -352,7 +352,7 @@ def _load(machine: Machine, at: At) -> None:
         if bar.life is Life.LIVE:
             bar.loaded = (bar.phase, at.mark)
             machine.witness(at.agent, bar)
-    _bytes(machine, at, nbytes=nbytes)
+    _bytes(machine, at)
 
 
 def _store(_machine: Machine, at: At) -> None:
