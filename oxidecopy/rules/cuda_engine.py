@@ -71,9 +71,10 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     _rule(
         6,
-        "a launch needs no more shared memory than the device has",
-        "The interpreter hands tiles of a counter from producer to consumers in a few bytes of its own, behind the program's.",
-        f"{_API}; CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN",
+        "a launch asks for no more than device and machine code have",
+        "Shared memory, and threads for the registers that the code needs, are bounded by the multiprocessor; of shared memory a "
+        "few bytes are the interpreter's own where tiles come from a counter.",
+        f"{_API}; CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK",
     ),
     _rule(
         7,

@@ -16,7 +16,7 @@ from oxidecopy.engines.cuda.driver import Driver, load_driver
 from oxidecopy.engines.cuda.graph import CudaGraph
 from oxidecopy.engines.cuda.launch import LaunchShape
 from oxidecopy.engines.cuda.memory import CudaBuffer, owned_by
-from oxidecopy.engines.cuda.module import CodeFile, Module
+from oxidecopy.engines.cuda.module import CodeFile, Interpreter
 from oxidecopy.engines.cuda.prepared import Code, CudaLaunch, Room
 from oxidecopy.engines.cuda.quiet import upload
 from oxidecopy.engines.cuda.raw import RawLauncher
@@ -25,6 +25,7 @@ from oxidecopy.engines.cuda.slots import Watch
 from oxidecopy.engines.cuda.stream import Stream
 from oxidecopy.engines.cuda.tensor_map import MapEncoder
 from oxidecopy.engines.cuda.wait_limit import wait_limit_us
+from oxidecopy.errors import Diagnostic, ExecutionError
 from oxidecopy.program.verified import VerifiedProgram
 
 CODES_MAX: Final = 256  # programs kept ready per engine, as many as proofs are kept
@@ -58,7 +59,7 @@ class CudaEngine:
         self._room = Room(context=self.context, encoder=encoder, watch=self.watch)
         self._raw = RawLauncher(self.context, encoder)
         self._kernels = kernels
-        self._loaded: tuple[Module, CodeFile] | None = None
+        self._loaded: Interpreter | None = None
         self._codes: dict[int, Code] = {}
         self._lock = RLock()
 
@@ -117,6 +118,16 @@ class CudaEngine:
         self.context.health()
         on = Stream.legacy(self.context) if stream is None else Stream.of(self.context, stream)
         code = self.code_of(verified)
+        if programmatic and not self._interpreter().programmatic:
+            raise ExecutionError(
+                Diagnostic(
+                    rule=module.TOO_MUCH,
+                    what="this build's kernels do not wait for the one before them, as programmatic dependent launch needs",
+                    got="programmatic=True",
+                    required="kernels with griddepcontrol.wait",
+                    fix="leave it out: only the start of the launch is hidden by it",
+                )
+            )
         shape = LaunchShape(
             grid=bindings.grid,
             block=(code.image.threads, 1, 1),
@@ -154,7 +165,7 @@ class CudaEngine:
     @property
     def code_file(self) -> CodeFile:
         """The interpreter that fits this GPU; it is loaded when it is first asked for."""
-        return self._interpreter()[1]
+        return self._interpreter().code
 
     def code_of(self, verified: VerifiedProgram) -> Code:
         """The program made ready for the launch that it was verified for."""
@@ -168,10 +179,10 @@ class CudaEngine:
 
     def _make_ready(self, verified: VerifiedProgram) -> Code:
         image, launch, program = encode(verified), verified.assumptions.launch, verified.program
-        loaded, _ = self._interpreter()
+        loaded = self._interpreter().module
         with self.context, self.context.relaxed():
             kernel = loaded.kernel(image.entry_point)
-            kernel.allow(shared_bytes=image.shared_bytes, cluster_size=program.cluster_size)
+            kernel.allow(threads=image.threads, shared_bytes=image.shared_bytes, cluster_size=program.cluster_size)
         return Code(
             verified=verified,
             image=image,
@@ -180,7 +191,7 @@ class CudaEngine:
             facts=Facts(image=image, grid=launch.grid, limit_us=self.limit_us, sm=self.sm, site=program.site),
         )
 
-    def _interpreter(self) -> tuple[Module, CodeFile]:
+    def _interpreter(self) -> Interpreter:
         with self._lock:
             if self._loaded is None:
                 gpu = self.context.gpu

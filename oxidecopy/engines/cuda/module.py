@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 NO_CODE: Final = "OX5334"
 DAMAGED: Final = "OX5335"
-TOO_LARGE: Final = "OX5336"
+TOO_MUCH: Final = "OX5336"
 MANIFEST: Final = "manifest.json"
 _TARGET: Final = re.compile(r"(sm|compute)_(\d+)([af]?)")
 
@@ -62,11 +62,19 @@ class CodeFile:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What was built: `abi` is the fingerprint of the declarations it was built from."""
+    """What was built.
+
+    Attributes:
+        abi: the fingerprint of the declarations it was built from.
+        toolkit: what built it.
+        files: one per target.
+        programmatic: kernels wait for the one before them (griddepcontrol.wait), so they may be launched while it is still ending.
+    """
 
     abi: str
     toolkit: str
     files: tuple[CodeFile, ...]
+    programmatic: bool = False
 
 
 def kernels_folder() -> Traversable:
@@ -83,7 +91,8 @@ def read_manifest(folder: Traversable) -> Manifest:
     try:
         data: Any = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         found = tuple(CodeFile(file=f["file"], target=f["target"], sha256=f["sha256"]) for f in data["files"])
-        return Manifest(abi=data["abi"], toolkit=data["toolkit"], files=found)
+        programmatic = data.get("programmatic", False) is True
+        return Manifest(abi=data["abi"], toolkit=data["toolkit"], files=found, programmatic=programmatic)
     except (OSError, ValueError, KeyError, TypeError) as problem:
         raise DeviceError(_damaged("the manifest of the kernels cannot be read", f"{MANIFEST}: {problem!r}", "its fields")) from problem
 
@@ -139,35 +148,28 @@ class Kernel:
     Attributes:
         name: its symbol.
         function: the driver's handle.
+        threads: the most threads that a CTA of it can have.
     """
 
-    __slots__ = ("_cluster", "_driver", "_limit", "_shared", "function", "name")
+    __slots__ = ("_cluster", "_driver", "_limit", "_shared", "function", "name", "threads")
 
-    def __init__(self, driver: Driver, name: str, function: CUfunction, shared_limit: int) -> None:
+    def __init__(self, driver: Driver, name: str, function: CUfunction, shared_limit: int, threads: int) -> None:
         self._driver = driver
+        self.threads = threads
         self.name = name
         self.function = function
         self._limit = shared_limit
         self._shared = 48 * 1024  # without asking, a launch may have this much (CUDA Programming Guide)
         self._cluster = CLUSTER_PORTABLE_MAX
 
-    def allow(self, *, shared_bytes: int, cluster_size: int) -> None:
-        """Lets launches have so much dynamic shared memory and such clusters. The context must be current.
+    def allow(self, *, threads: int, shared_bytes: int, cluster_size: int) -> None:
+        """Lets launches have so many threads, so much dynamic shared memory and such clusters. The context must be current.
 
         Raises:
             ExecutionError: when the device does not have it.
         """
+        self._refuse(threads, shared_bytes)
         attributes = self._driver.CUfunction_attribute
-        if shared_bytes > self._limit:
-            raise ExecutionError(
-                Diagnostic(
-                    rule=TOO_LARGE,
-                    what=f"`{self.name}` would need more shared memory than a CTA can have",
-                    got=f"{shared_bytes:,} bytes",
-                    required=f"at most {self._limit:,} bytes on this device",
-                    fix="take fewer stages or smaller boxes",
-                )
-            )
         if shared_bytes > self._shared:
             attribute = attributes.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             check(self._driver.cuFuncSetAttribute(self.function, attribute, self._limit), "cuFuncSetAttribute", self.name)
@@ -176,6 +178,19 @@ class Kernel:
             attribute = attributes.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
             check(self._driver.cuFuncSetAttribute(self.function, attribute, 1), "cuFuncSetAttribute", self.name)
             self._cluster = cluster_size
+
+    def _refuse(self, threads: int, shared_bytes: int) -> None:
+        broken = []
+        if shared_bytes > self._limit:
+            what = f"`{self.name}` would need more shared memory than a CTA can have"
+            required, fix = f"at most {self._limit:,} bytes on this device", "take fewer stages or smaller boxes"
+            broken.append(Diagnostic(rule=TOO_MUCH, what=what, got=f"{shared_bytes:,} bytes", required=required, fix=fix))
+        if threads > self.threads:
+            what = f"`{self.name}` would need more threads than its registers leave room for in a CTA"
+            required, fix = f"at most {self.threads}", "take fewer threads or consumers"
+            broken.append(Diagnostic(rule=TOO_MUCH, what=what, got=f"{threads} threads", required=required, fix=fix))
+        if broken:
+            raise ExecutionError(*broken)
 
 
 @final
@@ -199,11 +214,12 @@ class Module:
             with self._lock:
                 driver = self._driver
                 function = check(driver.cuModuleGetFunction(self.handle, name.encode()), "cuModuleGetFunction", f"{name} of {self._name}")
-                static = check(
-                    driver.cuFuncGetAttribute(driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function),
-                    "cuFuncGetAttribute",
+                attributes = driver.CUfunction_attribute
+                static, threads = (
+                    check(driver.cuFuncGetAttribute(attribute, function), "cuFuncGetAttribute", name)
+                    for attribute in (attributes.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, attributes.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
                 )
-                found = self._kernels[name] = Kernel(driver, name, function, self._limit - static)
+                found = self._kernels[name] = Kernel(driver, name, function, self._limit - static, threads)
         return found
 
     def unload(self) -> None:
@@ -218,11 +234,23 @@ def describe(code: CodeFile, sm: int) -> str:
     return f"{code.file}: machine code for {code.target}"
 
 
-def interpreter(driver: Driver, sm: int, shared_limit: int, folder: Traversable | None = None) -> tuple[Module, CodeFile]:
-    """The interpreter for a GPU, loaded."""
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interpreter:
+    """The interpreter, loaded; `programmatic` as in `Manifest`."""
+
+    module: Module
+    code: CodeFile
+    programmatic: bool
+
+
+def interpreter(driver: Driver, sm: int, shared_limit: int, folder: Traversable | None = None) -> Interpreter:
+    """The interpreter for a GPU, loaded. The context must be current."""
     folder = kernels_folder() if folder is None else folder
-    code = choose(read_manifest(folder), sm)
-    return Module(driver, read_code(folder, code), shared_limit, code.file), code
+    manifest = read_manifest(folder)
+    code = choose(manifest, sm)
+    module = Module(driver, read_code(folder, code), shared_limit, code.file)
+    return Interpreter(module=module, code=code, programmatic=manifest.programmatic)
 
 
 def targets(manifest: Manifest) -> Sequence[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from threading import Lock
 from typing import final
 from weakref import WeakKeyDictionary
@@ -41,8 +42,8 @@ class RawLauncher:
         shape = LaunchShape(grid=launch.grid, block=launch.threads, cluster=launch.cluster, shared_bytes=launch.shared_bytes)
         with context, context.relaxed():
             kernel = self._module(launch.image).kernel(launch.kernel)
-            x, y, z = launch.cluster or (1, 1, 1)
-            kernel.allow(shared_bytes=launch.shared_bytes, cluster_size=x * y * z)
+            threads, cluster = prod(launch.threads), prod(launch.cluster or (1, 1, 1))
+            kernel.allow(threads=threads, shared_bytes=launch.shared_bytes, cluster_size=cluster)
             data, buffers = bytearray(launch.parameter_bytes), []
             for parameter in launch.parameters:
                 value = parameter.value

@@ -31,6 +31,7 @@ from oxidecopy.errors import (
 from oxidecopy.host.device import Device
 from tests.helpers.fake_driver import FakeDriver, Launch
 from tests.helpers.fake_engine import fake_engine
+from tests.helpers.fake_kernels import write_kernels
 from tests.helpers.launching import Out, Src, copy_pipeline, descriptor, numbers
 
 FIELDS = {name: (offset, int(ctype[1:]) // 8) for name, ctype, offset in abi.HEADER}
@@ -47,6 +48,7 @@ class Scene:
     load: ox.Launchable[[Src, Out]]
     src: Out
     out: Out
+    folder: Path
 
     @property
     def args(self) -> tuple[Src, Out]:
@@ -67,7 +69,7 @@ def make(folder: Path, *, checked: bool = False) -> Scene:
     engine, driver = fake_engine(folder, checked=checked)
     dev = Device("cuda:0", engine)
     src, out = dev.array(numbers()), dev.zeros((32, 32), ox.f32)
-    return Scene(dev, engine, driver, copy_pipeline()[2, 2], src, out)
+    return Scene(dev, engine, driver, copy_pipeline()[2, 2], src, out, folder)
 
 
 @pytest.fixture
@@ -135,10 +137,16 @@ def test_a_repetition_on_a_stream_is_one_driver_call(scene: Scene) -> None:
 
 
 def test_attributes_reach_the_driver(scene: Scene) -> None:
+    write_kernels(scene.folder, programmatic=True)
     scene.load.attributes(cooperative=True, programmatic=True)(*scene.args)
     (launch,) = scene.driver.launches
     names = {name.removeprefix("CU_LAUNCH_ATTRIBUTE_") for name in launch.attributes}
     assert names == {"COOPERATIVE", "PROGRAMMATIC_STREAM_SERIALIZATION"}
+
+
+def test_kernels_that_do_not_wait_for_the_one_before_them(scene: Scene) -> None:
+    refused(ExecutionError, "OX5336", lambda: scene.load.attributes(programmatic=True)(*scene.args))
+    scene.load(*scene.args)
 
 
 def test_other_arguments(scene: Scene) -> None:

@@ -122,8 +122,11 @@ def loaded(tmp_path: Path, **attributes: int) -> tuple[Module, FakeDriver, Prima
 def test_the_interpreter_is_loaded_with_all_its_entry_points(tmp_path: Path) -> None:
     driver = FakeDriver(images=[interpreter_image()])
     with PrimaryContext(driver, 0):
-        module, found = interpreter(driver, 90, 232_448, write_kernels(tmp_path))
-        assert found.target == "sm_90a"
+        found = interpreter(driver, 90, 232_448, write_kernels(tmp_path))
+        module = found.module
+        assert found.code.target == "sm_90a"
+        assert not found.programmatic
+        assert interpreter(driver, 90, 232_448, write_kernels(tmp_path, programmatic=True)).programmatic
         for family in abi.FAMILIES:
             for form in abi.PARAMETERS:
                 name = f"{abi.KERNEL_PREFIX}{family}_{form}"
@@ -145,13 +148,13 @@ def test_shared_memory_is_asked_for_once(tmp_path: Path) -> None:
     module, driver, context = loaded(tmp_path)
     with context:
         kernel = module.kernel("one")
-        kernel.allow(shared_bytes=49_152, cluster_size=8)
+        kernel.allow(threads=1024, shared_bytes=49_152, cluster_size=8)
         assert driver.calls["cuFuncSetAttribute"] == 0
         for _ in range(2):
-            kernel.allow(shared_bytes=49_153, cluster_size=1)
-            kernel.allow(shared_bytes=232_448, cluster_size=16)
+            kernel.allow(threads=1024, shared_bytes=49_153, cluster_size=1)
+            kernel.allow(threads=1024, shared_bytes=232_448, cluster_size=16)
         assert driver.calls["cuFuncSetAttribute"] == 2
-        said = refused("OX5336", lambda: kernel.allow(shared_bytes=232_449, cluster_size=1), ExecutionError)
+        said = refused("OX5336", lambda: kernel.allow(threads=1024, shared_bytes=232_449, cluster_size=1), ExecutionError)
         assert "232,448" in said
 
 
@@ -159,8 +162,20 @@ def test_static_shared_memory_leaves_less(tmp_path: Path) -> None:
     module, _, context = loaded(tmp_path, SHARED_SIZE_BYTES=1024)
     with context:
         kernel: Any = module.kernel("one")
-        refused("OX5336", lambda: kernel.allow(shared_bytes=232_448, cluster_size=1), ExecutionError)
-        kernel.allow(shared_bytes=231_424, cluster_size=1)
+        refused("OX5336", lambda: kernel.allow(threads=1024, shared_bytes=232_448, cluster_size=1), ExecutionError)
+        kernel.allow(threads=1024, shared_bytes=231_424, cluster_size=1)
+
+
+def test_registers_leave_room_for_fewer_threads(tmp_path: Path) -> None:
+    module, _, context = loaded(tmp_path, MAX_THREADS_PER_BLOCK=896)
+    with context:
+        kernel = module.kernel("one")
+        kernel.allow(threads=896, shared_bytes=0, cluster_size=1)
+        said = refused("OX5336", lambda: kernel.allow(threads=897, shared_bytes=0, cluster_size=1), ExecutionError)
+        assert "896" in said
+        with pytest.raises(ExecutionError) as caught:
+            kernel.allow(threads=1024, shared_bytes=1 << 20, cluster_size=1)
+        assert caught.value.rules == ("OX5336", "OX5336")  # all that is wrong at once
 
 
 def test_the_helpers_manifest_has_the_fields_of_a_real_one(tmp_path: Path) -> None:
