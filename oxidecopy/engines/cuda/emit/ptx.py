@@ -1,0 +1,162 @@
+"""One C++ function per PTX instruction, named as PTX; those that a program uses are written into its source.
+
+Shared addresses are 32 bits wide; maps are kernel parameters, whose generic address the copies take. Coordinates come innermost first.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+_HEAD: Final = "__device__ __forceinline__"
+_SIMPLE: Final[dict[str, tuple[str, str, str]]] = {  # name -> parameters, instruction, operands
+    "mbarrier_init": ("u32 bar, u32 count", "mbarrier.init.shared::cta.b64 [%0], %1;", '"r"(bar), "r"(count)'),
+    "mbarrier_inval": ("u32 bar", "mbarrier.inval.shared::cta.b64 [%0];", '"r"(bar)'),
+    "mbarrier_arrive": ("u32 bar", "mbarrier.arrive.shared::cta.b64 _, [%0];", '"r"(bar)'),
+    "mbarrier_arrive_drop": ("u32 bar", "mbarrier.arrive_drop.shared::cta.b64 _, [%0];", '"r"(bar)'),
+    "mbarrier_arrive_expect_tx": (
+        "u32 bar, u32 bytes",
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;",
+        '"r"(bar), "r"(bytes)',
+    ),
+    "mbarrier_expect_tx": ("u32 bar, u32 bytes", "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;", '"r"(bar), "r"(bytes)'),
+    "mbarrier_complete_tx": ("u32 bar, u32 bytes", "mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%0], %1;", '"r"(bar), "r"(bytes)'),
+    "mbarrier_arrive_remote": ("u32 bar", "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];", '"r"(bar)'),
+    "mbarrier_arrive_expect_tx_remote": (
+        "u32 bar, u32 bytes",
+        "mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [%0], %1;",
+        '"r"(bar), "r"(bytes)',
+    ),
+    "cp_async_bulk_commit_group": ("", "cp.async.bulk.commit_group;", ""),
+    "fence_proxy_async_shared_cta": ("", "fence.proxy.async.shared::cta;", ""),
+    "fence_mbarrier_init_release_cluster": ("", "fence.mbarrier_init.release.cluster;", ""),
+    "bar_sync": ("u32 number, u32 count", "bar.sync %0, %1;", '"r"(number), "r"(count)'),
+    "barrier_cluster_arrive_release": ("", "barrier.cluster.arrive.release;", ""),
+    "barrier_cluster_wait_acquire": ("", "barrier.cluster.wait.acquire;", ""),
+}
+_TEMPLATES: Final[dict[str, str]] = {
+    "cp_async_bulk_wait_group": "cp.async.bulk.wait_group %0;",
+    "cp_async_bulk_wait_group_read": "cp.async.bulk.wait_group.read %0;",
+}
+_REGISTERS: Final[dict[str, str]] = {
+    "mapa": f"""{_HEAD} u32 mapa(u32 address, u32 rank) {{
+    u32 there;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(rank));
+    return there;
+}}""",
+    "cluster_ctarank": f"""{_HEAD} u32 cluster_ctarank() {{
+    u32 rank;
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return rank;
+}}""",
+}
+_WAIT: Final = f"""{_HEAD} void mbarrier_wait_parity(u32 bar, u32 parity) {{
+#ifdef OXIDECOPY_BOUNDED_WAITS
+    for (u32 tries = 0; !mbarrier_try_wait_parity(bar, parity); ++tries) {{
+        if (tries == OXIDECOPY_WAIT_TRIES) __trap();
+    }}
+#else
+    while (!mbarrier_try_wait_parity(bar, parity)) {{
+    }}
+#endif
+}}"""
+_WORDS: Final = {"bit_and": "and", "bit_or": "or", "bit_xor": "xor"}
+
+
+@final
+class Ptx:
+    """The functions that a program has asked for; each `use` gives the text of the call's name."""
+
+    def __init__(self, *, cluster: bool) -> None:
+        self._cluster = cluster
+        self._used: dict[str, str] = {}
+
+    def text(self) -> str:
+        """All that were asked for, in a namespace of their own; empty without any."""
+        bodies = "\n\n".join(self._used.values())
+        return f"namespace ptx {{\n\n{bodies}\n\n}}  // namespace ptx\n" if bodies else ""
+
+    def use(self, name: str) -> str:
+        """An instruction without variants."""
+        if name not in self._used:
+            if name in _SIMPLE:
+                parameters, instruction, operands = _SIMPLE[name]
+                self._used[name] = _function(name, parameters, instruction, operands)
+            elif name in _TEMPLATES:
+                self._used[name] = f"template <int N>\n{_function(name, '', _TEMPLATES[name], _N)}"
+            else:
+                self._used[name] = _REGISTERS[name]
+        return f"ptx::{name}"
+
+    def test(self, form: str) -> str:
+        """`try_wait.parity` or `test_wait.parity`; of a cluster's barriers they must acquire what other CTAs released."""
+        name = f"mbarrier_{form}_parity"
+        scope = ".acquire.cluster" if self._cluster else ""
+        self._used.setdefault(
+            name,
+            f"""{_HEAD} bool {name}(u32 bar, u32 parity) {{
+    u32 over;
+    asm volatile(
+        "{{\\n"
+        ".reg .pred p;\\n"
+        "mbarrier.{form}.parity{scope}.shared::cta.b64 p, [%1], %2;\\n"
+        "selp.u32 %0, 1, 0, p;\\n"
+        "}}"
+        : "=r"(over)
+        : "r"(bar), "r"(parity)
+        : "memory");
+    return over != 0;
+}}""",
+        )
+        return f"ptx::{name}"
+
+    def wait(self) -> str:
+        """try_wait.parity until it says yes."""
+        self.test("try_wait")
+        self._used.setdefault("mbarrier_wait_parity", _WAIT)
+        return "ptx::mbarrier_wait_parity"
+
+    def load(self, rank: int, *, multicast: bool) -> str:
+        """Global to shared."""
+        name = f"cp_async_bulk_tensor_{rank}d_g2s" + ("_multicast" if multicast else "")
+        kind = ".multicast::cluster" if multicast else ""
+        mask = f", %{rank + 3}" if multicast else ""
+        instruction = (
+            f"cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes{kind} "
+            f"[%0], [%1, {_places(rank, 3)}], [%2]{mask};"
+        )
+        operands = f'"r"(to), "l"(map), "r"(bar), {_values(rank)}' + (', "h"(mask)' if multicast else "")
+        parameters = f"u32 to, const TensorMap* map, {_coords(rank)}, u32 bar" + (", u16 mask" if multicast else "")
+        self._used.setdefault(name, _function(name, parameters, instruction, operands))
+        return f"ptx::{name}"
+
+    def store(self, rank: int, op: str = "") -> str:
+        """Shared to global, or a reduction by `op`."""
+        name = f"cp_reduce_async_bulk_tensor_{rank}d_{_WORDS.get(op, op)}" if op else f"cp_async_bulk_tensor_{rank}d_s2g"
+        form = f"cp.reduce.async.bulk.tensor.{rank}d.global.shared::cta.{_WORDS.get(op, op)}" if op else None
+        form = form or f"cp.async.bulk.tensor.{rank}d.global.shared::cta"
+        instruction = f"{form}.tile.bulk_group [%0, {_places(rank, 2)}], [%1];"
+        parameters = f"const TensorMap* map, {_coords(rank)}, u32 from"
+        self._used.setdefault(name, _function(name, parameters, instruction, f'"l"(map), "r"(from), {_values(rank)}'))
+        return f"ptx::{name}"
+
+
+_N: Final = '"n"(N)'
+
+
+def _function(name: str, parameters: str, instruction: str, operands: str) -> str:
+    line = f'asm volatile("{instruction}" ::{operands} : "memory");'
+    if len(line) > 120:
+        line = f'asm volatile(\n        "{instruction}" ::{operands}\n        : "memory");'
+    return f"{_HEAD} void {name}({parameters}) {{\n    {line}\n}}"
+
+
+def _coords(rank: int) -> str:
+    return ", ".join(f"int c{i}" for i in range(rank))
+
+
+def _values(rank: int) -> str:
+    return ", ".join(f'"r"(c{i})' for i in range(rank))
+
+
+def _places(rank: int, first: int) -> str:
+    return "{" + ", ".join(f"%{first + i}" for i in range(rank)) + "}"
