@@ -8,7 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from oxidecopy._version import __version__
-from oxidecopy.cli import bench, check, conformance, demo, doctor, explain, run, show
+from oxidecopy.cli import bench, check, conformance, demo, doctor, emit, explain, run, show
 
 _HELP: Final = """Typed TMA pipelines: recorded, verified, and run on a simulator of the hardware.
 
@@ -46,7 +46,7 @@ def options(
     """Takes what stands before the command."""
 
 
-for _module in (run, demo, check, explain, doctor, conformance):
+for _module in (run, demo, check, explain, emit, doctor, conformance):
     app.command(_module.__name__.rpartition(".")[2], help=_module.HELP, epilog=_examples(_module.EXAMPLES))(_module.command)
 show.app.command("program", help=show.PROGRAM_HELP, epilog=_examples(show.EXAMPLES))(show.program)
 bench.app.command("sim", help=bench.SIM_HELP, epilog=_examples(bench.EXAMPLES))(bench.sim)
