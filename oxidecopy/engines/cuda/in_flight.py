@@ -10,7 +10,7 @@ A stream whose handle nobody keeps alive (a raw integer) may be gone by then: th
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, final
 
@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 class Uses:
     """The streams on which something is in use, and with which events it will not be any more."""
 
-    __slots__ = ("_driver", "_events", "_streams")
+    __slots__ = ("_driver", "_events", "_kept", "_streams")
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
+        self._kept: Counter[int] = Counter()  # handles of streams that stay noted, whatever is waited for
         self._streams: dict[int, Stream] = {}
         self._events: dict[int, int] = {}  # stream handle -> event, for streams that may be gone when they are asked
 
@@ -44,9 +45,16 @@ class Uses:
             event = self._events[stream.handle] = new_event(self._driver)
         check(self._driver.cuEventRecord(event, stream.handle), "cuEventRecord", str(stream))
 
-    def book(self) -> dict[int, Stream]:
-        """Where a launch that is repeated on a stable stream notes itself without a call: `book[stream.handle] = stream`, after each."""
-        return self._streams
+    def keep(self, stream: Stream) -> None:
+        """Launches that use it may be given to `stream`, a stable one, without a word, until `unkeep`."""
+        self._streams[stream.handle] = stream
+        self._kept[stream.handle] += 1
+
+    def unkeep(self, handle: int) -> None:
+        """Undoes one `keep`: from now on the stream is noted as after a last launch."""
+        self._kept[handle] -= 1
+        if self._kept[handle] <= 0:
+            del self._kept[handle]
 
     def synchronize(self) -> None:
         """Waits until it is in use no more. The context is current."""
@@ -72,7 +80,8 @@ class Uses:
         return events
 
     def _forget(self) -> None:
-        self._streams.clear()
+        for handle in self._streams.keys() - self._kept.keys():
+            del self._streams[handle]
         for event in self._events.values():
             self._driver.cuEventDestroy(event)
         self._events.clear()

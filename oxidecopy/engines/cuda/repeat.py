@@ -1,11 +1,12 @@
 """`Repeatable`: a kernel with everything packed, on one stream. Calling it is one driver call and a few comparisons.
 
-What a call does beside the driver's: nothing was freed or closed since the last time (`PrimaryContext.left`), the launch before was not
-given up (a word of host memory), and the books of the memory that it uses say that this stream does. All else is done once.
+What a call does beside the driver's: it sees that nothing was freed or closed since the last time (`PrimaryContext.left`), and that the
+launch before was not given up (a word of host memory). Memory is told once that it may be in use on the stream (`Uses.keep`).
 """
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -37,15 +38,14 @@ class Repeatable:
 
     __slots__ = (
         "__weakref__",
-        "_books",
         "_config",
         "_context",
         "_function",
-        "_handle",
+        "_kept",
         "_launch",
         "_left",
+        "_loose",
         "_pointers",
-        "_stable",
         "_words",
         "block",
         "buffers",
@@ -73,12 +73,12 @@ class Repeatable:
         self._left = -1
         self._words = words
         self._launch: Callable[..., tuple[CUresult]] = driver.cuLaunchKernelEx
-        self._handle = stream.handle
-        self._stable = stream.stable
+        self._loose = not stream.stable
         self._config = launch_config(driver, shape, stream.handle)
         self._function = kernel.function
         self._pointers = block.pointers
-        self._books: tuple[dict[int, Stream], ...] = ()
+        self._kept: list[Uses] = []  # told that the stream may use them
+        weakref.finalize(self, _unkeep, self._kept, stream.handle)
 
     def __call__(self) -> None:
         """Launches; does not wait."""
@@ -87,11 +87,7 @@ class Repeatable:
         result = self._launch(self._config, self._function, self._pointers, 0)[0]
         if result:
             self._again(result)
-        if self._stable:
-            handle, stream = self._handle, self.stream
-            for book in self._books:
-                book[handle] = stream
-        else:
+        if self._loose:
             self._note()
 
     def used_on(self, stream: Stream) -> None:
@@ -109,9 +105,11 @@ class Repeatable:
         self.settle()
         for buffer in self.buffers:
             buffer.address  # noqa: B018  # raises when it was freed
-        if self._stable:
-            self._books = tuple(used.book() for used in (self.uses, *(buffer.uses for buffer in self.buffers)))
-        self._handle = handle
+        if not self._loose:
+            _unkeep(self._kept, handle)
+            self._kept += [self.uses, *(buffer.uses for buffer in self.buffers)]
+            for used in self._kept:
+                used.keep(self.stream)
         self._left = self._context.left
 
     def _note(self) -> None:
@@ -127,3 +125,10 @@ class Repeatable:
                 result = self._launch(self._config, self._function, self._pointers, 0)[0]
         self._context.not_lost(result)
         check((result,), "cuLaunchKernelEx", f"`{self.kernel.name}`, {self.shape}")
+
+
+def _unkeep(kept: list[Uses], handle: int) -> None:
+    """No more launches come, or none with this memory."""
+    for used in kept:
+        used.unkeep(handle)
+    kept.clear()
