@@ -17,9 +17,9 @@ from typing import Final, assert_never, final
 from oxidecopy.isa import expr, ops
 from oxidecopy.program.nesting import steering
 from oxidecopy.program.program import Program
-from oxidecopy.verify.affine import Range, has_loop_symbol, moduli, range_of, shift_of, steady
+from oxidecopy.verify.affine import Range, has_loop_symbol, moduli, shift_of, steady
 from oxidecopy.verify.coords import Placed, faults
-from oxidecopy.verify.resolve import ranges
+from oxidecopy.verify.resolve import counters
 from oxidecopy.verify.snapshot import Snapshot, outline, snapshot
 from oxidecopy.verify.state import Agent, Asked, At, Machine, Mark, Use
 
@@ -94,8 +94,7 @@ class Periods:
             self.failures, self.rest = 0, ("", 0)
             self._restart()
         turn = agent.turns[op.counter]
-        stop = range_of(op.stop, ranges(agent))
-        left = (stop.lo - agent.env[op.counter]) // op.step
+        left = (agent.quick.range(op.stop, counters(agent)).lo - agent.env[op.counter]) // op.step
         if left < _WORTH_IT or (self.rest[0] == op.counter and turn < self.rest[1]):
             return
         if self.machine.log is not None and len(self.machine.log) > _LOG_MAX:
@@ -229,16 +228,16 @@ class Judge:
                 assert_never(q.use)
 
     def _over(self, q: Asked, periods: int) -> bool:
-        agent, counters = self.machine.agents[q.agent], self.widened(q, periods)
+        agent, wide = self.machine.agents[q.agent], self.widened(q, periods)
         match q.use:
             case Use.INDEX:
-                return agent.quick.range(_expr(q), counters).single
+                return agent.quick.range(_expr(q), wide).single
             case Use.TRUTH:
-                return agent.quick.decided(_cond(q), counters) is q.truth
+                return agent.quick.decided(_cond(q), wide) is q.truth
             case Use.PHASE:
                 return True
             case Use.COORD:
-                env = {**agent.ranges, **counters}
+                env = {**agent.ranges, **wide}
                 return (
                     q.item is None
                     or not isinstance(q.item.op, Placed)

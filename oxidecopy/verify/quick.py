@@ -66,13 +66,15 @@ class Quick:
         return found
 
     def range(self, e: Expr, counters: Mapping[str, Range]) -> Range:
-        """The values of an expression that `number` was asked for."""
+        """The values of an expression over these counters."""
+        self.number(e)
         settled = self.settled[id(e)]
         assert not isinstance(settled, Cond)
         return range_of(settled, {**self.ranges, **counters})
 
     def decided(self, c: Cond, counters: Mapping[str, Range]) -> bool | None:
-        """The truth of a condition that `truth` was asked for, where it has one."""
+        """The truth of a condition without answers, where it has one over these counters."""
+        self.truth(c)
         settled = self.settled[id(c)]
         assert isinstance(settled, Cond)
         return decide(settled, {**self.ranges, **counters})

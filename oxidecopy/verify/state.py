@@ -50,7 +50,7 @@ class Life(Enum):
 
 
 @final
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Bar:
     """One mbarrier of one CTA. Phases count over all lives: the current life's phase 0 is `base`. `id` is its place in `Known`."""
 
@@ -116,7 +116,7 @@ class Access:
 
 
 @final
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Stage:
     """One stage of a tile in one CTA. `written` are the disjoint sorted byte ranges that something was ever put in."""
 
@@ -154,7 +154,7 @@ class Group:
 
 
 @final
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Agent:
     """One class of one CTA, at a position of its code."""
 
@@ -212,7 +212,7 @@ class Asked:
 
 
 @final
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Machine:
     """Everything one co-execution needs."""
 
@@ -232,7 +232,9 @@ class Machine:
     doubtful: set[int]  # ids of the copies whose coordinates are judged at each instance
     tokens: dict[TokenKey, tuple[int, int]] = field(default_factory=dict)
     syncs: dict[tuple[int, int], list[Agent]] = field(default_factory=dict)
-    sync_users: dict[tuple[int, int], set[int]] = field(default_factory=dict)  # by CTA and named barrier: the agents that ever met there
+    sync_users: dict[tuple[int, int], dict[int, int]] = field(
+        default_factory=dict
+    )  # by CTA and named barrier: who ever met there, with sizes
     woken: bool = False  # the last op ended a phase or a sync
     lost: bool = False  # an op had no live barrier to work on: what follows from that is not reported
     ran: set[int] = field(default_factory=set)  # id of every step that ran
@@ -320,7 +322,7 @@ class Machine:
 
 
 @final
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class At:
     """One op instance with its operands resolved."""
 

@@ -83,9 +83,8 @@ def _sync(machine: Machine, at: At, key: tuple[int, int], wanted: int) -> bool:
 
 
 def _sync_counts(machine: Machine, at: At, waiting: list[Agent], here: int, wanted: int) -> None:
-    others = {
-        (op.threads, id(step)): step for a in waiting for op, step in [(a.code[a.pc].op, a.code[a.pc].step)] if isinstance(op, ops.BarSync)
-    }
+    steps = {id(step): step for step in [a.code[a.pc].step for a in waiting]}
+    others = {(step.op.threads, key): step for key, step in steps.items() if isinstance(step.op, ops.BarSync)}
     if here > wanted or len({threads for threads, _ in others}) > 1:  # two counts on one barrier: the hardware's choice is undefined
         machine.out.add(
             ids.SYNC_COUNT,
@@ -102,9 +101,9 @@ def _sync_counts(machine: Machine, at: At, waiting: list[Agent], here: int, want
 
 def _sync_users(machine: Machine, at: At, op: ops.BarSync, waiting: list[Agent]) -> None:
     """Who meets whom must not hang on timing: all users of a named barrier meet each time."""
-    users = machine.sync_users.setdefault((at.agent.rank, op.number), set())
-    users.update(a.id for a in waiting)
-    if sum(machine.agents[i].size for i in users) > op.threads:
+    users = machine.sync_users.setdefault((at.agent.rank, op.number), {})
+    users.update([(a.id, a.size) for a in waiting])
+    if sum(users.values()) > op.threads:
         machine.out.add(
             ids.SYNC_COUNT,
             f"thread barrier {op.number} counts {op.threads} threads, but more threads use it: who meets whom would hang on timing",
