@@ -150,7 +150,7 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         id="OX1105",
-        title="Stages are taken in loops, never under a condition",
+        title="Stages are taken in loops, and under no condition but one that is around all roles of the ring",
         error="RecordError",
         why="Producer and consumers count stages on their own: a condition that skipped one on one side would set them apart.",
         source=_DESIGN,

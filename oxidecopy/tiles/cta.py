@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final, overload
 from typing_extensions import TypeVar, override
 
 from oxidecopy.errors import ArgumentError, Diagnostic, RecordError, ScopeError
-from oxidecopy.isa import ops
+from oxidecopy.isa import limits, ops
 from oxidecopy.isa.expr import Const
 from oxidecopy.isa.ops import BarrierRef, ThreadSet
 from oxidecopy.tiles.group import ClusterGroup, Group
@@ -174,6 +174,15 @@ class Cta(level1.Cta, Maps):
         made = []
         for p in params:
             outer, *inner = p.layout.shape
+            if multicast and p.layout.nbytes % limits.TENSOR_SMEM_ALIGN:
+                refuse(
+                    ArgumentError,
+                    "OX1113",
+                    f"the slices of a multicast ring would not be aligned: one box of {p.name!r} lies behind another",
+                    got=f"a box of {p.layout.nbytes} bytes",
+                    required=f"a multiple of {limits.TENSOR_SMEM_ALIGN} bytes",
+                    fix="choose a larger box",
+                )
             request = self._request(f"{name}_{p.name}", p.dtype, (outer * size, *inner), A1024.bytes, stages)
             request.adopt(p.swizzle)
             made.append((self._add(request), request))

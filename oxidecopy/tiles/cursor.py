@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, final
 
 from oxidecopy.errors import Cause, Diagnostic, RecordError
 from oxidecopy.isa import expr, ops
-from oxidecopy.isa.expr import ONE, ZERO, Const, Expr, Sym, SymKind
+from oxidecopy.isa.expr import ONE, ZERO, Answer, Cond, Const, Expr, Sym, SymKind
 from oxidecopy.isa.rewrite import rewrite
 from oxidecopy.program.expansion import ALWAYS
+from oxidecopy.program.nesting import fits, nodes
 from oxidecopy.program.program import Step
 from oxidecopy.typed.refusal import refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from oxidecopy.typed.frames import Frame
     from oxidecopy.typed.recorder import Recorder
@@ -35,12 +36,38 @@ class _Level:
 
 
 @final
-class Cursor:
-    """Counts the stages that one role takes from one ring, in program order."""
+@dataclass(slots=True)
+class Conditions:
+    """The conditions around everything that is done with a ring: the same for all its roles, and outside every loop."""
 
-    def __init__(self, recorder: Recorder, name: str) -> None:
+    around: tuple[Cond, ...] | None = None  # None until the first stage is taken
+
+    def apart(self, frames: Sequence[Frame]) -> Frame | None:
+        """The block that sets one role's count apart from the others', if there is one."""
+        found = [(f, f.op.cond) for f in frames if isinstance(f.op, ops.When) and f.op.cond != ALWAYS]
+        conditions = tuple(cond for _, cond in found)
+        if self.around is None and all(map(_is_settled, conditions)):
+            self.around = conditions
+        loop = next((f for f in frames if f.is_loop), None)
+        inside = next((f for f, _ in found if loop is not None and f.number > loop.number), None)
+        if inside is not None or conditions == self.around:
+            return inside
+        return found[-1][0] if found else frames[-1]
+
+
+def _is_settled(cond: Cond) -> bool:
+    """True for a condition that all roles answer alike."""
+    return fits(cond) and not any(isinstance(node, Answer) for node, _ in nodes(cond))
+
+
+@final
+class Cursor:
+    """Counts the stages that one role takes from one ring, in program order; `conditions` are those of the ring."""
+
+    def __init__(self, recorder: Recorder, name: str, conditions: Conditions | None = None) -> None:
         self._recorder = recorder
         self._name = name
+        self._conditions = conditions or Conditions()
         self._levels = [_Level(recorder.frames[0], ZERO)]
         self.taken = False
 
@@ -56,16 +83,18 @@ class Cursor:
     def _open(self) -> None:
         """Opens a level for each loop entered since the last stage, and refuses conditions: they would let the roles' numbers differ."""
         recorder = self._recorder
-        for frame in recorder.frames:
-            if isinstance(frame.op, ops.When) and frame.op.cond != ALWAYS:
-                refuse(
-                    RecordError,
-                    "OX1105",
-                    f"a stage of {self._name} is taken under a condition: the other roles would count another stage",
-                    required="stages taken in loops only",
-                    fix="move the condition inside the stage's block, or into the loop's bounds",
-                    causes=(Cause("the condition", frame.site),),
-                )
+        apart = self._conditions.apart(recorder.frames)
+        if apart is not None:
+            conditional = isinstance(apart.op, ops.When)
+            how = "under" if conditional else "outside"
+            refuse(
+                RecordError,
+                "OX1105",
+                f"a stage of {self._name} is taken {how} a condition: the other roles would count another stage",
+                required="stages taken in loops only; a condition is around all roles of the ring, or around none",
+                fix="move the condition inside the stage's block, into the loop's bounds, or around all roles that use the ring",
+                causes=(Cause("the condition" if conditional else "this block is outside of it", apart.site),),
+            )
         loops = [f for f in recorder.frames if f.is_loop]
         for frame in loops[len(self._levels) - 1 :]:
             assert isinstance(frame.op, ops.Loop)  # is_loop

@@ -26,7 +26,7 @@ from oxidecopy.isa import expr, limits, ops
 from oxidecopy.isa.expr import ZERO, Const
 from oxidecopy.isa.ops import MapRef, TileRef
 from oxidecopy.program.expansion import ALWAYS
-from oxidecopy.tiles.cursor import Cursor
+from oxidecopy.tiles.cursor import Conditions, Cursor
 from oxidecopy.tiles.stage import Block, Landed, Slot, Stages, StageTuple, landed
 from oxidecopy.tiles.work import StageAt, Work, parameter
 from oxidecopy.typed.descriptor import TmaDescriptor
@@ -52,13 +52,14 @@ Tiles_co = TypeVar("Tiles_co", bound=tuple[Any, ...], covariant=True)
 class Ring(Generic[Slots_co, Tiles_co]):
     """Made by `cta.ring`. Its producer is one leader; each consumer group releases every stage."""
 
-    __slots__ = ("_consumers", "_cursors", "_fills", "_producer", "_recorder", "_stages")
+    __slots__ = ("_conditions", "_consumers", "_cursors", "_fills", "_producer", "_recorder", "_stages")
 
     def __init__(self, recorder: Recorder, stages: Stages, consumers: int) -> None:
         self._recorder = recorder
         self._stages = stages
         self._consumers = consumers
-        self._producer = Cursor(recorder, f"{stages.name}.produce")
+        self._conditions = Conditions()
+        self._producer = Cursor(recorder, f"{stages.name}.produce", self._conditions)
         self._fills: list[Frame | None] = []  # the innermost loop around each produce block
         self._cursors: dict[ops.ThreadSet, tuple[Cursor, int]] = {}
 
@@ -186,7 +187,8 @@ class Ring(Generic[Slots_co, Tiles_co]):
                     required=str(self._consumers),
                     fix="declare the groups in `ox.roles(consumers=(4, 4))`, or pass consumers= to `cta.ring`",
                 )
-            known = self._cursors[threads] = (Cursor(self._recorder, f"{self._stages.name}.consume{len(self._cursors)}"), keep)
+            cursor = Cursor(self._recorder, f"{self._stages.name}.consume{len(self._cursors)}", self._conditions)
+            known = self._cursors[threads] = (cursor, keep)
         if known[1] != keep:
             refuse(
                 ScopeError,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 import pytest
 from hypothesis import given
@@ -14,10 +15,10 @@ from oxidecopy.isa import ops
 from oxidecopy.isa.expr import Bool, Sym, SymKind, evaluate
 from oxidecopy.isa.ops import BarrierRef
 from oxidecopy.program.program import IdxParam, Step
-from oxidecopy.tiles.cursor import Cursor
+from oxidecopy.tiles.cursor import Conditions, Cursor
 from oxidecopy.typed.cta import Cta
 from oxidecopy.typed.recorder import Recorder
-from oxidecopy.typed.symbolic import Idx, SymIdx
+from oxidecopy.typed.symbolic import Idx, Pred, SymIdx
 
 ENV: Final = {"n": 3, "m": 0}
 
@@ -90,12 +91,61 @@ def test_a_single_loop_counts_with_its_counter() -> None:
     assert step.op.bar.index == Sym("i0", SymKind.LOOP)
 
 
-def test_a_condition_around_a_stage_is_refused() -> None:
-    recorder = Recorder("f", 32, (1, 1, 1), None)
-    cta, cursor = Cta(recorder), Cursor(recorder, "ring")
-    with pytest.raises(RecordError) as refused, cta.when(cta.block_idx.x == 0):
-        cursor.take()
-    assert refused.value.rule == "OX1105"
+Taken: TypeAlias = Callable[[Cta, Cursor, Cursor], None]
+
+
+def under(condition: Callable[[Cta], Pred], *, loop: bool = False, first: bool = True, second: bool = True) -> Taken:
+    """Two roles of a ring take a stage, each under a condition where asked to, with a loop around the condition or in it."""
+
+    def record_it(cta: Cta, one: Cursor, other: Cursor) -> None:
+        for cursor, conditional in ((one, first), (other, second)):
+            for _ in cta.range(2) if loop else [0]:
+                with cta.when(condition(cta) if conditional else True):
+                    for _ in cta.range(3):
+                        cursor.take()
+
+    return record_it
+
+
+def refusal(taken: Taken) -> str:
+    recorder, conditions = Recorder("f", 32, (1, 1, 1), None), Conditions()
+    one, other = (Cursor(recorder, name, conditions) for name in ("ring.produce", "ring.consume"))
+    try:
+        taken(Cta(recorder), one, other)
+    except RecordError as error:
+        return error.rule
+    return ""
+
+
+def first_blocks(cta: Cta) -> Pred:
+    return cta.block_idx.x < 2
+
+
+def test_a_condition_around_all_roles_is_none_of_the_count() -> None:
+    assert refusal(under(first_blocks)) == ""
+
+
+@pytest.mark.parametrize(
+    "taken",
+    [
+        under(first_blocks, second=False),
+        under(first_blocks, first=False),
+        under(first_blocks, loop=True),
+        under(lambda cta: cta.block_idx.x < len(cta._recorder.frames[0].steps) + 1),  # another condition in each role
+    ],
+)
+def test_conditions_that_set_the_counts_apart_are_refused(taken: Taken) -> None:
+    assert refusal(taken) == "OX1105"
+
+
+def test_a_condition_on_an_answer_is_none_that_roles_share() -> None:
+    def taken(cta: Cta, one: Cursor, other: Cursor) -> None:
+        full = cta.barrier().init(1)
+        for cursor in (one, other):
+            with cta.when(full.try_wait_parity(0)):
+                cursor.take()
+
+    assert refusal(taken) == "OX1105"
 
 
 def test_a_condition_that_is_decided_is_none() -> None:

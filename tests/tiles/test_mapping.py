@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pytest
 
 import oxidecopy as ox
+from oxidecopy import BoundLaunch
 from oxidecopy.engines.sim import explore
 from oxidecopy.errors import (
     DTypeError,
@@ -23,7 +24,6 @@ from oxidecopy.errors import (
     SymbolicError,
     VerificationError,
 )
-from oxidecopy.host.pipeline import BoundLaunch
 from oxidecopy.isa import ops
 from oxidecopy.program.expansion import expanded
 from oxidecopy.program.text import from_text, to_text

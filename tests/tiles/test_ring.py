@@ -11,9 +11,9 @@ import numpy.typing as npt
 import pytest
 
 import oxidecopy as ox
+from oxidecopy import BoundLaunch
 from oxidecopy.engines.sim import explore
 from oxidecopy.errors import OxidecopyError, RecordError, ScopeError, ShapeError
-from oxidecopy.host.pipeline import BoundLaunch
 from oxidecopy.isa import ops
 from oxidecopy.isa.expr import Const, add, mod
 from oxidecopy.isa.ops import BarrierRef

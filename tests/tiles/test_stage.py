@@ -239,3 +239,35 @@ def test_a_multicast_corner_is_the_same_for_the_cluster(dev: ox.Device, cluster:
         return
     copy[cluster](*launch)
     np.testing.assert_array_equal(out.numpy(), A)
+
+
+def test_slices_of_a_multicast_ring_are_aligned(dev: ox.Device) -> None:
+    @ox.pipeline(warps=ox.roles(producer=1, consumers=1), cluster=2)
+    def wrong(cta: ox.ClusterCta, src: F32) -> None:
+        cta.multicast_ring(stages=2, tiles=(src,))
+
+    with pytest.raises(OxidecopyError, match="a multiple of 128 bytes") as caught:
+        wrong[2].bind(ox.TmaDescriptor.tiled(dev.array(A), box=(3, 32 // 4)))
+    assert caught.value.rule == "OX1113"
+
+
+# ---- a condition around all that is done with a ring
+@pytest.mark.parametrize("multicast", [False, True])
+def test_blocks_with_nothing_to_do_stay_out(dev: ox.Device, multicast: bool) -> None:
+    @ox.pipeline(warps=ox.roles(producer=1, consumers=1), cluster=2)
+    def copy(cta: ox.ClusterCta, src: F32, out: Out) -> None:
+        ring = cta.multicast_ring(stages=2, tiles=(src,)) if multicast else cta.ring(stages=2, tiles=(src,))
+        rows = 32 if multicast else 16
+        with cta.when(cta.block_idx.x < 4):
+            with cta.producer() as leader:
+                for y in cta.range(64 // rows):
+                    with ring.produce(leader) as (slot,):
+                        slot.load(src, (y * rows, cta.block_idx.x // 2 * 32))
+            with cta.consumers() as group:
+                for y in cta.range(64 // rows):
+                    with ring.consume(group) as (tile,), cta.when(cta.cta_rank == 0):
+                        cta.store(out, tile, (y * rows, cta.block_idx.x // 2 * 32))
+
+    out = dev.zeros(A.shape, ox.f32)
+    copy[6](ox.TmaDescriptor.tiled(dev.array(A), box=(16, 32)), out)
+    np.testing.assert_array_equal(out.numpy(), A)

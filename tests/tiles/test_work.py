@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import oxidecopy as ox
+from oxidecopy import BoundLaunch
 from oxidecopy.engines.sim import explore
 from oxidecopy.errors import OxidecopyError
-from oxidecopy.host.pipeline import BoundLaunch
 from oxidecopy.isa import ops
 from oxidecopy.program.text import from_text, to_text
 from oxidecopy.verify import inspect
