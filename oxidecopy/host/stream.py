@@ -76,6 +76,11 @@ class Stream:
         """The driver's number for it; 0 on the simulator."""
         return 0 if self._open() is None else self.__cuda_stream__()[1]
 
+    @property
+    def inner(self) -> CudaStream | None:
+        """The engine's own stream: launches know by it when this one is closed. None on the simulator."""
+        return self._open()
+
     def __cuda_stream__(self) -> tuple[int, int]:
         """The protocol by which other libraries take it.
 

@@ -116,7 +116,7 @@ class CudaEngine:
     ) -> CudaLaunch:
         """Packs a launch. On the default stream (None) a call of it waits for its end, on others it does not, unless checked."""
         self.context.health()
-        on = Stream.legacy(self.context) if stream is None else Stream.of(self.context, stream)
+        on = Stream.given(self.context, stream)
         code = self.code_of(verified)
         if programmatic and not self._interpreter().programmatic:
             raise ExecutionError(
@@ -144,7 +144,7 @@ class CudaEngine:
 
     def launch_raw(self, launch: RawLaunch, stream: object) -> None:
         """Launches a kernel of the user's; on the default stream (None) it runs to its end."""
-        on = Stream.legacy(self.context) if stream is None else Stream.of(self.context, stream)
+        on = Stream.given(self.context, stream)
         if stream is None:
             self.context.health()
         self._raw.launch(launch, on)

@@ -50,7 +50,7 @@ class CudaGraph:
         if self._stream is not None or self._captured is not None:
             raise _misused("a graph is captured once", "a second capture", "a graph that was not captured yet")
         context = self._context
-        on = Stream.create(context) if stream is None else Stream.of(context, stream)
+        on = Stream.create(context) if stream is None else Stream.given(context, stream)
         context.health("this capture")
         mode = context.driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
         with context:
@@ -89,7 +89,7 @@ class CudaGraph:
             raise _misused("a graph is replayed after its capture", "no capture", "`with graph.capture()` before")
         context = self._context
         self._watch.check()
-        on = Stream.legacy(context) if stream is None else Stream.of(context, stream)
+        on = Stream.given(context, stream)
         for launch in self._launches:
             for buffer in launch.buffers:
                 buffer.address  # noqa: B018  # raises when it was freed

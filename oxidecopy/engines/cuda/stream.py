@@ -98,6 +98,11 @@ class Stream:
         return cls(context, LEGACY)
 
     @classmethod
+    def given(cls, context: PrimaryContext, stream: object) -> Stream:
+        """What a launch was told to go to: an `ox.Stream` is one of ours inside, None is the default stream, anything else as `of`."""
+        return cls.legacy(context) if stream is None else cls.of(context, getattr(stream, "inner", stream))
+
+    @classmethod
     def of(cls, context: PrimaryContext, stream: object) -> Stream:
         """Whatever `stream_handle` takes, as a stream of `context`; the object is kept alive.
 

@@ -451,3 +451,20 @@ def test_a_launch_of_another_device_is_not_added(scene: Scene, tmp_path: Path) -
 
 def test_a_prepared_launch_is_one_of_ours(scene: Scene) -> None:
     assert isinstance(scene.load.prepare(*scene.args).prepared, CudaLaunch)
+
+
+def test_streams_of_the_user(scene: Scene) -> None:
+    stream = ox.Stream(scene.dev)
+    launch = scene.load.on(stream).prepare(*scene.args)
+    launch()
+    scene.driver.on_launch = scene.hang
+    launch()
+    scene.driver.on_launch = None
+    refused(DeadlockError, "OX5331", stream.synchronize)
+    stream.close()
+    with pytest.raises(LifetimeError):
+        launch()
+    with pytest.raises(LifetimeError):
+        scene.load.on(stream)(*scene.args)
+    scene.out.numpy()  # does not ask a stream that is gone
+    assert len(scene.driver.launches) == 2
