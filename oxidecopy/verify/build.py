@@ -61,6 +61,7 @@ def _look_up(item: Item, met: set[Need], landing: Mapping[str, int]) -> None:
     """`met` are needs that are known to hold, `landing` the bytes of a load by its map."""
     op = item.op
     item.checks = tuple([CHECKS[need] for need in item.needs if need not in met])
+    item.banned = Need.UNGUARDED in item.needs
     item.effect, item.waits, item.named = effect_of(op), isinstance(op, WAITING), naming(op)
     if isinstance(op, ops.TensorG2S | ops.TensorG2SMulticast):
         item.moved = landing[op.map.name]

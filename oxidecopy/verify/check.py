@@ -12,7 +12,7 @@ from oxidecopy.verify.code import Item
 from oxidecopy.verify.coords import Placed, report_faults
 from oxidecopy.verify.requirements import Need
 from oxidecopy.verify.resolve import counters, ranges
-from oxidecopy.verify.state import Asked, At, Bar, Life, Machine, Mark, Use
+from oxidecopy.verify.state import LIVE, Asked, At, Bar, Life, Machine, Mark, Use
 from oxidecopy.verify.tiles import read_async, read_generic, write_async, write_generic
 
 
@@ -28,7 +28,7 @@ def _fresh(machine: Machine, at: At) -> None:
             required="one thread",
             fix="initialise inside `cta.thread(0)`, or use `init`, which does",
         )
-    elif bar.life is Life.LIVE:
+    elif bar.life is LIVE:
         machine.out.add(
             ids.DOUBLE_INIT,
             f"{bar.name} is initialised while it is live",
@@ -51,12 +51,12 @@ def _fresh(machine: Machine, at: At) -> None:
 def _live(machine: Machine, at: At) -> None:
     known = at.agent.known
     for bar in at.bars:
-        if bar.life is not Life.LIVE or bar.born is None or known[bar.born.agent] < bar.born.time:
+        if bar.life is not LIVE or bar.born is None or known[bar.born.agent] < bar.born.time:
             _live_one(machine, at, bar)
 
 
 def _live_one(machine: Machine, at: At, bar: Bar) -> None:
-    if bar.life is not Life.LIVE:
+    if bar.life is not LIVE:
         machine.lost = True
     if bar.life is Life.NONE:
         machine.out.add(
@@ -98,11 +98,11 @@ def _remote_live(machine: Machine, at: At) -> None:
         if bar.life is Life.DEAD:
             _live_one(machine, at, bar)
             continue
-        ordered = bar.life is Life.LIVE and born is not None and machine.order(at.agent, born)
+        ordered = bar.life is LIVE and born is not None and machine.order(at.agent, born)
         fenced = born is not None and bar.init_fence >= born.time and at.agent.known[born.agent] >= bar.init_fence
         if ordered and fenced:
             continue
-        machine.lost = machine.lost or bar.life is not Life.LIVE
+        machine.lost = machine.lost or bar.life is not LIVE
         machine.out.add(
             ids.REMOTE_EARLY,
             f"{bar.name} is used by another CTA, which cannot know that it is initialised",
@@ -118,7 +118,7 @@ def _remote_live(machine: Machine, at: At) -> None:
 
 def _idle(machine: Machine, at: At) -> None:
     bar = at.bars[0]
-    if bar.life is Life.LIVE:
+    if bar.life is LIVE:
         balanced(machine, bar, [("invalidated here", at.step)])
     open_uses = [m for m in bar.used.values() if not machine.order(at.agent, m)]
     if open_uses:
@@ -153,7 +153,7 @@ def _born(bar: Bar, words: str) -> list[tuple[str, Step | None]]:
 def _phase(machine: Machine, at: At) -> None:
     known, ends = at.agent.known, machine.ends
     for bar in at.bars:
-        if known[ends + bar.id] >= bar.phase or bar.life is not Life.LIVE or bar.broken or bar.phase == bar.base:
+        if known[ends + bar.id] >= bar.phase or bar.life is not LIVE or bar.broken or bar.phase == bar.base:
             continue
         bar.broken = True
         part_of_last = any(m.agent == at.agent.id for m in (*bar.last_arrived, *bar.last_announced, *bar.last_copies))
@@ -183,7 +183,7 @@ def _word(at: At) -> str:
 
 def _room(machine: Machine, at: At) -> None:
     for bar in at.bars:
-        if bar.life is not Life.LIVE or bar.broken or at.agent.size <= bar.pending:
+        if bar.life is not LIVE or bar.broken or at.agent.size <= bar.pending:
             continue
         bar.broken = True
         _too_many(machine, at, bar, bar.phase, bar.count - bar.pending + at.agent.size, bar.arrived)
@@ -203,7 +203,7 @@ def _too_many(machine: Machine, at: At, bar: Bar, phase: int, arrivals: int, arr
 
 def _stays(machine: Machine, at: At) -> None:
     bar = at.bars[0]
-    if bar.life is Life.LIVE and not bar.broken and bar.count - at.agent.size < 1:
+    if bar.life is LIVE and not bar.broken and bar.count - at.agent.size < 1:
         bar.broken = True
         machine.out.add(
             ids.DROP_TO_ZERO,
@@ -306,7 +306,7 @@ def balanced(machine: Machine, bar: Bar, causes: list[tuple[str, Step]]) -> None
 
 def _turn(machine: Machine, at: At) -> None:
     bar = at.bars[0]
-    if bar.life is not Life.LIVE:
+    if bar.life is not LIVE:
         return
     for phase in at.phases:
         if phase > bar.base and machine.ended(at.agent, bar) < phase and not bar.broken:

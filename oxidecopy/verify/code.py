@@ -30,6 +30,9 @@ class Control(Enum):
     NEXT = "next"  # next iteration: back to `target`, or go on
 
 
+RUN: Final = Control.RUN  # asked for at every op, and slow to be looked up in an enumeration (Python 3.11)
+
+
 _NO_MORE: Final[Cond] = expr.Bool(value=False)
 
 
@@ -57,6 +60,7 @@ class Item:
     effect: Callable[[Machine, At], None] = nothing
     waits: bool = False
     named: tuple[Expr, ...] | None = None  # None: it has no operands
+    banned: bool = False  # it hangs on an answer, and must not
     told: int = 0  # bytes that one thread announces
     moved: int = 0  # bytes that one thread brings
 

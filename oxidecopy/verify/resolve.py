@@ -10,7 +10,7 @@ from oxidecopy.isa.expr import Cond, Expr
 from oxidecopy.program.tensor_map import TileLayout
 from oxidecopy.verify import rule_ids as ids
 from oxidecopy.verify.affine import Range, has_loop_symbol, point
-from oxidecopy.verify.state import Agent, Asked, At, Machine, Span, Use
+from oxidecopy.verify.state import INDEX, PHASE, TRUTH, Agent, Asked, At, Machine, Span, Use
 
 
 class UndecidedError(Exception):
@@ -40,14 +40,14 @@ def note(machine: Machine, agent: Agent, use: Use, e: Expr | Cond, *, truth: boo
     varies = machine.steered.get(id(e))
     if varies is None:
         varies = machine.steered[id(e)] = has_loop_symbol(e)
-    if varies or (use is Use.PHASE and machine.all_phases):
+    if varies or (use is PHASE and machine.all_phases):
         machine.log.append(Asked(agent.id, use, e, counters(agent), truth, bar, agent.code[agent.pc]))
 
 
-def value(machine: Machine, agent: Agent, e: Expr, use: Use = Use.INDEX, bar: int = -1) -> int:
+def value(machine: Machine, agent: Agent, e: Expr, use: Use = INDEX, bar: int = -1) -> int:
     """The one value of `e`."""
     if type(e) is expr.Const:
-        if use is Use.PHASE:
+        if use is PHASE:
             note(machine, agent, use, e, bar=bar)
         return e.value
     if machine.log is not None:
@@ -73,7 +73,7 @@ def truth(machine: Machine, agent: Agent, c: Cond) -> bool:
             raise UndecidedError(c) from None
         answer = over_all
     if machine.log is not None:
-        note(machine, agent, Use.TRUTH, c, truth=answer)
+        note(machine, agent, TRUTH, c, truth=answer)
     return answer
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TypeAlias, final
+from typing import Final, TypeAlias, final
 
 from oxidecopy.isa.expr import Cond, Expr
 from oxidecopy.isa.ops import BarSync, ClusterSync, Instr, MbarrierWaitParity, MbarrierWaitPhase
@@ -47,6 +47,10 @@ class Life(Enum):
     NONE = "never initialised"
     LIVE = "live"
     DEAD = "invalidated"
+
+
+# Members of an enumeration under names of their own: to look them up in it takes long (Python 3.11), and the walk asks at every op.
+LIVE: Final = Life.LIVE
 
 
 @final
@@ -93,6 +97,12 @@ class Way(Enum):
     READ = "read"
     LOAD = "loaded"
     STORE = "stored"
+
+
+WRITE: Final = Way.WRITE
+READ: Final = Way.READ
+LOAD: Final = Way.LOAD
+STORE: Final = Way.STORE
 
 
 @final
@@ -195,6 +205,11 @@ class Use(Enum):
     PHASE = "phase"  # the value against the barrier's phase
     TRUTH = "truth"  # a condition
     COORD = "coord"  # only a range
+
+
+INDEX: Final = Use.INDEX
+PHASE: Final = Use.PHASE
+TRUTH: Final = Use.TRUTH
 
 
 @final

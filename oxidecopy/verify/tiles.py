@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from oxidecopy.isa import ops
 from oxidecopy.verify import rule_ids as ids
-from oxidecopy.verify.state import Access, At, Machine, Mark, Span, Stage, Way
+from oxidecopy.verify.state import LOAD, STORE, WRITE, Access, At, Machine, Mark, Span, Stage
 
 
 def _overlapping(at: At, spans: Sequence[Span]) -> Iterator[tuple[Stage, Access]]:
@@ -49,13 +49,13 @@ def _read(machine: Machine, at: At, *, fence: bool) -> None:
         return
     clean = True
     for stage, access in _overlapping(at, _read_spans(at)):
-        if access.way is Way.WRITE and not machine.order(at.agent, access.mark):
+        if access.way is WRITE and not machine.order(at.agent, access.mark):
             _race(machine, at, stage, access, "written", verb="stored" if fence else "read")
             clean = False
-        elif access.way is Way.WRITE and fence and not machine.fenced(at.agent, access.mark):
+        elif access.way is WRITE and fence and not machine.fenced(at.agent, access.mark):
             _unfenced(machine, at, stage, access)
             clean = False
-        elif access.way is Way.LOAD and not _landed(machine, at, access):
+        elif access.way is LOAD and not _landed(machine, at, access):
             _early(machine, at, stage, access)
             clean = False
     if clean:
@@ -103,7 +103,7 @@ def _race(machine: Machine, at: At, stage: Stage, access: Access, done: str, *, 
     others = "other threads of the same group" if access.mark.agent == at.agent.id else machine.agents[access.mark.agent].name
     at.flagged = True
     machine.out.add(
-        ids.RACE if access.way is Way.WRITE else ids.OVERWRITE_READ,
+        ids.RACE if access.way is WRITE else ids.OVERWRITE_READ,
         f"{stage.name} is {verb} by {at.agent.name} while {others} may not have {done} it yet",
         step=at.step,
         required="a sync between the two",
@@ -140,7 +140,7 @@ def write_generic(machine: Machine, at: At) -> None:
 def write_async(machine: Machine, at: At) -> None:
     """A load will write the tile, in every receiving CTA."""
     for stage, access in _overlapping(at, at.tiles):
-        if access.way is Way.WRITE and machine.order(at.agent, access.mark) and not machine.fenced(at.agent, access.mark):
+        if access.way is WRITE and machine.order(at.agent, access.mark) and not machine.fenced(at.agent, access.mark):
             _unfenced(machine, at, stage, access)
         else:
             _overwrite(machine, at, stage, access)
@@ -150,7 +150,7 @@ def _overwrite(machine: Machine, at: At, stage: Stage, access: Access) -> None:
     if machine.lost:
         return
     key = (stage.tile, at.step.site or id(at.step))
-    if access.way is Way.LOAD:
+    if access.way is LOAD:
         if not _landed(machine, at, access):
             bar = machine.bars[access.bar]
             machine.out.add(
@@ -162,7 +162,7 @@ def _overwrite(machine: Machine, at: At, stage: Stage, access: Access) -> None:
                 causes=[("the earlier load", access.mark.step)],
                 key=key,
             )
-    elif access.way is Way.STORE:
+    elif access.way is STORE:
         if not _read_out(machine, at, access):
             machine.out.add(
                 ids.OVERWRITE_STORE,
@@ -177,4 +177,4 @@ def _overwrite(machine: Machine, at: At, stage: Stage, access: Access) -> None:
                 key=key,
             )
     elif not machine.order(at.agent, access.mark):
-        _race(machine, at, stage, access, "written" if access.way is Way.WRITE else "finished reading", verb=_verb(at))
+        _race(machine, at, stage, access, "written" if access.way is WRITE else "finished reading", verb=_verb(at))

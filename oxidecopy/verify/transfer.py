@@ -15,7 +15,27 @@ from oxidecopy.verify import rule_ids as ids
 from oxidecopy.verify.check import expect_late, own_token, under_expected, wait_behind
 from oxidecopy.verify.code import nothing
 from oxidecopy.verify.resolve import value
-from oxidecopy.verify.state import Access, Agent, At, Bar, Group, Known, Life, Machine, Mark, Span, TokenKey, Use, Way, join
+from oxidecopy.verify.state import (
+    LIVE,
+    LOAD,
+    PHASE,
+    READ,
+    STORE,
+    WRITE,
+    Access,
+    Agent,
+    At,
+    Bar,
+    Group,
+    Known,
+    Life,
+    Machine,
+    Mark,
+    Span,
+    TokenKey,
+    Way,
+    join,
+)
 
 Effect: TypeAlias = Callable[[Machine, At], None]
 WAITING: Final = ops.MbarrierWait | ops.MbarrierWaitPhase | ops.MbarrierWaitParity | ops.BarSync | ops.ClusterSync
@@ -30,7 +50,7 @@ def ready(machine: Machine, at: At) -> bool:
         case ops.MbarrierWaitPhase():
             bar = at.bars[0]
             if not at.phases:
-                at.phases = (bar.base + value(machine, at.agent, at.op.phase, Use.PHASE, bar.id),)
+                at.phases = (bar.base + value(machine, at.agent, at.op.phase, PHASE, bar.id),)
             return _phases_over(at)
         case ops.MbarrierWaitParity():
             if not at.phases:
@@ -46,7 +66,7 @@ def ready(machine: Machine, at: At) -> bool:
 
 def _phases_over(at: At) -> bool:
     bar = at.bars[0]
-    return bar.life is not Life.LIVE or bar.phase > max(at.phases, default=-1)
+    return bar.life is not LIVE or bar.phase > max(at.phases, default=-1)
 
 
 def parity_phase(machine: Machine, agent: Agent, bar: Bar, parity: expr.Expr) -> int:
@@ -56,7 +76,7 @@ def parity_phase(machine: Machine, agent: Agent, bar: Bar, parity: expr.Expr) ->
 
 
 def _tokens_ready(machine: Machine, at: At, tokens: tuple[int, ...]) -> bool:
-    if at.bars[0].life is not Life.LIVE:
+    if at.bars[0].life is not LIVE:
         return True
     found = [machine.tokens.get((at.agent.rank, t, at.turns)) for t in tokens]
     known = [f for f in found if f is not None]
@@ -199,7 +219,7 @@ def _pass(machine: Machine, at: At) -> None:
 
 def _init(_machine: Machine, at: At, *, count: int) -> None:
     bar = at.bars[0]
-    bar.life, bar.born, bar.init_fence = Life.LIVE, at.mark, -1
+    bar.life, bar.born, bar.init_fence = LIVE, at.mark, -1
     bar.base = bar.phase
     bar.count = bar.pending = count
     bar.expected = bar.issued = 0
@@ -238,7 +258,7 @@ def _wake(bar: Bar) -> None:
 def _name_token(machine: Machine, at: At, token: int) -> None:
     bar = at.bars[0]
     key: TokenKey = (at.agent.rank, token, at.turns)
-    if bar.life is Life.LIVE:
+    if bar.life is LIVE:
         before = machine.tokens.setdefault(key, (bar.id, bar.phase))
         if before != (bar.id, bar.phase) and not bar.broken:
             bar.broken = True
@@ -258,7 +278,7 @@ def arrive(machine: Machine, at: At, *, token: int | None = None, nbytes: int = 
         _name_token(machine, at, token)
     n = at.agent.size
     for bar in at.bars:
-        if bar.life is not Life.LIVE:
+        if bar.life is not LIVE:
             continue
         if drop:
             bar.count = max(1, bar.count - n)
@@ -279,7 +299,7 @@ def arrive(machine: Machine, at: At, *, token: int | None = None, nbytes: int = 
 
 def _expect(machine: Machine, at: At, *, nbytes: int) -> None:
     bar = at.bars[0]
-    if bar.life is Life.LIVE:
+    if bar.life is LIVE:
         bar.expected += nbytes * at.agent.size
         bar.announced.append(at.mark)
         bar.bare.append(at.mark)
@@ -289,7 +309,7 @@ def _expect(machine: Machine, at: At, *, nbytes: int) -> None:
 def _bytes(machine: Machine, at: At) -> None:
     moved = at.item.moved * at.agent.size
     for bar in at.bars:
-        if bar.life is Life.LIVE:
+        if bar.life is LIVE:
             bar.issued += moved
             bar.copies.append(at.mark)
             settle(machine, bar, at.mark)
@@ -332,7 +352,7 @@ def passed(machine: Machine, agent: Agent, bar: Bar, phases: Sequence[int], mark
 
     What is published is of the newest phase: an older one, which only a test may name, gives no more than that it is over.
     """
-    if bar.life is not Life.LIVE:
+    if bar.life is not LIVE:
         return
     for phase in phases:
         if bar.published is not None and phase >= bar.base and phase == bar.phase - 1:
@@ -345,21 +365,21 @@ def passed(machine: Machine, agent: Agent, bar: Bar, phases: Sequence[int], mark
 # ---- tiles
 def _load(machine: Machine, at: At) -> None:
     for bar, (stage, lo, hi) in zip(at.bars, at.tiles, strict=True):
-        load = Access(Way.LOAD, at.mark, lo, hi, bar=bar.id, until=bar.phase + 1)
+        load = Access(LOAD, at.mark, lo, hi, bar=bar.id, until=bar.phase + 1)
         _replace(stage.accesses, load)
         stage.cover(lo, hi)
-        if bar.life is Life.LIVE:
+        if bar.life is LIVE:
             bar.loaded = (bar.phase, at.mark)
             machine.witness(at.agent, bar)
     _bytes(machine, at)
 
 
 def _store(_machine: Machine, at: At) -> None:
-    at.agent.open.append(_touch(at, at.tiles[0], Way.STORE))
+    at.agent.open.append(_touch(at, at.tiles[0], STORE))
 
 
 def _read(_machine: Machine, at: At) -> None:
-    _touch(at, at.tiles[0], Way.READ)
+    _touch(at, at.tiles[0], READ)
 
 
 def _touch(at: At, span: Span, way: Way) -> Access:
@@ -373,7 +393,7 @@ def _touch(at: At, span: Span, way: Way) -> Access:
 
 def _write(_machine: Machine, at: At) -> None:
     stage, lo, hi = at.tiles[0]
-    write = Access(Way.WRITE, at.mark, lo, hi)
+    write = Access(WRITE, at.mark, lo, hi)
     _share(at, write)
     if at.item.joint or at.item.guarded:
         # Each class writes its share only, or perhaps nothing: what must be ordered before the whole of it stays.
@@ -386,7 +406,7 @@ def _write(_machine: Machine, at: At) -> None:
 
 def _map(machine: Machine, at: At) -> None:
     for span in at.sources:
-        _share(at, _touch(at, span, Way.READ))
+        _share(at, _touch(at, span, READ))
     _write(machine, at)
 
 
@@ -426,7 +446,7 @@ def _fence(machine: Machine, at: At) -> None:
 def _fence_init(machine: Machine, at: At) -> None:
     for bar in machine.bars:
         # The first fence after the init: what follows from it must not be forgotten for a later one.
-        if bar.born is not None and bar.born.agent == at.agent.id and bar.life is Life.LIVE and bar.init_fence < 0:
+        if bar.born is not None and bar.born.agent == at.agent.id and bar.life is LIVE and bar.init_fence < 0:
             bar.init_fence = at.mark.time
 
 

@@ -13,10 +13,9 @@ from oxidecopy.isa import expr, ops
 from oxidecopy.isa.expr import Answer, Cond
 from oxidecopy.verify.affine import decide
 from oxidecopy.verify.check import unguarded
-from oxidecopy.verify.code import Control, Item, has_answer
+from oxidecopy.verify.code import RUN, Control, Item, has_answer
 from oxidecopy.verify.deadlock import unblock
 from oxidecopy.verify.periods import Periods
-from oxidecopy.verify.requirements import Need
 from oxidecopy.verify.resolve import ranges, resolve, truth, value
 from oxidecopy.verify.state import Agent, At, Machine, Mark
 from oxidecopy.verify.transfer import apply, passed, ready
@@ -67,7 +66,7 @@ class _Walk:
             self.steps += 1
             if self.steps > STEPS_MAX:
                 raise OutOfStepsError
-            if not (self._op(agent, item) if item.control is Control.RUN else self._control(agent, item)):
+            if not (self._op(agent, item) if item.control is RUN else self._control(agent, item)):
                 self.steps -= 1
                 break
             moved = True
@@ -80,7 +79,7 @@ class _Walk:
 
     def _op(self, agent: Agent, item: Item) -> bool:
         machine = self.machine
-        if item.needs and item.needs[0] is Need.UNGUARDED:
+        if item.banned:
             unguarded(machine, item)  # reported, and left out: whether it runs is anybody's guess
             agent.pc += 1
             return True
