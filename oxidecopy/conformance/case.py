@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import oxidecopy as ox
     from oxidecopy.host.device import Device
-    from oxidecopy.host.pipeline import BoundLaunch
+    from oxidecopy.host.bound import BoundLaunch
     from oxidecopy.typed.dtypes import DType
 
 

@@ -25,6 +25,7 @@ from oxidecopy.conformance.case import Case
 from oxidecopy.errors import OxidecopyError
 from oxidecopy.host.device import Device
 from oxidecopy.host.npy import write_whole
+from oxidecopy.typed.dtypes import u8
 
 if TYPE_CHECKING:
     from oxidecopy.conformance.case import Made
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 REFERENCE: Final = "sim-fast"
 _SUITES: Final = (copies, compute, sync, clusters, rings, lessons)
 _MESSAGE_LINES: Final = 6
+_DEATHS_MAX: Final = 5  # in a row
+_LOST: Final = 3  # a worker that has told of a failure, and lost its device by it
 
 
 @final
@@ -110,24 +113,29 @@ def write(path: Path, data: dict[str, object]) -> None:
 
 # ---- in workers
 def run_all(device: str, pattern: str, starting: Callable[[str, int, int], None]) -> Iterator[Verdict]:
-    """Every case by worker processes; `starting` is told its name, position and how many there are."""
+    """Every case by worker processes; `starting` is told its name, position and how many there are.
+
+    When several cases in a row take their process with them, the fault is not theirs, and the rest is given up.
+    """
     wanted = cases(pattern)
-    done = 0
-    while done < len(wanted):
+    done = died = 0
+    while done < len(wanted) and died < _DEATHS_MAX:
         starting(wanted[done].name, done, len(wanted))
         command = [sys.executable, "-m", "oxidecopy.conformance.run", device, str(done), pattern]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as worker:
             for verdict in _spoken(worker.stdout):
-                done += 1
+                done, died = done + 1, 0
                 yield verdict
                 if done < len(wanted):
                     starting(wanted[done].name, done, len(wanted))
             _, errors = worker.communicate()
-        if done < len(wanted):
+        if done < len(wanted) and worker.returncode != _LOST:
             case = wanted[done]
             last = (errors or "").strip().splitlines()[-1:] or ["no word"]
             yield Verdict(name=case.name, group=case.group, problem=f"the process ended with {worker.returncode}: {last[0]}")
-            done += 1
+            done, died = done + 1, died + 1
+    for case in wanted[done:]:
+        yield Verdict(name=case.name, group=case.group, problem="not run: the cases before it took their processes with them")
 
 
 def _spoken(lines: Iterable[str] | None) -> Iterator[Verdict]:
@@ -137,16 +145,24 @@ def _spoken(lines: Iterable[str] | None) -> Iterator[Verdict]:
 
 
 def work(arguments: Sequence[str]) -> int:
-    """A worker: the cases from a position on, a line of JSON for each. Ends after the first that may have taken the context with it."""
+    """A worker: the cases from a position on, a line of JSON for each. Ends after the first that has taken the context with it."""
     name, first, pattern = arguments
     reference, device = Device.open(REFERENCE), Device.open(name)
     for case in cases(pattern)[int(first) :]:
         verdict = run_case(case, reference, device)
         sys.stdout.write(json.dumps(asdict(verdict)) + "\n")
         sys.stdout.flush()
-        if verdict.problem:
-            return 1
+        if verdict.problem and not _works(device):
+            return _LOST
     return 0
+
+
+def _works(device: Device) -> bool:
+    """After a failure: memory can still be used."""
+    try:
+        return not device.zeros((16,), u8).numpy().any()
+    except OxidecopyError:
+        return False
 
 
 if __name__ == "__main__":
