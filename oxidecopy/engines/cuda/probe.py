@@ -117,7 +117,7 @@ def describe(driver: Driver, ordinal: int) -> Gpu:
     attribute = driver.CUdevice_attribute
 
     def value(of: str) -> int:
-        return check(driver.cuDeviceGetAttribute(attribute[f"CU_DEVICE_ATTRIBUTE_{of}"], device), "cuDeviceGetAttribute", of)
+        return check(driver.cuDeviceGetAttribute(getattr(attribute, f"CU_DEVICE_ATTRIBUTE_{of}"), device), "cuDeviceGetAttribute", of)
 
     modes = {3: "one process", 2: "none allowed"}  # CUcomputemode
     state = driver.cuDevicePrimaryCtxGetState(device)
