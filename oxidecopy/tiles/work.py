@@ -15,6 +15,7 @@ from typing_extensions import TypeVar
 from oxidecopy.errors import Cause, RecordError, ScopeError, ShapeError
 from oxidecopy.isa import expr, ops
 from oxidecopy.isa.expr import Const, Expr, Sym, SymKind
+from oxidecopy.program.expansion import ALWAYS
 from oxidecopy.tiles.schedule import Order, Per, checked_order, product, unravel, worker_of
 from oxidecopy.typed.descriptor import TmaDescriptor
 from oxidecopy.typed.frames import Frame, fresh
@@ -179,6 +180,16 @@ class CounterWork(Work[C]):
         """A loop over the share."""
         recorder = self._recorder
         around = next((f for f in recorder.frames if f.is_loop), None)
+        condition = next((f for f in recorder.frames if isinstance(f.op, ops.When) and f.op.cond != ALWAYS), None)
+        if condition is not None:
+            refuse(
+                ScopeError,
+                "OX1144",
+                "the tiles of a counter are visited under a condition: where it does not hold, those that were given would be left out",
+                required="no condition around",
+                fix="visit them in every CTA; launch fewer CTAs to have fewer at work",
+                causes=(Cause("the condition around", condition.site),),
+            )
         if around is not None:
             refuse(
                 ScopeError,

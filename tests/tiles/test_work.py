@@ -220,6 +220,13 @@ def in_a_loop(cta: ox.Cta, src: F32, out: Out) -> None:
             cta.sync()
 
 
+def under_a_condition(cta: ox.Cta, src: F32, out: Out) -> None:
+    work = cta.schedule(src, order=COUNTER)
+    with cta.when(cta.block_idx.x == 0):
+        for _at in work:
+            cta.sync()
+
+
 def two_counters(cta: ox.Cta, src: F32, out: Out) -> None:
     cta.schedule(src, order=COUNTER)
     cta.schedule(src, order=COUNTER)
@@ -261,6 +268,7 @@ def untold(cta: ox.Cta, src: F32, out: Out) -> None:
 REFUSED = {
     claimed_twice: "OX1144",
     in_a_loop: "OX1144",
+    under_a_condition: "OX1144",
     two_counters: "OX1143",
     own_tiles: "OX1141",
     steered: "OX1140",
