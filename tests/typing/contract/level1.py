@@ -61,12 +61,17 @@ def call(src: Src, out: Out, h: ox.TmaDescriptor[ox.f16, ox.D2]) -> None:
     prefetch[2](src, out, 7)
     prefetch[2](src, out, n=7)
     prefetch[2].bind(src, out, 7).verify()
-    prefetch[2].prepare(src, out, 7)()
+    prepared = prefetch[2].prepare(src, out, 7)
+    prepared()
+    prepared.update(src, out, 7)
     prefetch[2].on(0)(src, out, 7)
+    prefetch[2].on(0).attributes(cooperative=True).prepare(src, out, n=7)()
     prefetch[ox.Grid(x=2)](src, out, 7)
     prefetch[2](src, out, 7.5)  # E float for an index
     prefetch[2](h, out, 7)  # E dtype
     prefetch[2](out, src, 7)  # E swapped
+    prepared.update(out, src, 7)  # E swapped
+    prepared.update(src, out)  # E an argument is missing
     prefetch[2](src, out, 7, 8)  # E one argument too many
     prefetch[2](src, out, 7, stream=0)  # E no such keyword
     prefetch[2](src, out, m=7)  # E no such parameter
