@@ -187,6 +187,11 @@ def shared_bytes() -> bytes:
     return data
 
 
+def half_an_attribute() -> bytes:
+    """A list of attributes that is the last two bytes of the file."""
+    return patched(section_of(GOOD, ".nv.info.scale")[0] + 24, struct.pack("<QQ", len(GOOD) - 2, 2))
+
+
 DAMAGED: list[tuple[str, Callable[[], bytes], str]] = [
     ("cut in half", lambda: GOOD[: len(GOOD) // 2], "section headers"),
     ("headers elsewhere", lambda: patched(40, struct.pack("<Q", len(GOOD))), "section headers"),
@@ -194,6 +199,9 @@ DAMAGED: list[tuple[str, Callable[[], bytes], str]] = [
     ("no headers", lambda: patched(60, b"\0\0"), "section headers"),
     ("headers of another size", lambda: patched(58, b"\x20\0"), "section headers"),
     ("names in no section", lambda: patched(62, b"\xff\xff"), "section names"),
+    ("names in the section after the last", lambda: patched(62, GOOD[60:62]), "section names"),
+    ("strings in the section after the last", lambda: header_of(".symtab", 40, GOOD[60] | GOOD[61] << 8, wide=False), "symbol table"),
+    ("half an attribute at the very end", half_an_attribute, "ends within"),
     ("section behind the end", lambda: header_of(".text.scale", 32, 1 << 40), "reaches over"),
     ("section far away", lambda: header_of(".text.scale", 24, (1 << 64) - 1), "reaches over"),
     ("name behind its table", lambda: header_of(".text.scale", 0, 1 << 30, wide=False), "a name"),
