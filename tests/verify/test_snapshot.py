@@ -121,3 +121,17 @@ def test_a_fence_counts_by_the_marks_it_follows(machine: Machine) -> None:
 
     assert state(5) == state(19)
     assert state(19) != state(20)
+
+
+def test_a_store_that_nobody_waited_for_is_told_from_one_that_was_read_long_ago(machine: Machine) -> None:
+    store = Access(Way.STORE, Mark(0, 20, machine.program.steps[0]), 0, 64)
+    machine.stages[0].accesses.append(store)
+    for agent in machine.agents:
+        agent.known[0] = 30
+
+    def state(done: int) -> Snapshot:
+        store.done = done
+        return snapshot(machine, {}, parity=False)
+
+    assert state(21) == state(22)
+    assert state(22) != state(-1)
