@@ -29,7 +29,7 @@ class NoCompilerError(RuntimeError):
 @final
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A cubin with what the compiler (and ptxas, where asked for `--ptxas-options=-v`) said."""
+    """A cubin (PTX for a virtual architecture) with what the compiler (and ptxas, where asked for `--ptxas-options=-v`) said."""
 
     cubin: bytes = field(repr=False)
     log: str
@@ -60,7 +60,7 @@ def compile_cubin(
     Args:
         source: one translation unit.
         name: its name in messages and line information.
-        arch: such as ``sm_90a``.
+        arch: such as ``sm_90a``; for a virtual one, such as ``compute_90``, the result is PTX.
         options: further ones, such as ``-DNAME`` or ``--std=c++17``.
         headers: what it includes, by the name in the ``#include``.
         library: the ``libnvrtc.so`` to use; by default the oldest installed.
@@ -80,7 +80,8 @@ def compile_cubin(
         log = _blob(nvrtc, "ProgramLog", program).rstrip(b"\0").decode(errors="replace").strip()
         if failed:
             raise CompileError(log or nvrtc.words(failed))
-        return Compiled(_blob(nvrtc, "CUBIN", program), log)
+        made = _blob(nvrtc, "PTX", program).rstrip(b"\0") if arch.startswith("compute_") else _blob(nvrtc, "CUBIN", program)
+        return Compiled(made, log)
     finally:
         nvrtc("DestroyProgram", ctypes.byref(program))
 

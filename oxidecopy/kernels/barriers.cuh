@@ -44,10 +44,11 @@ OX_DEVICE void barrier_op(Warp& w, const Words& r, u32 threads, bool first_warp)
 }
 
 // MBARRIER_WAIT_PHASE, _PARITY: a negative phase is over.
-OX_DEVICE void wait_op(const Header& header, Warp& w, const Words& r) {
+OX_DEVICE Failure wait_op(const Header& header, const Warp& w, const Words& r) {
     const i32 phase = w.value(r, 1);
     const u32 bar = w.address(r, 0);
-    if (r.op() == OP_MBARRIER_WAIT_PARITY || phase >= 0) wait_parity(header, w, bar, phase & 1, 0);
+    if (r.op() == OP_MBARRIER_WAIT_PHASE && phase < 0) return no_failure();
+    return waited_for(wait_parity(header, bar, phase & 1), bar, phase & 1, 0);
 }
 
 // One answer for the warp: that of its first lane.

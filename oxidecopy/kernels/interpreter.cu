@@ -5,7 +5,7 @@
     extern "C" __global__ void OX_BOUNDS_##FAMILY oxidecopy_##FAMILY##_##NAME(const __grid_constant__ PARAMETER parameter) {   \
         interpret<MAP>(Launch<PARAMETER, GLOBAL>(parameter));                                                                  \
     }
-#define OX_BOUNDS_move __maxnreg__(64)
+#define OX_BOUNDS_move __maxnreg__(56)
 #define OX_BOUNDS_map __maxnreg__(96)
 
 OX_ENTRY(move, false, small, Small, false)

@@ -14,45 +14,56 @@ OX_DEVICE Warp begin(const L& launch) {
     if (w.lane == REG_BLOCK_Y) w.low = blockIdx.y;
     if (w.lane == REG_BLOCK_Z) w.low = blockIdx.z;
     if (w.lane == REG_RANK) w.low = ptx::cluster_ctarank();
-    if ((shared_base() & 1023) != 0) {
-        if (warp_number() == 0) give_up(launch.header(), w, REPORT_PLACE);
-        w.skip = true;
-    }
     return w;
 }
 
-// Ops that go on elsewhere, or take so long that the next record is better read behind them. They set `pc`; false for any other op.
+OX_DEVICE Failure failure(u32 kind) {
+    return Failure{kind, 0, 0, 0, 0, 0};
+}
+
+// Ops that go on elsewhere, or take so long that the next record is better read behind them: `next` is set. False for any other op.
 template <bool MAP, class L>
-OX_DEVICE bool long_op(const L& launch, Warp& w, const Words& r) {
+OX_DEVICE bool long_op(const L& launch, Warp& w, const Words& r, u32& next, Failure& why) {
     switch (r.op()) {
         case OP_EVAL: {
             const u32 count = static_cast<u32>(r.imm(0));
             eval(launch, w, w.pc + 1, count);
-            w.pc += 1 + (count + 3) / 4;
+            next = w.pc + 1 + (count + 3) / 4;
             return true;
         }
-        case OP_JUMP: w.pc = static_cast<u32>(r.imm(0)); return true;
-        case OP_PRODUCE: w.pc = produce(launch, w, r); return true;
-        case OP_DRAIN: w.pc = drain(launch, w, r); return true;
-        case OP_NEXT_STAGE: w.pc = next_stage(launch, w, r); return true;
+        case OP_JUMP: next = static_cast<u32>(r.imm(0)); return true;
+        case OP_PRODUCE:
+            why = produce(launch, w, r);
+            next = RingAt<L>{launch, w.pc + 1}.behind();
+            return true;
+        case OP_DRAIN:
+            why = drain(launch, w, r);
+            next = RingAt<L>{launch, w.pc + 1}.behind();
+            return true;
+        case OP_NEXT_STAGE: {
+            bool none = false;
+            why = next_stage(launch, w, r, none);
+            next = none ? static_cast<u32>(r.imm(4)) : w.pc + 1;
+            return true;
+        }
         case OP_STORE_GLOBAL:
             if (!w.skip) store_global(launch, w, r);
-            w.pc += 2;
+            next = w.pc + 2;
             return true;
         case OP_FILL:
             if (!w.skip) fill(launch, w, r);
-            w.pc += 2;
+            next = w.pc + 2;
             return true;
         case OP_IOTA:
             if (!w.skip) iota(launch, w, r);
-            w.pc += 2;
+            next = w.pc + 2;
             return true;
         default: break;
     }
     if constexpr (MAP) {
         if (r.op() == OP_MAP_TILES) {
             if (!w.skip) map_tiles(launch, w, r);
-            w.pc = behind_map(w.pc, r);
+            next = behind_map(w.pc, r);
             return true;
         }
     }
@@ -61,7 +72,7 @@ OX_DEVICE bool long_op(const L& launch, Warp& w, const Words& r) {
 
 // Branches, loops and barriers of threads: what goes on in skip mode. True when `r` was one of them; `next` is the record to go on with.
 template <class L>
-OX_DEVICE bool flow_op(const L& launch, Warp& w, const Words& r, u32& next) {
+OX_DEVICE bool flow_op(const L& launch, Warp& w, const Words& r, u32& next, Failure& why) {
     switch (r.op()) {
         case OP_JUMP_UNLESS:
             if (w.value(r, 1) == 0) next = static_cast<u32>(r.imm(0));
@@ -88,14 +99,14 @@ OX_DEVICE bool flow_op(const L& launch, Warp& w, const Words& r, u32& next) {
             ptx::barrier_cluster_arrive_release();
             ptx::barrier_cluster_wait_acquire();
             return true;
-        case OP_LOAD_INDEX: load_index(launch, w, r); return true;
+        case OP_LOAD_INDEX: why = load_index(launch, w, r); return true;
         default: return false;
     }
 }
 
 // Everything else: left out in skip mode.
 template <class L>
-OX_DEVICE void work_op(const L& launch, Warp& w, const Words& r) {
+OX_DEVICE Failure work_op(const L& launch, Warp& w, const Words& r) {
     switch (r.op()) {
         case OP_MBARRIER_INIT:
         case OP_MBARRIER_INVAL:
@@ -111,7 +122,7 @@ OX_DEVICE void work_op(const L& launch, Warp& w, const Words& r) {
             break;
         }
         case OP_MBARRIER_WAIT_PHASE:
-        case OP_MBARRIER_WAIT_PARITY: wait_op(launch.header(), w, r); break;
+        case OP_MBARRIER_WAIT_PARITY: return wait_op(launch.header(), w, r);
         case OP_MBARRIER_TEST_PARITY: w.set(r.reg(2), test_parity(w, r)); break;
         case OP_TENSOR_G2S:
         case OP_TENSOR_G2S_MULTICAST:
@@ -122,8 +133,9 @@ OX_DEVICE void work_op(const L& launch, Warp& w, const Words& r) {
         case OP_WAIT_GROUP_READ: group_op(w, r); break;
         case OP_FENCE_PROXY_ASYNC: ptx::fence_proxy_async_shared_cta(); break;
         case OP_FENCE_MBARRIER_INIT: ptx::fence_mbarrier_init_release_cluster(); break;
-        default: give_up(launch.header(), w, REPORT_OPCODE); break;
+        default: return failure(REPORT_OPCODE);
     }
+    return no_failure();
 }
 
 template <bool MAP, class L>
@@ -136,25 +148,25 @@ OX_DEVICE void interpret(const L& launch) {
     if (warp_number() >= header.warps) return;
     Warp w = begin(launch);
     const u32 last = header.records - 1;
-    Words r = launch.record(min(w.pc, last));
+    Failure why = failure((shared_base() & 1023) != 0 ? REPORT_PLACE : w.pc > last ? REPORT_OPCODE : 0);
+    u32 next = w.pc;
+    Words r = launch.record(min(next, last));
 #pragma unroll 1
     for (;;) {
-        if (w.pc > last) {
-            if (!w.skip) give_up(header, w, REPORT_OPCODE);
-            break;
-        }
-        if (r.op() == OP_END) break;
-        if (long_op<MAP>(launch, w, r)) {
-            r = launch.record(min(w.pc, last));
-            continue;
-        }
-        const Words following = launch.record(min(w.pc + 1, last));  // on its way while this one runs
-        u32 next = w.pc + 1;
-        if (!flow_op(launch, w, r, next) && !w.skip) work_op(launch, w, r);
-        const bool straight = next == w.pc + 1;
+        if (why && !w.skip) give_up(header, w, why);  // with the pc of the op that failed
         w.pc = next;
-        if (straight) r = following;
-        else r = launch.record(min(next, last));
+        if (next > last || r.op() == OP_END) break;
+        why = no_failure();
+        next = w.pc + 1;
+        if (long_op<MAP>(launch, w, r, next, why)) {
+            r = launch.record(min(next, last));
+        } else {
+            const Words following = launch.record(min(next, last));  // on its way while this one runs
+            if (!flow_op(launch, w, r, next, why) && !w.skip) why = work_op(launch, w, r);
+            if (next == w.pc + 1) r = following;
+            else r = launch.record(min(next, last));
+        }
+        if (next > last && !why) why = failure(REPORT_OPCODE);
     }
     if (w.skip) ptx::nanosleep(LANDING_NS);
 }

@@ -6,38 +6,53 @@
 #include "barriers.cuh"
 #include "copies.cuh"
 
-struct RingWords {
-    Words r;
+// The `Ring` record at `at`, read where it is used.
+template <class L>
+struct RingAt {
+    const L& launch;
+    u32 at;
 
-    __device__ __forceinline__ u32 full() const { return shared_base() + r.w[0]; }
-    __device__ __forceinline__ u32 empty() const { return shared_base() + r.w[1]; }
-    __device__ __forceinline__ u32 nbytes() const { return r.w[2]; }
-    __device__ __forceinline__ i32 offset() const { return static_cast<i32>(r.w[3]); }
-    __device__ __forceinline__ u32 stages() const { return r.w[4] & 0xffff; }
-    __device__ __forceinline__ u32 copies() const { return r.w[4] >> 16 & 0xff; }
-    __device__ __forceinline__ bool read() const { return (r.w[4] >> 24 & RING_FLAG_READ) != 0; }
-    __device__ __forceinline__ bool counter() const { return (r.w[4] >> 24 & RING_FLAG_COUNTER) != 0; }
-    __device__ __forceinline__ u32 evals() const { return r.w[5] & 0xffff; }
-    __device__ __forceinline__ u32 empty_behind() const { return r.w[5] >> 16; }
-    __device__ __forceinline__ i32 first() const { return static_cast<i32>(r.w[6]); }
-    __device__ __forceinline__ u32 peers() const { return r.w[7]; }
+    __device__ __forceinline__ u32 full(u32 stage) const { return shared_base() + launch.word(at, 0) + 8 * stage; }
+    __device__ __forceinline__ u32 empty(u32 stage) const { return shared_base() + launch.word(at, 1) + 8 * stage; }
+    __device__ __forceinline__ u32 nbytes() const { return launch.word(at, 2); }
+    __device__ __forceinline__ i32 offset() const { return static_cast<i32>(launch.word(at, 3)); }
+    __device__ __forceinline__ u32 stages() const { return launch.word(at, 4) & 0xffff; }
+    __device__ __forceinline__ u32 copies() const { return launch.word(at, 4) >> 16 & 0xff; }
+    __device__ __forceinline__ bool read() const { return (launch.word(at, 4) >> 24 & RING_FLAG_READ) != 0; }
+    __device__ __forceinline__ bool counter() const { return (launch.word(at, 4) >> 24 & RING_FLAG_COUNTER) != 0; }
+    __device__ __forceinline__ u32 evals() const { return launch.word(at, 5) & 0xffff; }
+    __device__ __forceinline__ u32 empty_behind() const { return launch.word(at, 5) >> 16; }
+    __device__ __forceinline__ i32 first() const { return static_cast<i32>(launch.word(at, 6)); }
+    __device__ __forceinline__ u32 peers() const { return launch.word(at, 7); }
+    __device__ __forceinline__ u32 copy(u32 j) const { return at + 1 + j; }
+    __device__ __forceinline__ u32 behind() const { return at + 1 + copies() + (evals() + 3) / 4; }
+
+    // Iterations of a batch.
+    __device__ __forceinline__ u32 per() const {
+        const u32 n = copies();
+        return n == 1 ? 32 : n == 2 ? 16 : n == 3 ? 10 : 8;
+    }
 };
 
-// What is needed to issue a copy: its record, with registers read.
+// What is needed to issue a copy: words of its record, with registers read.
 struct CopyOf {
-    u32 tile, stride, mask, map, rank, kind, op;
+    u32 bytes;  // map, rank, kind, reduce
+    u32 tile, stride, mask;
 
-    __device__ __forceinline__ CopyOf(const Warp& w, const Words& r) {
-        map = r.w[0] & 0xff;
-        rank = r.w[0] >> 8 & 0xff;
-        kind = r.w[0] >> 16 & 0xff;
-        op = r.w[0] >> 24;
-        const u32 tile_reg = r.w[5] & 0xff, mask_reg = r.w[5] >> 8 & 0xff;
-        const u32 more = w.gather(tile_reg), bits = w.gather(mask_reg);
-        tile = shared_base() + r.w[1] + (tile_reg == NO_REG ? 0 : more);
-        stride = r.w[2];
-        mask = r.w[3] + (mask_reg == NO_REG ? 0 : bits);
+    // Each lane may have a record of its own.
+    template <class L>
+    __device__ __forceinline__ CopyOf(const L& launch, const Warp& w, u32 at) {
+        const u32 regs = launch.word(at, 5), more = w.gather(regs & 0xff), bits = w.gather(regs >> 8 & 0xff);
+        bytes = launch.word(at, 0);
+        tile = shared_base() + launch.word(at, 1) + ((regs & 0xff) == NO_REG ? 0 : more);
+        stride = launch.word(at, 2);
+        mask = launch.word(at, 3) + ((regs >> 8 & 0xff) == NO_REG ? 0 : bits);
     }
+
+    __device__ __forceinline__ u32 map() const { return bytes & 0xff; }
+    __device__ __forceinline__ u32 rank() const { return bytes >> 8 & 0xff; }
+    __device__ __forceinline__ u32 kind() const { return bytes >> 16 & 0xff; }
+    __device__ __forceinline__ u32 op() const { return bytes >> 24; }
 };
 
 // Position in the ring: iteration k is stage k % stages of round k / stages.
@@ -51,18 +66,18 @@ struct Place {
     }
 };
 
-// Coordinates of copy `mine` for this lane's iteration, or tile; a record's worth of instructions at `evals`, those of copy j in its record.
+// Coordinates of copy `mine` for this lane's iteration, or tile. Which of the loop's instructions are a copy's is said in its record.
 template <class L>
-OX_DEVICE void coordinates(const L& launch, const Warp& w, u32 copies_at, u32 copies, u32 mine, i32 iteration, i32 tile, ptx::Coords& at) {
-    const u32 evals_at = copies_at + copies;
+OX_DEVICE void coordinates(const RingAt<L>& ring, const Warp& w, u32 mine, i32 iteration, i32 tile, ptx::Coords& at) {
+    const u32 copies = ring.copies();
 #pragma unroll 1
     for (u32 j = 0; j < copies; ++j) {
-        const u32 range = launch.word(copies_at + j, 4);
+        const u32 range = ring.launch.word(ring.copy(j), 4);
         i32 acc = 0;
         Stack stack{};
 #pragma unroll 1
         for (u32 i = range & 0xffff; i < range >> 16; ++i) {
-            const uint2 in = launch.instr(evals_at, i);
+            const uint2 in = ring.launch.instr(ring.copy(copies), i);
             const u32 fn = in.x & 0xff, reg = in.x >> 8 & 0xff;
             if (fn != EVAL_OUT) {
                 eval_step(w, fn, reg, static_cast<i32>(in.y), iteration, tile, acc, stack);
@@ -105,119 +120,147 @@ OX_DEVICE void counter_done(const Header& header, const Warp& w, u32 k) {
 // ---- PRODUCE
 template <class L>
 struct Producer {
-    const L& launch;
-    Warp& w;
-    RingWords ring;
-    CopyOf copy;
-    u32 mine, which;  // of the batch, this lane's copy and iteration
+    RingAt<L> ring;
+    const Warp& w;
     Place place;
+    i32 k;  // the iteration
 
-    __device__ __forceinline__ bool free(i32 iteration) {
-        return place.round == 0 || wait_parity(launch.header(), w, ring.empty() + 8 * place.stage, place.round & 1 ^ 1, iteration);
+    __device__ __forceinline__ const Header& header() const { return ring.launch.header(); }
+
+    // Waits until the stage is free: phase round - 1 of `empty`.
+    __device__ __forceinline__ u32 wait_empty() const {
+        return place.round == 0 ? 0 : wait_parity(header(), ring.empty(place.stage), place.round & 1 ^ 1);
     }
 
-    // Waits for the stage, announces its bytes and issues its copies: those of iteration `n` of the batch. `tile` is handed on.
-    __device__ __forceinline__ bool stage(u32 n, i32 iteration, u32 tile, const ptx::Coords& at) {
-        if (!free(iteration)) return false;
-        const u32 full = ring.full() + 8 * place.stage;
+    // Announces the stage's bytes and issues its copies, each by the lane that has its coordinates. `tile` is handed on.
+    __device__ __forceinline__ void issue(const CopyOf& copy, bool mine, u32 tile, const ptx::Coords& at) const {
+        const u32 full = ring.full(place.stage);
         if (w.lane == 0) {
-            if (ring.counter()) ptx::st_volatile_shared_u32(slot_of(launch.header(), place.stage), tile);
+            if (ring.counter()) ptx::st_volatile_shared_u32(slot_of(header(), place.stage), tile);
             if (ring.nbytes()) ptx::mbarrier_arrive_expect_tx(full, ring.nbytes());
         }
-        if (which == n && mine < ring.copies()) {
+        if (mine) {
             const u32 to = copy.tile + copy.stride * place.stage;
-            const u64 map = launch.map(copy.map);
-            if (copy.kind == OP_TENSOR_G2S) load(copy.rank, to, map, full, at);
-            else load_multicast(copy.rank, to, map, full, at, copy.mask);
+            const u64 map = ring.launch.map(copy.map());
+            if (copy.kind() == OP_TENSOR_G2S) load(copy.rank(), to, map, full, at);
+            else load_multicast(copy.rank(), to, map, full, at, copy.mask);
         }
         __syncwarp();
-        place.step(ring.stages());
-        return true;
     }
 
-    // Returns how far it came.
-    __device__ __forceinline__ i32 run(u32 per, i32 start, u32 stop) {
+    // Iterations, or tiles, `base` to `end` - 1. While coordinates are computed all that is common to the lanes is put away.
+    __device__ __forceinline__ u32 batch(u32 base, u32 end) {
+        Parked parked{};
+        parked.put(w.lane, 0, place.stage);
+        parked.put(w.lane, 1, place.round);
+        parked.put(w.lane, 2, base);
+        parked.put(w.lane, 3, end);
+        parked.put(w.lane, 4, static_cast<u32>(k));
+        ptx::Coords at{};
+        {
+            const u32 mine = w.lane / ring.per(), which = w.lane - mine * ring.per();
+            coordinates(ring, w, mine, k + static_cast<i32>(which), static_cast<i32>(base + which), at);
+        }
+        place.stage = parked.take(0);
+        place.round = parked.take(1);
+        base = parked.take(2);
+        end = parked.take(3);
+        k = static_cast<i32>(parked.take(4));
+        const u32 mine = w.lane / ring.per();
+        const CopyOf copy(ring.launch, w, ring.copy(min(mine, ring.copies() - 1)));
+        u32 until = mine < ring.copies() ? w.lane - mine * ring.per() : ~0u;  // iterations until this lane's
+#pragma unroll 1
+        for (; base < end; ++base, ++k, --until) {
+            const u32 why = wait_empty();
+            if (why) return why;
+            issue(copy, until == 0, base, at);
+            place.step(ring.stages());
+        }
+        return 0;
+    }
+
+    // Counter mode: as many iterations as there are tiles. Returns why it gave up; `k` says how far it came.
+    __device__ __forceinline__ u32 run(u32 stop) {
         const bool counter = ring.counter();
-        i32 k = start;
-        u32 count = counter ? tiles_at_once(stop) : per;
-        u32 taken = counter ? take(launch.header(), w, count) : static_cast<u32>(start);
+        u32 count = counter ? tiles_at_once(stop) : ring.per();
+        u32 taken = counter ? take(header(), w, count) : static_cast<u32>(k);
 #pragma unroll 1
         for (;;) {
-            const i32 base = static_cast<i32>(__shfl_sync(FULL_WARP, taken, 0));
-            if (base >= static_cast<i32>(stop)) return k;
-            const u32 left = stop - static_cast<u32>(base), now = min(count, left);
+            const u32 base = __shfl_sync(FULL_WARP, taken, 0);
+            if (static_cast<i32>(base) >= static_cast<i32>(stop)) return 0;
+            const u32 left = stop - base, end = base + min(count, left);
             if (counter) {
                 count = tiles_at_once(left);
-                taken = take(launch.header(), w, count);  // on its way while these are issued
+                taken = take(header(), w, count);  // on its way while these are issued
             } else {
-                taken = static_cast<u32>(base) + per;
+                taken = end;
             }
-            ptx::Coords at{};
-            coordinates(launch, w, w.pc + 2, ring.copies(), mine, k + static_cast<i32>(which), base + static_cast<i32>(which), at);
-#pragma unroll 1
-            for (u32 n = 0; n < now; ++n, ++k) {
-                if (!stage(n, k, static_cast<u32>(base) + n, at)) return k;
-            }
+            Parked parked{taken};  // in lane 0
+            parked.put(w.lane, 1, count);
+            parked.put(w.lane, 2, stop);
+            const u32 why = batch(base, end);
+            if (why) return why;
+            taken = parked.lanes;
+            count = parked.take(1);
+            stop = parked.take(2);
         }
     }
 
     // No tile, with an extra stage.
-    __device__ __forceinline__ void end(i32 k) {
-        if (!free(k)) return;
-        if (w.lane == 0) {
-            ptx::st_volatile_shared_u32(slot_of(launch.header(), place.stage), NO_TILE);
-            ptx::mbarrier_arrive(ring.full() + 8 * place.stage, 1);
+    __device__ __forceinline__ u32 hand_on_end() const {
+        const u32 why = wait_empty();
+        if (why == 0 && w.lane == 0) {
+            ptx::st_volatile_shared_u32(slot_of(header(), place.stage), NO_TILE);
+            ptx::mbarrier_arrive(ring.full(place.stage), 1);
         }
         __syncwarp();
+        return why;
     }
 };
 
-// Returns the record behind the loop.
 template <class L>
-OX_DEVICE u32 produce(const L& launch, Warp& w, const Words& r) {
-    const i32 start = w.value(r, 0), stop = w.value(r, 1);
-    const RingWords ring{launch.record(w.pc + 1)};
-    const u32 copies = ring.copies();
-    const u32 next = w.pc + 2 + copies + (ring.evals() + 3) / 4;
+OX_DEVICE Failure produce(const L& launch, const Warp& w, const Words& r) {
+    const RingAt<L> ring{launch, w.pc + 1};
+    const i32 start = w.value(r, 0);
+    const u32 stop = static_cast<u32>(max(w.value(r, 1), 0));
     if (w.skip) {
         if (ring.counter()) counter_done(launch.header(), w, start + ring.offset());
-        return next;
+        return no_failure();
     }
-    const u32 per = copies == 1 ? 32 : copies == 2 ? 16 : copies == 3 ? 10 : 8;
-    const u32 mine = w.lane / per;
-    const CopyOf copy(w, launch.record(w.pc + 2 + min(mine, copies - 1)));
-    Producer<L> loop{launch, w, ring, copy, mine, w.lane - mine * per, Place(start + ring.offset(), ring.stages())};
-    const i32 k = loop.run(per, start, static_cast<u32>(max(stop, 0)));
+    Producer<L> loop{ring, w, Place(start + ring.offset(), ring.stages()), start};
+    u32 why = loop.run(stop);
     if (ring.counter()) {
-        counter_done(launch.header(), w, k + ring.offset());
-        if (!w.skip) loop.end(k);
+        counter_done(launch.header(), w, loop.k + ring.offset());
+        if (why == 0) why = loop.hand_on_end();
     }
-    return next;
+    return waited_for(why, ring.empty(loop.place.stage), loop.place.round & 1 ^ 1, loop.k);
 }
 
 // ---- DRAIN
 template <class L>
 struct Drainer {
-    const L& launch;
-    Warp& w;
-    RingWords ring;
-    u32 per, mine;
+    RingAt<L> ring;
+    const Warp& w;
     Place place;
     u32 behind;  // the stage that is released next
 
+    __device__ __forceinline__ const Header& header() const { return ring.launch.header(); }
+
+    __device__ __forceinline__ u32 wait_full() const { return wait_parity(header(), ring.full(place.stage), place.round & 1); }
+
     // Stores what has landed in the stage: lane 0 issues, as bulk groups are a thread's own. Lane j * per + n has copy j's coordinates.
-    __device__ __forceinline__ void stage(u32 n, i32 k, const ptx::Coords& at) {
+    __device__ __forceinline__ void issue(u32 n, const ptx::Coords& at) const {
 #pragma unroll 1
         for (u32 j = 0; j < ring.copies(); ++j) {
-            const CopyOf copy(w, launch.record(w.pc + 2 + j));
+            const CopyOf copy(ring.launch, w, ring.copy(j));
             ptx::Coords its;
 #pragma unroll
-            for (u32 d = 0; d < 5; ++d) its.c[d] = __shfl_sync(FULL_WARP, at.c[d], j * per + n);
+            for (u32 d = 0; d < 5; ++d) its.c[d] = __shfl_sync(FULL_WARP, at.c[d], j * ring.per() + n);
             if (w.lane == 0) {
                 const u32 from = copy.tile + copy.stride * place.stage;
-                const u64 map = launch.map(copy.map);
-                if (copy.kind == OP_TENSOR_S2G) store(copy.rank, map, from, its);
-                else reduce(copy.op, copy.rank, map, from, its);
+                const u64 map = ring.launch.map(copy.map());
+                if (copy.kind() == OP_TENSOR_S2G) store(copy.rank(), map, from, its);
+                else reduce(copy.op(), copy.rank(), map, from, its);
             }
             __syncwarp();
         }
@@ -227,13 +270,10 @@ struct Drainer {
             else wait_group<false>(ring.nbytes());
         }
         __syncwarp();
-        if (k >= ring.first()) release();
-        if (++behind == ring.stages()) behind = 0;
-        place.step(ring.stages());
     }
 
-    __device__ __forceinline__ void release() {
-        const u32 bar = ring.empty() + 8 * behind;
+    __device__ __forceinline__ void release() const {
+        const u32 bar = ring.empty(behind);
         if (ring.peers() == 0) {
             if (w.lane == 0) ptx::mbarrier_arrive(bar, 1);
         } else if (w.lane < ring.peers()) {
@@ -242,71 +282,96 @@ struct Drainer {
         __syncwarp();
     }
 
-    __device__ __forceinline__ bool landed(i32 iteration) {
-        return wait_parity(launch.header(), w, ring.full() + 8 * place.stage, place.round & 1, iteration);
+    // Coordinates of the iterations from `i` on, or of one tile. All that is common to the lanes is put away meanwhile.
+    __device__ __forceinline__ void batch(i32& i, i32& stop, u32 tile, ptx::Coords& at) {
+        Parked parked{};
+        parked.put(w.lane, 0, place.stage);
+        parked.put(w.lane, 1, place.round);
+        parked.put(w.lane, 2, behind);
+        parked.put(w.lane, 3, static_cast<u32>(i));
+        parked.put(w.lane, 4, static_cast<u32>(stop));
+        {
+            const u32 mine = w.lane / ring.per();
+            const i32 its = ring.counter() ? i : i + static_cast<i32>(w.lane - mine * ring.per());
+            coordinates(ring, w, mine, its, static_cast<i32>(tile), at);
+        }
+        place.stage = parked.take(0);
+        place.round = parked.take(1);
+        behind = parked.take(2);
+        i = static_cast<i32>(parked.take(3));
+        stop = static_cast<i32>(parked.take(4));
     }
 
-    __device__ __forceinline__ void run(i32 start, i32 stop) {
+    // Iterations from `i` on; a tile that a counter gave is a batch of its own. Returns why it gave up.
+    __device__ __forceinline__ u32 run(i32& i, i32 stop) {
         const bool counter = ring.counter();
         ptx::Coords at{};
-        u32 n = per;  // of the batch; a tile that a counter gave is a batch of its own
+        u32 n = ring.per();  // position in the batch
 #pragma unroll 1
-        for (i32 iteration = start; counter || iteration < stop; ++iteration, ++n) {
-            u32 tile = 0;
+        for (; counter || i < stop; ++i, ++n) {
+            u32 tile = 0, why = 0;
             if (counter) {
-                if (!landed(iteration)) return;
-                tile = ptx::ld_volatile_shared_u32(slot_of(launch.header(), place.stage));
-                if (tile == NO_TILE) return;
-                n = per;
+                why = wait_full();
+                if (why) return why;
+                tile = ptx::ld_volatile_shared_u32(slot_of(header(), place.stage));
+                if (tile == NO_TILE) return 0;
+                n = ring.per();
             }
-            if (n == per) {
+            if (n == ring.per()) {
                 n = 0;
-                const i32 its = counter ? iteration : iteration + static_cast<i32>(w.lane - mine * per);
-                coordinates(launch, w, w.pc + 2, ring.copies(), mine, its, static_cast<i32>(tile), at);
+                batch(i, stop, tile, at);
             }
-            if (!counter && !landed(iteration)) return;
-            stage(n, iteration + ring.offset(), at);
+            if (!counter) {
+                why = wait_full();
+                if (why) return why;
+            }
+            issue(n, at);
+            if (i + ring.offset() >= ring.first()) release();
+            if (++behind == ring.stages()) behind = 0;
+            place.step(ring.stages());
         }
+        return 0;
     }
 };
 
 template <class L>
-OX_DEVICE u32 drain(const L& launch, Warp& w, const Words& r) {
-    const i32 start = w.value(r, 0), stop = w.value(r, 1);
-    const RingWords ring{launch.record(w.pc + 1)};
-    const u32 copies = ring.copies();
-    const u32 next = w.pc + 2 + copies + (ring.evals() + 3) / 4;
-    if (w.skip) return next;
-    const u32 per = copies == 1 ? 32 : copies == 2 ? 16 : copies == 3 ? 10 : 8;
-    const i32 k = start + ring.offset();
-    // Counted up from iteration `first` on: its stage is first - empty_behind, of whatever round.
+OX_DEVICE Failure drain(const L& launch, const Warp& w, const Words& r) {
+    if (w.skip) return no_failure();
+    const RingAt<L> ring{launch, w.pc + 1};
+    i32 i = w.value(r, 0);
+    const i32 stop = w.value(r, 1), k = i + ring.offset();
     const u32 behind = static_cast<u32>(floor_mod(k - static_cast<i32>(ring.empty_behind()), static_cast<i32>(ring.stages())));
-    Drainer<L> loop{launch, w, ring, per, w.lane / per, Place(k, ring.stages()), behind};
-    loop.run(start, stop);
-    return next;
+    Drainer<L> loop{ring, w, Place(k, ring.stages()), behind};
+    const u32 why = loop.run(i, stop);
+    return waited_for(why, ring.full(loop.place.stage), loop.place.round & 1, i);
 }
 
-// ---- NEXT_STAGE. Returns the record to go on with.
+// ---- NEXT_STAGE. `none`: there is no tile left.
 template <class L>
-OX_DEVICE u32 next_stage(const L& launch, Warp& w, const Words& r) {
+OX_DEVICE Failure next_stage(const L& launch, Warp& w, const Words& r, bool& none) {
     const i32 k = w.value(r, 0);
     const Place place(k, static_cast<u32>(r.imm(2)));
     const u32 full = shared_base() + static_cast<u32>(r.imm(1)) + 8 * place.stage;
-    const u32 none = static_cast<u32>(r.imm(4));
-    if (!w.skip && wait_parity(launch.header(), w, full, place.round & 1, static_cast<u32>(k))) {
-        const u32 tile = ptx::ld_volatile_shared_u32(slot_of(launch.header(), place.stage));
-        if (tile == NO_TILE) return none;
-        w.set(r.reg(2), tile);
-        return w.pc + 1;
+    u32 why = 0;
+    if (!w.skip) {
+        why = wait_parity(launch.header(), full, place.round & 1);
+        if (why == 0) {
+            const u32 tile = ptx::ld_volatile_shared_u32(slot_of(launch.header(), place.stage));
+            w.set(r.reg(2), tile);
+            none = tile == NO_TILE;
+            return no_failure();
+        }
     }
     // Skip mode: warps that sync in this loop must leave it after the same trip, so all go on to the end that the producer says.
-    const u64 begin = ptx::globaltimer();
+    const u32 start = now();
     u32 end = NO_TILE;
-    do {
+#pragma unroll 1
+    while (__any_sync(FULL_WARP, now() - start <= 4 * launch.header().limit_us)) {
         end = __shfl_sync(FULL_WARP, ptx::ld_volatile_shared_u32(slot_of(launch.header(), 0) - 4), 0);
         if (end != NO_TILE) break;
         ptx::nanosleep(1000);
-    } while (!__any_sync(FULL_WARP, ptx::globaltimer() - begin > 4000ull * launch.header().limit_us));
+    }
     w.set(r.reg(2), 0);
-    return end != NO_TILE && k < static_cast<i32>(end) ? w.pc + 1 : none;
+    none = end == NO_TILE || k >= static_cast<i32>(end);
+    return waited_for(why, full, place.round & 1, k);
 }

@@ -222,10 +222,10 @@ OX_DEVICE void store_global(const L& launch, const Warp& w, const Words& r) {
 
 // ---- LOAD_INDEX: in skip mode too, so that warps agree on what depends on it
 template <class L>
-OX_DEVICE void load_index(const L& launch, Warp& w, const Words& r) {
+OX_DEVICE Failure load_index(const L& launch, Warp& w, const Words& r) {
     const u32 words = ARRAY_WORDS * r.map();
-    const i64 index = w.value(r, 0), below = w.value(r, 1);
-    const u32 extent = static_cast<u32>(launch.argument(words + 6));
+    const i64 index = w.value(r, 0);
+    const u32 below = static_cast<u32>(w.value(r, 1)), extent = static_cast<u32>(launch.argument(words + 6));
     const bool there = index >= 0 && index < extent;
     u64 value = 0;
     if (there) {
@@ -238,10 +238,8 @@ OX_DEVICE void load_index(const L& launch, Warp& w, const Words& r) {
             default: value = *reinterpret_cast<const u64*>(address); break;
         }
     }
-    const bool good = there && value < static_cast<u64>(below);  // as unsigned, negative ones are too large
-    if (!good && !w.skip) {
-        const u32 bound = there ? static_cast<u32>(below) : extent;
-        give_up(launch.header(), w, Complaint{REPORT_INDEX, 0, 0, !there, 0, there ? value : static_cast<u64>(index), bound});
-    }
+    const bool good = there && value < below;  // as unsigned, negative ones are too large
     w.set(r.reg(2), good ? static_cast<u32>(value) : 0);
+    if (good) return no_failure();
+    return Failure{REPORT_INDEX, 0, 0, !there, there ? value : static_cast<u64>(index), there ? below : extent};
 }

@@ -2,72 +2,68 @@
 #pragma once
 #include "warp.cuh"
 
-constexpr u32 POLL_TRIES = 16;  // a try gives up after about 4 us: the host's word is read every 64 us
-
-// What a warp says when it gives up.
-struct Complaint {
-    u32 kind, iteration, barrier, parity;
-    u64 state, value;
+// Why a warp gives up, as the report says it. Ops return it; the interpreter's loop has the one place that reports.
+struct Failure {
+    u32 kind;  // 0: none
+    u32 iteration, barrier, parity;
+    u64 value;
     u32 bound;
+
+    __device__ __forceinline__ explicit operator bool() const { return kind != 0; }
 };
 
-// Appends to the report, and tells all other warps to give up too. By one lane; far from any fast path, so that a call costs nothing.
-static __device__ __noinline__ void complain(u64 report, u32 pc, Complaint what) {
-    const u32 number = ptx::atom_add_u32(report + OFFSET_OF(ReportHeader, count), 1);
-    if (number < REPORT_ENTRIES) {
-        ReportEntry entry;
-        entry.kind = what.kind;
-        entry.cta = cta_number();
-        entry.warp = warp_number();
-        entry.pc = pc;
-        entry.iteration = what.iteration;
-        entry.barrier = what.barrier;
-        entry.parity = what.parity;
-        entry.state_low = static_cast<u32>(what.state);
-        entry.state_high = static_cast<u32>(what.state >> 32);
-        entry.value_low = static_cast<u32>(what.value);
-        entry.value_high = static_cast<u32>(what.value >> 32);
-        entry.bound = what.bound;
-        *reinterpret_cast<ReportEntry*>(report + sizeof(ReportHeader) + sizeof(ReportEntry) * number) = entry;
-    }
-    ptx::st_relaxed_sys_u32(report + OFFSET_OF(ReportHeader, skip), 1);
+OX_DEVICE Failure no_failure() {
+    return Failure{};
 }
 
-// Goes into skip mode, and says why.
-OX_DEVICE void give_up(const Header& header, Warp& w, const Complaint& what) {
-    if (w.lane == 0) complain(header.report, w.pc, what);
+// Appends to the report, tells all other warps to give up too, and goes into skip mode.
+OX_DEVICE void give_up(const Header& header, Warp& w, const Failure& why) {
+    if (w.lane == 0) {
+        const u32 number = ptx::atom_add_u32(header.report + OFFSET_OF(ReportHeader, count), 1);
+        if (number < REPORT_ENTRIES) {
+            // No arrivals, but the state that they find: plain loads of a live barrier show what it was at init.
+            const bool waited = why.kind == REPORT_TIMEOUT || why.kind == REPORT_TOLD;
+            const u64 state = waited ? ptx::mbarrier_arrive(why.barrier, 0) : 0;
+            ReportEntry* entry = reinterpret_cast<ReportEntry*>(header.report + sizeof(ReportHeader) + sizeof(ReportEntry) * number);
+            entry->kind = why.kind;
+            entry->cta = cta_number();
+            entry->warp = warp_number();
+            entry->pc = w.pc;
+            entry->iteration = why.iteration;
+            entry->barrier = why.barrier & 0xffffff;  // the bits above say which CTA of the cluster
+            entry->parity = why.parity;
+            entry->state_low = static_cast<u32>(state);
+            entry->state_high = static_cast<u32>(state >> 32);
+            entry->value_low = static_cast<u32>(why.value);
+            entry->value_high = static_cast<u32>(why.value >> 32);
+            entry->bound = why.bound;
+        }
+        ptx::st_relaxed_sys_u32(header.report + OFFSET_OF(ReportHeader, skip), 1);
+    }
     w.skip = true;
     __syncwarp();
 }
 
-OX_DEVICE void give_up(const Header& header, Warp& w, u32 kind) {
-    give_up(header, w, Complaint{kind, 0, 0, 0, 0, 0, 0});
+// Time in units of 1.024 us.
+OX_DEVICE u32 now() {
+    return static_cast<u32>(ptx::globaltimer() >> 10);
 }
 
-// Address within the CTA's own window: the bits above say which CTA of the cluster.
-OX_DEVICE u32 in_window(u32 address) {
-    return address & 0xffffff;
-}
-
-// The first try has failed. Waits on, as long as the limit and the others allow: 0, or the ReportKind to give up with.
-static __device__ __noinline__ u32 wait_longer(u64 report, u32 limit_us, u32 bar, u32 parity) {
-    const u64 start = ptx::globaltimer();
-    const u64 limit = 1000ull * limit_us;
+// Waits until the phase of that parity is over: 0, or why the warp must give up. A try takes up to 4 us by itself, so counting the time
+// costs nothing. About every millisecond it looks whether others have given up: that word lies in host memory, and all warps together can
+// read it only a few million times a second, which must not hold up healthy waits.
+OX_DEVICE u32 wait_parity(const Header& header, u32 bar, u32 parity) {
+    if (__all_sync(FULL_WARP, ptx::mbarrier_try_wait_parity(bar, parity))) return 0;
+    const u32 start = now();
 #pragma unroll 1
-    for (u32 tries = 1;; ++tries) {
-        if (__all_sync(FULL_WARP, ptx::mbarrier_try_wait_parity(bar, parity))) return 0;
-        if (__any_sync(FULL_WARP, ptx::globaltimer() - start > limit)) return REPORT_TIMEOUT;
-        if (tries % POLL_TRIES == 0 && __any_sync(FULL_WARP, ptx::ld_relaxed_sys_u32(report))) return REPORT_TOLD;
+    while (!__all_sync(FULL_WARP, ptx::mbarrier_try_wait_parity(bar, parity))) {
+        const u32 waited = __shfl_sync(FULL_WARP, now() - start, 0);
+        if (waited > header.limit_us) return REPORT_TIMEOUT;
+        if (waited >= 1024 && (waited & 1023) < 8 && __any_sync(FULL_WARP, ptx::ld_relaxed_sys_u32(header.report))) return REPORT_TOLD;
     }
+    return 0;
 }
 
-// True once the phase of that parity is over; false when the warp has gone into skip mode instead.
-OX_DEVICE bool wait_parity(const Header& header, Warp& w, u32 bar, u32 parity, u32 iteration) {
-    if (__all_sync(FULL_WARP, ptx::mbarrier_try_wait_parity(bar, parity))) return true;
-    const u32 why = wait_longer(header.report, header.limit_us, bar, parity);
-    if (why == 0) return true;
-    // No arrivals, but the state that they find: plain loads of a live barrier show what it was at init.
-    const u64 state = w.lane == 0 ? ptx::mbarrier_arrive(bar, 0) : 0;
-    give_up(header, w, Complaint{why, iteration, in_window(bar), parity, state, 0, 0});
-    return false;
+OX_DEVICE Failure waited_for(u32 why, u32 bar, u32 parity, u32 iteration) {
+    return Failure{why, iteration, bar, parity, 0, 0};
 }

@@ -35,6 +35,14 @@ struct Warp {
     __device__ __forceinline__ u32 address(const Words& r, u32 k) const { return shared_base() + static_cast<u32>(value(r, k)); }
 };
 
+// Values that are the same in all lanes, put away in the lanes of one register while much else is live.
+struct Parked {
+    u32 lanes;
+
+    __device__ __forceinline__ void put(u32 lane, u32 place, u32 value) { lanes = lane == place ? value : lanes; }
+    __device__ __forceinline__ u32 take(u32 place) const { return __shfl_sync(FULL_WARP, lanes, place); }
+};
+
 OX_DEVICE i32 floor_div(i32 a, i32 b) {
     const i32 q = a / b;
     return q - (a % b < 0);
