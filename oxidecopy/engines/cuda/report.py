@@ -137,14 +137,15 @@ def _wait(group: Sequence[Entry], facts: Facts) -> Diagnostic:
 def _missing(entry: Entry, sm: int) -> tuple[str, ...]:
     """What the barrier's bits say is missing; nothing where their layout is not known, or where they are not those of a live barrier."""
     word = entry.state
-    expected = -(word >> 1) % _COUNT
-    if sm != 90 or word & _ALWAYS_ZERO or not expected:
+    if sm != 90 or word & _ALWAYS_ZERO:
         return ()
+    expected = -(word >> 1) % _COUNT  # 0 in what an arrive of nobody returns, which is how the device reads a live barrier
     pending, delivered = -(word >> 43) % _COUNT, word >> 21 & (_TX - 1)
     landed = delivered - _TX if delivered >= _TX // 2 else delivered
     said = []
     if pending:
-        said.append(f"{pending} of {expected} arrivals missing")
+        of = f" of {expected} arrivals" if expected else " arrival" if pending == 1 else " arrivals"
+        said.append(f"{pending}{of} missing")
     if landed < 0:
         said.append(f"{-landed} announced bytes not landed")
     elif landed > 0:
