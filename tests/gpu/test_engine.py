@@ -55,7 +55,7 @@ def test_a_hang_is_an_error_that_names_line_and_barrier(impatient: Device) -> No
     assert said.site is not None
     assert said.site.file == unproven.__file__
     assert "wait_phase(0)" in Path(said.site.file).read_text().splitlines()[said.site.line - 1]
-    assert "full" in said.what
+    assert "`bar0`" in said.what
     for rank in range(3):
         assert f"({rank}, 0, 0)" in str(error)
 
