@@ -27,6 +27,24 @@ C = TypeVar("C", bound=tuple[Idx, ...])
 Bx = TypeVar("Bx", bound=AnyBox, default=Any)
 
 
+def whole_group(group: leader.Group, what: str) -> Recorder:
+    """The recorder, where all threads of `group` execute; `what` of a group syncs it, or is shared out to all of them."""
+    group._check(what)
+    recorder = group._recorder
+    if recorder.scope != group._frame.threads:
+        narrow = next((f for f in recorder.frames if f.number > group._frame.number and f.threads != group._frame.threads), None)
+        refuse(
+            ScopeError,
+            "OX1121",
+            f"{what} of a group is called where only some of its threads execute",
+            got=f"{len(recorder.scope)} of {len(group._frame.threads)} threads",
+            required="the group's own block, with no narrower one in between",
+            fix="move it out of the inner block",
+            causes=(Cause("the inner block", narrow.site),) if narrow is not None else (),
+        )
+    return recorder
+
+
 class Group(leader.Group, Maps):
     """Several warps, inside their block."""
 
@@ -34,19 +52,7 @@ class Group(leader.Group, Maps):
 
     @override
     def _executes(self, what: str) -> Recorder:
-        self._check(what)
-        recorder = self._recorder
-        if recorder.scope != self._frame.threads:
-            refuse(
-                ScopeError,
-                "OX1121",
-                f"{what} of a group is called where only some of its threads execute",
-                got=f"{len(recorder.scope)} of {len(self._frame.threads)} threads",
-                required="the group's own block, with no narrower one in between",
-                fix="move it out of the inner block",
-                causes=(Cause("the inner block", recorder.frames[-1].site),),
-            )
-        return recorder
+        return whole_group(self, what)
 
     def fill(self, tile: SharedArray[DT, Any, Any], value: Scalar[DT]) -> None:
         """Sets every element of `tile` to `value`, rounded to its type."""
@@ -61,7 +67,7 @@ class Group(leader.Group, Maps):
 
         Fence and sync of the group, one elected lane issues the copy, commits and waits for the read, sync again.
         """
-        self._check("a group's store")
+        self._executes("a store")
         self._recorder.emit(ops.FenceProxyAsync())
         self.sync()
         with self.elect() as elected:

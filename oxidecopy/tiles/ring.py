@@ -27,6 +27,7 @@ from oxidecopy.isa.expr import ZERO, Const
 from oxidecopy.isa.ops import MapRef, TileRef
 from oxidecopy.program.expansion import ALWAYS
 from oxidecopy.tiles.cursor import Conditions, Cursor
+from oxidecopy.tiles.group import whole_group
 from oxidecopy.tiles.stage import Block, Landed, Slot, Stages, StageTuple, landed
 from oxidecopy.tiles.work import StageAt, Work, parameter
 from oxidecopy.typed.descriptor import TmaDescriptor
@@ -259,7 +260,7 @@ class _Consume(AbstractContextManager[Any, None]):
     @override
     def __enter__(self) -> tuple[Landed[Any, Any], ...]:
         recorder, ring = self._recorder, self._ring
-        self._group._check(f"consuming from {ring.name}")
+        whole_group(self._group, f"consuming from {ring.name}")
         number = self._cursor.take()
         ring.kept = self._keep
         released = expr.sub(number, Const(self._keep))

@@ -13,6 +13,7 @@ from oxidecopy.isa import expr, limits, ops
 from oxidecopy.isa.expr import Const
 from oxidecopy.isa.ops import MapRef, TileRef
 from oxidecopy.tiles.cursor import Cursor
+from oxidecopy.tiles.group import whole_group
 from oxidecopy.tiles.stage import Block, BlockTile
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.geometry import A1024, AnyBox
@@ -96,7 +97,7 @@ class _Put(AbstractContextManager[Any, None]):
     @override
     def __enter__(self) -> BlockTile[Any, Any]:
         ring, recorder = self._ring, self._ring._recorder
-        self._group._check("a store ring")
+        whole_group(self._group, "a staging tile")
         stages = ring._request.stages
         slot = expr.mod(ring._cursor.take(), Const(stages))
         with self._group.elect():

@@ -271,3 +271,27 @@ def test_blocks_with_nothing_to_do_stay_out(dev: ox.Device, multicast: bool) -> 
     out = dev.zeros(A.shape, ox.f32)
     copy[6](ox.TmaDescriptor.tiled(dev.array(A), box=(16, 32)), out)
     np.testing.assert_array_equal(out.numpy(), A)
+
+
+# ---- a group's work is that of all its threads
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda ring, outs, dst, group: ring.consume(group).__enter__(),
+        lambda ring, outs, dst, group: outs.put(group, (0, 0)).__enter__(),
+        lambda ring, outs, dst, group: group.store(dst, ring.consume, (0, 0)),
+    ],
+    ids=["consume", "put", "store"],
+)
+@pytest.mark.parametrize("warps", [True, False])
+def test_not_in_a_narrower_block(dev: ox.Device, use: Callable[..., object], warps: bool) -> None:
+    @ox.pipeline(warps=ox.roles(producer=1, consumers=2))
+    def wrong(cta: ox.Cta, src: F32) -> None:
+        ring, outs = cta.ring(stages=2, tiles=(src,)), cta.store_ring(src, stages=2)
+        with cta.consumers() as group, cta.warps(0, 1) if warps else group.elect():
+            use(ring, outs, src, group)
+
+    with pytest.raises(OxidecopyError, match="some of its threads") as caught:
+        wrong[1].bind(ox.TmaDescriptor.tiled(dev.array(A), box=(32, 32)))
+    assert caught.value.rule == "OX1121"
+    assert len(caught.value.diagnostics[0].causes) == 1
