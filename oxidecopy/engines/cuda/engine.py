@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 from importlib.resources.abc import Traversable
 from threading import RLock
@@ -144,11 +145,11 @@ class CudaEngine:
 
     def launch_raw(self, launch: RawLaunch, stream: object) -> None:
         """Launches a kernel of the user's; on the default stream (None) it runs to its end."""
-        on = Stream.given(self.context, stream)
-        if stream is None:
+        on, waits = Stream.given(self.context, stream), stream is None or self.checked
+        if waits:
             self.context.health()
         self._raw.launch(launch, on)
-        if stream is None:
+        if waits and not on.capturing:
             on.synchronize()
 
     # ---- waiting
@@ -197,6 +198,8 @@ class CudaEngine:
                 gpu = self.context.gpu
                 with self.context, self.context.relaxed():
                     self._loaded = module.interpreter(self.context.driver, gpu.sm, gpu.shared_bytes_block, self._kernels)
+                if self._loaded.code.is_ptx:
+                    warnings.warn(module.describe(self._loaded.code, gpu.sm), RuntimeWarning, stacklevel=2)
             return self._loaded
 
 

@@ -114,7 +114,8 @@ class Watch:
             DeadlockError: a wait was given up.
             ExecutionError: anything else that a report says.
         """
-        if not self._errors and not any(slot.words[0] for slot in self._facts):
+        # A list: finalizers, which end launches, may run at any point.
+        if not self._errors and not any(slot.words[0] for slot in list(self._facts)):
             return
         # Warps may still be writing their entries, and what is reset below may not be in use.
         self._context.synchronize()

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import oxidecopy as ox
+from oxidecopy.engines.base import RawLaunch, RawParameter
 from oxidecopy.engines.cuda import abi
 from oxidecopy.engines.cuda.abi import ReportKind
 from oxidecopy.engines.cuda.engine import CudaEngine
@@ -29,9 +30,9 @@ from oxidecopy.errors import (
     UsageError,
 )
 from oxidecopy.host.device import Device
-from tests.helpers.fake_driver import FakeDriver, Launch
+from tests.helpers.fake_driver import FakeDriver, FakeGpu, FakeImage, FakeKernel, Launch
 from tests.helpers.fake_engine import fake_engine
-from tests.helpers.fake_kernels import write_kernels
+from tests.helpers.fake_kernels import interpreter_image, write_kernels
 from tests.helpers.launching import Out, Src, copy_pipeline, descriptor, numbers
 
 FIELDS = {name: (offset, int(ctype[1:]) // 8) for name, ctype, offset in abi.HEADER}
@@ -122,6 +123,15 @@ def test_code_is_made_once_for_a_shape_and_the_module_is_loaded_once(scene: Scen
     assert scene.driver.calls["cuModuleLoadData"] == 1
     assert scene.driver.calls["cuModuleGetFunction"] == 1
     assert len(scene.engine._codes) == 1
+
+
+def test_code_for_newer_gpus_says_that_it_is_a_fallback(tmp_path: Path) -> None:
+    driver = FakeDriver([FakeGpu(sm=130)], images=[FakeImage(b".version", interpreter_image().kernels, sm=130)])
+    folder = write_kernels(tmp_path, {"file": "compute_90.ptx", "target": "compute_90"}, data=b".version 8.0")
+    engine = CudaEngine(0, driver=driver, kernels=folder)
+    with pytest.warns(RuntimeWarning, match="PTX"):
+        assert engine.code_file.is_ptx
+    assert engine.code_file.target == "compute_90"  # said once
 
 
 # ---- prepared
@@ -468,3 +478,64 @@ def test_streams_of_the_user(scene: Scene) -> None:
         scene.load.on(stream)(*scene.args)
     scene.out.numpy()  # does not ask a stream that is gone
     assert len(scene.driver.launches) == 2
+
+
+# ---- kernels of the user's
+def raw(scene: Scene) -> RawLaunch:
+    bindings = scene.load.bind(*scene.args).bindings
+    parameters = (
+        RawParameter(name="map", offset=0, nbytes=128, value=bindings.maps["src"]),
+        RawParameter(name="array", offset=128, nbytes=8, value=bindings.arrays["out"]),
+        RawParameter(name="n", offset=136, nbytes=4, value=b"\x07\0\0\0"),
+    )
+    scene.driver.images.append(FakeImage(b"\x7fELF mine", (FakeKernel("mine", ((0, 128), (128, 8), (136, 4))),)))
+    return RawLaunch(
+        image=b"\x7fELF mine",
+        kernel="mine",
+        grid=(4, 1, 1),
+        threads=(32, 2, 1),
+        cluster=(2, 1, 1),
+        shared_bytes=100_000,
+        parameters=parameters,
+        parameter_bytes=140,
+    )
+
+
+def test_a_kernel_of_the_users_is_packed_once(scene: Scene) -> None:
+    launch, stream = raw(scene), ox.Stream(scene.dev)
+    scene.engine.launch_raw(launch, stream)
+    with scene.engine.context:
+        scene.driver.trace.clear()
+        scene.engine.launch_raw(launch, stream)
+        assert scene.driver.calls["cuModuleLoadData"] == 1
+        assert "cuTensorMapEncodeTiled" not in scene.driver.trace
+    scene.engine.launch_raw(launch, None)
+    first, _, last = scene.driver.launches
+    assert (first.grid, first.block, first.cluster, first.shared_bytes) == ((4, 1, 1), (32, 2, 1), (2, 1, 1), 100_000)
+    assert first.parameters[0][:8] == scene.src.buffer.address.to_bytes(8, "little")
+    assert first.parameters[1:] == (scene.out.buffer.address.to_bytes(8, "little"), b"\x07\0\0\0")
+    assert last.parameters == first.parameters
+    assert last.stream == 1
+
+
+def test_memory_of_a_users_kernel(scene: Scene) -> None:
+    launch, stream = raw(scene), ox.Stream(scene.dev)
+    scene.driver.hold(stream.handle)
+    scene.engine.launch_raw(launch, stream)
+    address = scene.src.buffer.address
+    scene.src, keep = scene.out, launch.parameters
+    del launch
+    gc.collect()
+    assert scene.driver.memory[address].alive
+    scene.engine.free(scene.out.buffer)
+    again = RawLaunch(
+        image=b"\x7fELF mine",
+        kernel="mine",
+        grid=(1, 1, 1),
+        threads=(32, 1, 1),
+        cluster=None,
+        shared_bytes=0,
+        parameters=keep,
+        parameter_bytes=140,
+    )
+    refused(LifetimeError, "OX5310", lambda: scene.engine.launch_raw(again, stream))
