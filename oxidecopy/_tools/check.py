@@ -65,6 +65,11 @@ def steps(workers: int) -> tuple[Step, ...]:
             what="pytest with the branch coverage gate",
             commands=((python, "-m", "pytest", *parallel, "--cov", "--cov-report=term-missing:skip-covered"),),
         ),
+        Step(
+            name="bindings",
+            what="the driver layer with the oldest and the newest cuda-python (from the package index)",
+            commands=((python, "-m", "oxidecopy._tools.bindings"),),
+        ),
     )
 
 
