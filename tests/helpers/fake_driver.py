@@ -167,7 +167,7 @@ class FakeDriver(FakeMemory, FakeCode):
         if not event.passed:
             stream.blocked_by.append(event)
 
-    @driver_call(context=False, lost=False, values=1)
+    @driver_call(lost=False, values=1)  # measured: refused without a current context
     def cuStreamIsCapturing(self, hStream: Any) -> Any:
         return self.CUstreamCaptureStatus(int(self.stream_of(hStream).graph is not None))
 

@@ -146,7 +146,8 @@ class Stream:
     def capturing(self) -> bool:
         """What it is given now becomes part of a graph."""
         driver = self.context.driver
-        status = check(driver.cuStreamIsCapturing(self.handle), "cuStreamIsCapturing", str(self))
+        with self.context:  # the default streams' handles name one in the current context
+            status = check(driver.cuStreamIsCapturing(self.handle), "cuStreamIsCapturing", str(self))
         return status != driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE
 
     def synchronize(self) -> None:
