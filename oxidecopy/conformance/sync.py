@@ -154,7 +154,7 @@ def conditional(cta: ox.Cta, src: Src, out: Out, n: ox.Idx) -> None:
             cta.store(out, tile, at)
         for j in cta.range(0, 2):
             with cta.when((j == 1) & (i > 2)):
-                cta.store(out, tile, (at[0] + 8 * j, at[1]))
+                cta.store(out, tile, (at[0] + (cta.grid_dim.x - 1 + j) * BOX[0], at[1]))
         cta.sync()
 
 
@@ -232,7 +232,7 @@ def cases() -> Iterator[Case]:
 def _rows(pipeline: Pipe, n: int, dev: Device) -> Made:
     blocks = 5
     src = dev.array(random_bits(ox.f32, (blocks * BOX[0] - 3, N * BOX[1]), 4).view(np.float32))
-    out = dev.zeros((blocks * BOX[0], N * BOX[1]), ox.f32)
+    out = dev.zeros((2 * blocks * BOX[0], N * BOX[1]), ox.f32)
     source: Map = ox.TmaDescriptor.tiled(src, box=BOX)
     return Made(launch=pipeline[blocks].bind(source, out, n), outputs={"out": out})
 
