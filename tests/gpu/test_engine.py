@@ -16,8 +16,9 @@ import pytest
 
 import oxidecopy as ox
 from oxidecopy.engines.cuda.engine import CudaEngine
+from oxidecopy.engines.cuda.module import kernels_folder, read_manifest
 from oxidecopy.engines.cuda.stream import Stream
-from oxidecopy.errors import DeadlockError, LifetimeError
+from oxidecopy.errors import DeadlockError, DriverError, LifetimeError
 from oxidecopy.host.device import Device
 from tests.helpers import unproven
 from tests.helpers.launching import Out, copy_pipeline, descriptor, numbers
@@ -101,6 +102,7 @@ import sys, time
 import numpy as np
 import oxidecopy as ox
 from oxidecopy.errors import OxidecopyError
+from oxidecopy.engines.cuda.module import kernels_folder, read_manifest
 from oxidecopy.engines.cuda.stream import Stream
 from tests.helpers import unproven
 from tests.helpers.launching import copy_pipeline, descriptor, numbers
@@ -248,17 +250,31 @@ def test_launches_of_a_captured_stream(dev: Device, engine: CudaEngine) -> None:
     assert np.array_equal(out.numpy(), numbers())
 
 
-def test_launch_attributes(dev: Device, engine: CudaEngine) -> None:
-    stream = Stream.create(engine.context)
+def test_cooperative_launches(dev: Device, engine: CudaEngine) -> None:
     src, out = arrays(dev)
-    middle = dev.zeros((32, 32), ox.f32)
-    load = copy_pipeline()[2, 2].on(stream).attributes(cooperative=True)
-    load(descriptor(src), middle)
-    late = copy_pipeline()[2, 2].on(stream).attributes(programmatic=True)
-    for _ in range(20):
-        late(descriptor(src), middle)
-        late(descriptor(middle), out)
+    load = copy_pipeline()[2, 2].attributes(cooperative=True)
+    load(descriptor(src), out)
     assert np.array_equal(out.numpy(), numbers())
+    many = dev.zeros((16 * 16384, 16), ox.f32)
+    with pytest.raises(DriverError) as caught:  # more CTAs than the device holds at once
+        copy_pipeline()[1, 16384].attributes(cooperative=True)(descriptor(many), many)
+    assert caught.value.name == "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE"
+
+
+def test_launches_that_begin_early_wait_before_they_read(dev: Device, engine: CudaEngine) -> None:
+    if not read_manifest(kernels_folder()).programmatic:
+        pytest.skip("these kernels do not wait for the one before them")
+    stream = Stream.create(engine.context)
+    shape = (2048, 1024)
+    src, out = dev.array(numbers(0, *shape)), dev.zeros(shape, ox.f32)
+    middle = dev.zeros(shape, ox.f32)
+    load = copy_pipeline()[64, 128].on(stream).attributes(programmatic=True)
+    first, second = load.prepare(descriptor(src), middle), load.prepare(descriptor(middle), out)
+    for n in range(20):
+        engine.write(src.buffer, 0, numbers(n, *shape).data)
+        first()
+        second()
+        assert np.array_equal(out.numpy(), numbers(n, *shape))
 
 
 # ---- lifetime
