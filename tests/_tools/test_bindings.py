@@ -36,7 +36,8 @@ def test_each_version_is_installed_apart_and_tested(monkeypatch: pytest.MonkeyPa
     folder = install[install.index("--target") + 1]
     assert install[-1] == "cuda-bindings==12.9.0"
     assert folder in look[-1]
-    assert test[-1] == "tests/engines/cuda"
+    assert test[-len(bindings.TESTS) :] == bindings.TESTS
+    assert all((bindings.ROOT / name).is_file() for name in bindings.TESTS)
     assert run.paths[1].split(os.pathsep) == [folder, "mine"]
     assert not Path(folder).exists()
     assert capsys.readouterr().out == "cuda-bindings 12.9.0: ok\ncuda-bindings 13.*: ok\n"
