@@ -1,0 +1,65 @@
+"""Device code held against the program it was made from: every agent of every block does the same, number by number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+
+from oxidecopy.engines.cuda.code import Image, encode_program
+from oxidecopy.program.program import Launch, Program
+from tests.helpers.device_emulator import Emulator, Event
+from tests.helpers.device_walk import IDLE, Walk, places
+
+WARP = 32
+
+
+def check(program: Program, launch: Launch, dealt: Sequence[list[int]] | None = None) -> Image:
+    """Encodes and compares; `dealt` are the tiles that a counter deals each block."""
+    image = encode_program(program, launch)
+    compare(program, launch, image, dealt)
+    return image
+
+
+def compare(program: Program, launch: Launch, image: Image, dealt: Sequence[list[int]] | None = None) -> None:
+    """AssertionError at the first difference."""
+    walk = Walk(program, launch)
+    agents = {agent.words: i for i, agent in enumerate(image.agents)}
+    sizes = {str(c): len(c.threads) for c in walk.classes}
+    lanes = {words: WARP * sum(warp.agent == i for warp in image.warps) for words, i in agents.items()}
+    assert sum(lanes.values()) == image.threads <= 1024
+    assert set(agents) <= set(sizes)
+    for place in places(walk.program, launch):
+        tiles = None if dealt is None else dealt[place.number]
+        emulator = Emulator(image, place.block, place.rank, tiles)
+        for who in walk.classes:
+            wanted = walk.events(who, place, tiles)
+            if str(who) not in agents:
+                idle = {event[0] for event in wanted} <= IDLE
+                assert idle or len(agents) == 1, f"{who} was left out"
+                continue
+            got = list(plainly(emulator.agent(agents[str(who)])))
+            for i, (mine, theirs) in enumerate(zip_longest(got, synced(wanted, sizes, lanes))):
+                assert mine == theirs, f"{who} of block {place.number}, event {i}: {mine}, not {theirs}"
+
+
+def plainly(events: list[Event]) -> Iterator[Event]:
+    """Events without the code of maps, and without the syncs of single warps, which fused loops leave out."""
+    for event in events:
+        if event[0] == "map_tiles":
+            yield event[:5]
+        elif event[0] != "bar_sync" or event[1] is not None:
+            yield event
+
+
+def synced(events: list[Event], sizes: dict[str, int], lanes: dict[str, int]) -> Iterator[Event]:
+    """The program's events with the hardware threads that meet at barriers."""
+    for event in events:
+        if event[0] != "bar_sync":
+            yield event
+            continue
+        _, number, threads, here = event
+        exact = sum(sizes[words] for words in here) == threads
+        # Else it is reached by several lines; the tests that do it have two classes, which meet.
+        meeting = sum(lanes.get(words, 0) for words in here) if exact else sum(lanes.values())
+        if meeting > WARP:
+            yield ("bar_sync", number, meeting)

@@ -1,0 +1,400 @@
+"""Runs device code, for tests: each agent of each block by itself, as a sequence of primitive events with all numbers resolved.
+
+It reads the bytes by the layouts of `abi` and nothing else, and trusts nobody: registers that nobody wrote, values that leave 32 bits,
+stacks that run over and records behind the end are errors. What only a whole machine knows comes from `Oracle`: answers of tests, indices
+in memory, which tiles a counter deals.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, final
+
+from oxidecopy.engines.cuda import abi
+from oxidecopy.engines.cuda.abi import NO_REG, DeviceOp, DTypeCode, EvalFn
+from oxidecopy.engines.cuda.code import Image
+from oxidecopy.isa.dtypes import REDUCE_OPS
+
+Event = tuple[Any, ...]
+INT_MIN, INT_MAX = -(1 << 31), (1 << 31) - 1
+STEPS_MAX = 200_000
+KINDS = {"u8": "B", "u16": "H", "u32": "I", "i32": "i", "u64": "Q", "u8[8]": "8B", "i32[5]": "5i"}
+COPIES = (DeviceOp.TENSOR_G2S, DeviceOp.TENSOR_G2S_MULTICAST, DeviceOp.TENSOR_S2G, DeviceOp.TENSOR_REDUCE)
+PLAIN = (DeviceOp.STORE_GLOBAL, DeviceOp.FILL, DeviceOp.IOTA, DeviceOp.MAP_TILES)
+
+
+class BadCodeError(Exception):
+    """The code does what no code may do."""
+
+
+def fields(data: bytes, layout: tuple[tuple[str, str, int], ...], at: int = 0) -> dict[str, Any]:
+    """A structure of `abi` by name."""
+    out: dict[str, Any] = {}
+    for name, kind, offset in layout:
+        found = struct.unpack_from("<" + KINDS[kind], data, at + offset)
+        out[name] = list(found) if len(found) > 1 else found[0]
+    return out
+
+
+@final
+@dataclass(slots=True)
+class Oracle:
+    """What the rest of the machine would say; the same questions get the same answers."""
+
+    tiles: list[int] = field(default_factory=list)  # what the counter deals this block
+    asked: int = 0
+
+    def answer(self) -> bool:
+        self.asked += 1
+        return self.asked * 2654435761 % 7 < 4
+
+    @staticmethod
+    def index(array: str, at: int, below: int) -> int:
+        return hash((array, at)) % below if below > 0 else 0
+
+
+@final
+class Emulator:
+    """One image. `block` and `rank` place a block in the launch."""
+
+    def __init__(self, image: Image, block: tuple[int, int, int], rank: int, tiles: list[int] | None = None) -> None:
+        self.image = image
+        self.code = image.code
+        self.block = block
+        self.rank = rank
+        self.tiles = tiles or []
+        self.spills = 0
+
+    def agents(self) -> list[list[Event]]:
+        """The events of every agent."""
+        return [self.agent(i) for i in range(len(self.image.agents))]
+
+    def agent(self, number: int) -> list[Event]:
+        """The events of one agent."""
+        return list(_Run(self, number).events())
+
+
+@final
+class _Run:
+    def __init__(self, emulator: Emulator, number: int) -> None:
+        self.image = emulator.image
+        self.code = emulator.code
+        self.pc = emulator.image.agents[number].entry
+        self.end = self.pc + emulator.image.agents[number].records
+        warps = [warp for warp in emulator.image.warps if warp.agent == number]
+        self.threads = sum(warp.threads for warp in warps)
+        self.oracle = Oracle(emulator.tiles)
+        self.regs: list[int | None] = [None] * abi.REGISTERS
+        self.regs[: abi.FIRST_FREE_REG] = [*emulator.block, emulator.rank]
+        if any(warp.entry != self.pc or warp.lanes != 32 * len(warps) or warp.first_lane != 32 * i for i, warp in enumerate(warps)):
+            raise BadCodeError("the warp table")
+
+    # ---- operands
+    def read(self, reg: int) -> int:
+        if reg == NO_REG:
+            return 0
+        value = self.regs[reg]
+        if value is None:
+            raise BadCodeError(f"register {reg} was never written")
+        return value
+
+    def value(self, record: dict[str, Any], k: int) -> int:
+        return self.fits(record["imm"][k] + self.read(record["reg"][k]))
+
+    @staticmethod
+    def fits(value: int) -> int:
+        if not INT_MIN <= value <= INT_MAX:
+            raise BadCodeError(f"{value} leaves 32 bits")
+        return value
+
+    def record(self, layout: tuple[tuple[str, str, int], ...]) -> dict[str, Any]:
+        """The next record."""
+        if not 0 <= self.pc < self.end:
+            raise BadCodeError("a record outside the agent's code")
+        found = fields(self.code, layout, self.pc * abi.RECORD_BYTES)
+        self.pc += 1
+        return found
+
+    # ---- running
+    def events(self) -> Iterator[Event]:
+        for _ in range(STEPS_MAX):
+            record = self.record(abi.RECORD)
+            op = DeviceOp(record["op"])
+            if op is DeviceOp.END:
+                return
+            yield from self.step(op, record)
+        raise BadCodeError("no end")
+
+    def step(self, op: DeviceOp, r: dict[str, Any]) -> Iterator[Event]:
+        if op is DeviceOp.EVAL:
+            self.evaluate(self.instructions(r["imm"][0]), None, None)
+        elif op in CONTROL:
+            yield from CONTROL[op](self, r)
+        elif op in (DeviceOp.PRODUCE, DeviceOp.DRAIN):
+            yield from self.fused(op, r)
+        elif op in COPIES:
+            coords = [self.read(reg) for reg in r["reg"][3 : 3 + r["aux"]]]
+            yield self.copy(op, self.image.maps[r["map"]], coords, [self.value(r, k) for k in range(3)], r["flags"])
+        elif op in PLAIN:
+            yield self.plain(op, r)
+        else:
+            yield from self.simple(op, r)
+
+    def simple(self, op: DeviceOp, r: dict[str, Any]) -> Iterator[Event]:  # noqa: C901 - one case per op
+        own = op in (DeviceOp.MBARRIER_TEST_PARITY, DeviceOp.LOAD_INDEX)  # they write what operand 2 of others reads
+        v = [self.value(r, k) for k in range(2 if own else 3)] if op is not DeviceOp.BAR_SYNC else r["imm"]
+        name = op.name.lower()
+        match op:
+            case DeviceOp.MBARRIER_WAIT_PHASE:
+                if v[1] >= 0:
+                    yield (name, v[0], v[1])
+            case DeviceOp.MBARRIER_WAIT_PARITY:
+                yield (name, v[0], v[1] & 1)
+            case DeviceOp.MBARRIER_TEST_PARITY:
+                self.regs[r["reg"][2]] = answer = int(self.oracle.answer())
+                yield (name, self.value(r, 0), self.value(r, 1) & 1, r["aux"], answer)
+            case DeviceOp.LOAD_INDEX:
+                array = list(self.image.arrays)[r["map"]]
+                below = self.value(r, 1)
+                self.regs[r["reg"][2]] = found = self.oracle.index(array, self.value(r, 0), below)
+                yield (name, array, self.value(r, 0), below, found, DTypeCode(r["aux"]).name.lower())
+            case DeviceOp.BAR_SYNC:
+                yield ("bar_sync", v[0], v[1])
+            case DeviceOp.WARP_SYNC:
+                yield ("bar_sync", None, 32)
+            case DeviceOp.MBARRIER_INIT | DeviceOp.MBARRIER_INVAL:
+                yield (name, *v[: 2 if op is DeviceOp.MBARRIER_INIT else 1])
+            case _ if "MBARRIER" in op.name and "FENCE" not in op.name:
+                yield (name, *v, self.threads)
+            case _:
+                yield (name, v[0])
+
+    # ---- control flow
+    def jump(self, r: dict[str, Any]) -> Iterator[Event]:
+        self.pc = r["imm"][0]
+        yield from ()
+
+    def jump_unless(self, r: dict[str, Any]) -> Iterator[Event]:
+        if self.value(r, 1) == 0:
+            self.pc = r["imm"][0]
+        yield from ()
+
+    def loop(self, r: dict[str, Any]) -> Iterator[Event]:
+        self.regs[r["reg"][0]] = self.value(r, 1)
+        self.turn(r, taken=False)
+        yield from ()
+
+    def next(self, r: dict[str, Any]) -> Iterator[Event]:
+        self.regs[r["reg"][0]] = self.fits(self.read(r["reg"][0]) + r["imm"][3])
+        self.turn(r, taken=True)
+        yield from ()
+
+    def turn(self, r: dict[str, Any], *, taken: bool) -> None:
+        """Goes to imm4 when the loop goes on (`taken`), or when it does not."""
+        counter, stop = self.read(r["reg"][0]), self.value(r, 2)
+        on = counter > stop if r["imm"][3] < 0 else counter < stop
+        if on == taken:
+            self.pc = r["imm"][4]
+
+    def next_stage(self, r: dict[str, Any]) -> Iterator[Event]:
+        k, full, stages = self.value(r, 0), r["imm"][1], r["imm"][2]
+        if k < len(self.oracle.tiles):
+            self.regs[r["reg"][2]] = self.oracle.tiles[k]
+            yield ("mbarrier_wait_phase", full + 8 * (k % stages), k // stages)
+        else:
+            self.pc = r["imm"][4]
+
+    # ---- copies
+    def copy(self, op: DeviceOp, name: str, coords: list[int], v: list[int], flags: int) -> Event:
+        match op:
+            case DeviceOp.TENSOR_G2S:
+                return ("load", name, tuple(coords), v[0], v[1], None)
+            case DeviceOp.TENSOR_G2S_MULTICAST:
+                return ("load", name, tuple(coords), v[0], v[1], v[2])
+            case DeviceOp.TENSOR_REDUCE:
+                return ("reduce", REDUCE_OPS[flags], name, tuple(coords), v[0])
+            case _:
+                return ("store", name, tuple(coords), v[0])
+
+    def fused(self, op: DeviceOp, r: dict[str, Any]) -> Iterator[Event]:
+        begin, end = self.value(r, 0), self.value(r, 1)
+        ring = self.record(abi.RING)
+        copies = [self.record(abi.COPY) for _ in range(ring["copies"])]
+        code = self.instructions(ring["evals"])
+        counted = bool(ring["flags"] & abi.RING_FLAG_COUNTER)
+        rounds: list[tuple[int, int | None]] = list(enumerate(self.oracle.tiles)) if counted else [(i, None) for i in range(begin, end)]
+        for i, tile in rounds:
+            k = i + ring["offset"]
+            if k < 0:
+                raise BadCodeError("a stage before the first")
+            issued = list(self.issued(copies, code, ring, i, k, tile))
+            yield from self.produced(ring, k, issued) if op is DeviceOp.PRODUCE else self.drained(ring, k, issued)
+
+    def issued(
+        self, copies: list[dict[str, Any]], code: list[dict[str, Any]], ring: dict[str, Any], i: int, k: int, tile: int | None
+    ) -> Iterator[Event]:
+        stage = k % ring["stages"]
+        for c in copies:
+            out: dict[int, int] = {}
+            self.evaluate(code[c["eval_begin"] : c["eval_end"]], (i, tile), out)
+            if sorted(out) != list(range(c["rank"])):
+                raise BadCodeError("coordinates are missing")
+            coords = [out[c["rank"] - 1 - d] for d in range(c["rank"])]
+            at = self.fits(c["tile"] + self.read(c["tile_reg"]) + c["stride"] * stage)
+            mask = self.fits(c["mask"] + self.read(c["mask_reg"]))
+            yield self.copy(DeviceOp(c["kind"]), self.image.maps[c["map"]], coords, [at, ring["full"] + 8 * stage, mask], c["reduce"])
+
+    def produced(self, ring: dict[str, Any], k: int, issued: list[Event]) -> Iterator[Event]:
+        turn, stage = divmod(k, ring["stages"])
+        if turn:
+            yield ("mbarrier_wait_phase", ring["empty"] + 8 * stage, turn - 1)
+        if ring["nbytes"]:
+            yield ("mbarrier_arrive_expect_tx", ring["full"] + 8 * stage, ring["nbytes"], 0, 1)
+        yield from issued
+
+    def drained(self, ring: dict[str, Any], k: int, issued: list[Event]) -> Iterator[Event]:
+        turn, stage = divmod(k, ring["stages"])
+        yield ("mbarrier_wait_phase", ring["full"] + 8 * stage, turn)
+        yield from issued
+        yield ("commit_group", 0)
+        yield ("wait_group_read" if ring["flags"] & abi.RING_FLAG_READ else "wait_group", ring["nbytes"])
+        if k >= ring["first"]:
+            freed = k - ring["empty_behind"]
+            if freed < 0:
+                raise BadCodeError("a stage before the first is released")
+            at = ring["empty"] + 8 * (freed % ring["stages"])
+            if ring["peers"]:
+                yield from (("mbarrier_arrive_remote", at, rank, 0, 1) for rank in range(ring["peers"]))
+            else:
+                yield ("mbarrier_arrive", at, 0, 0, 1)
+
+    # ---- plain accesses
+    def layout(self) -> Event:
+        found = self.record(abi.LAYOUT)
+        shape = tuple(found[f"shape{i}"] for i in range(found["rank"]))
+        return (shape, found["pitch"], found["element_bytes"], found["swizzle_mask"], DTypeCode(found["dtype"]).name.lower()), found["tile"]
+
+    def plain(self, op: DeviceOp, r: dict[str, Any]) -> Event:
+        share = (r["imm"][2] & 0xFFFF, r["imm"][2] >> 16, r["imm"][3])
+        tile = self.value(r, 0)
+        layout, _ = self.layout()
+        match op:
+            case DeviceOp.STORE_GLOBAL:
+                coords = tuple(self.read(reg) for reg in r["reg"][3 : 3 + len(layout[0])])
+                return ("store_global", list(self.image.arrays)[r["map"]], tile, coords, share, layout)
+            case DeviceOp.FILL:
+                word = r["imm"][1]
+                scalar = next(((s.name, s.dtype, s.cast) for s in self.image.scalars if s.word == word), None)
+                bits = struct.unpack_from("<Q", self.image.template, self.image.args_at + 8 * word)[0]
+                return ("fill", tile, scalar or bits, share, layout)
+            case DeviceOp.IOTA:
+                return ("iota", tile, r["imm"][1], share, layout)
+            case _:
+                inputs = []
+                for i in range(r["aux"]):
+                    source, at = self.layout()
+                    inputs.append((self.fits(at + self.read(r["reg"][1 + i])), source))
+                code = self.code[self.pc * abi.RECORD_BYTES :][: 8 * r["imm"][1]]
+                self.pc += -(-r["imm"][1] // 4)
+                return ("map_tiles", tile, tuple(inputs), share, layout, code)
+
+    # ---- scalars
+    def instructions(self, count: int) -> list[dict[str, Any]]:
+        at = self.pc * abi.RECORD_BYTES
+        self.pc += -(-count // 4)
+        if self.pc > self.end:
+            raise BadCodeError("instructions behind the end")
+        return [fields(self.code, abi.EVAL_INSTR, at + abi.EVAL_BYTES * i) for i in range(count)]
+
+    def evaluate(self, code: list[dict[str, Any]], iteration: tuple[int, int | None] | None, out: dict[int, int] | None) -> None:  # noqa: C901 - one case per sort of instruction
+        stack: list[int | None] = [None]  # the accumulator before anything is in it
+        for i in code:
+            fn, reg, imm = EvalFn(i["fn"]), i["reg"], i["imm"]
+            if fn in PUSHES:
+                stack.append(self.pushed(fn, reg, imm, iteration))
+                if len(stack) > abi.STACK_DEPTH + 1:
+                    raise BadCodeError("the stack runs over")
+                continue
+            top = stack.pop()
+            if top is None:
+                raise BadCodeError("an empty accumulator")
+            if fn is EvalFn.STORE:
+                if iteration is not None:
+                    raise BadCodeError("a fused loop writes a register")
+                self.regs[reg] = top
+            elif fn is EvalFn.OUT and out is not None:
+                out[reg] = top
+            elif fn in POPS:
+                left = stack.pop()
+                if left is None:
+                    raise BadCodeError("an empty stack")
+                stack.append(self.fits(int(POPS[fn](left, top))))
+            else:
+                right = self.read(reg) if fn in (EvalFn.ADD_REG, EvalFn.MUL_REG) else imm
+                stack.append(self.fits(int(PLAINLY[fn](top, right))))
+        if stack != [None]:
+            raise BadCodeError("something is left on the stack")
+
+    def pushed(self, fn: EvalFn, reg: int, imm: int, iteration: tuple[int, int | None] | None) -> int:
+        if fn is EvalFn.IMM:
+            return imm
+        if fn is EvalFn.REG:
+            if reg == NO_REG:
+                raise BadCodeError("no register")
+            return self.fits(self.read(reg) + imm)
+        found = None if iteration is None else iteration[reg]
+        if found is None:
+            raise BadCodeError("a counter where there is none")
+        return found
+
+
+PUSHES = (EvalFn.IMM, EvalFn.REG, EvalFn.COUNTER)
+CONTROL: dict[DeviceOp, Callable[[_Run, dict[str, Any]], Iterator[Event]]] = {
+    DeviceOp.JUMP: _Run.jump,
+    DeviceOp.JUMP_UNLESS: _Run.jump_unless,
+    DeviceOp.LOOP: _Run.loop,
+    DeviceOp.NEXT: _Run.next,
+    DeviceOp.NEXT_STAGE: _Run.next_stage,
+}
+
+
+def _positive(fn: Callable[[int, int], int]) -> Callable[[int, int], int]:
+    def checked(a: int, b: int) -> int:
+        if b <= 0:
+            raise BadCodeError("a divisor that is not positive")
+        return fn(a, b)
+
+    return checked
+
+
+PLAINLY: dict[EvalFn, Callable[[int, int], int]] = {
+    EvalFn.ADD: lambda a, b: a + b,
+    EvalFn.MUL: lambda a, b: a * b,
+    EvalFn.FLOORDIV: _positive(lambda a, b: a // b),
+    EvalFn.MOD: _positive(lambda a, b: a % b),
+    EvalFn.MIN: min,
+    EvalFn.MAX: max,
+    EvalFn.SHR: lambda a, b: a >> b,
+    EvalFn.AND: lambda a, b: a & b,
+    EvalFn.LT: lambda a, b: a < b,
+    EvalFn.LE: lambda a, b: a <= b,
+    EvalFn.EQ: lambda a, b: a == b,
+    EvalFn.NE: lambda a, b: a != b,
+    EvalFn.ADD_REG: lambda a, b: a + b,
+    EvalFn.MUL_REG: lambda a, b: a * b,
+    EvalFn.NOT: lambda a, _: not a,
+}
+POPS: dict[EvalFn, Callable[[int, int], int]] = {
+    EvalFn.ADD_POP: lambda a, b: a + b,
+    EvalFn.MUL_POP: lambda a, b: a * b,
+    EvalFn.MIN_POP: min,
+    EvalFn.MAX_POP: max,
+    EvalFn.LT_POP: lambda a, b: a < b,
+    EvalFn.LE_POP: lambda a, b: a <= b,
+    EvalFn.EQ_POP: lambda a, b: a == b,
+    EvalFn.NE_POP: lambda a, b: a != b,
+    EvalFn.AND_POP: lambda a, b: a and b,
+    EvalFn.OR_POP: lambda a, b: a or b,
+}
