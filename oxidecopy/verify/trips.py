@@ -134,20 +134,19 @@ class _Tail:
     def __init__(self, machine: Machine, repeat: Repeat) -> None:
         self.machine = machine
         self.repeat = repeat
-        self.start = -1
-        machine.log, machine.all_phases = [], True
+        machine.all_phases = True
 
     def edge(self, agent: Agent, op: ops.Loop) -> None:
         at = self.repeat
-        if self.start < 0 and (agent.id, op.counter, agent.turns[op.counter]) == (at.agent, at.counter, at.turn):
-            self.start = len(self.machine.log or ())
+        if self.machine.log is None and (agent.id, op.counter, agent.turns[op.counter]) == (at.agent, at.counter, at.turn):
+            self.machine.log = []
 
     def follows(self, largest: int) -> bool:
         """Whether step 2 of the argument holds from here up to `largest` tiles."""
         machine, at = self.machine, self.repeat
-        if self.start < 0 or machine.log is None:
+        if machine.log is None:
             return False
-        asked = list({(q.agent, q.use, id(q.expr), q.bar, *q.counters.values()): q for q in machine.log[self.start :]}.values())
+        asked = list({(q.agent, q.use, id(q.expr), q.bar, *q.counters.values()): q for q in machine.log}.values())
         judge = Judge(machine, at.deltas, at.phases, asked)
         periods = (largest - machine.count) // at.period
         return judge.moves_along() and judge.holds(periods)
