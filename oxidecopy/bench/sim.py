@@ -25,7 +25,7 @@ from oxidecopy.typed.sites import LESSON_PLACES
 from oxidecopy.verify import verify
 
 if TYPE_CHECKING:
-    from oxidecopy.host.pipeline import BoundLaunch
+    from oxidecopy.host.bound import BoundLaunch
 
 _IMPORT_MS: Final = 50.0
 _PROOF_MS: Final = 20.0

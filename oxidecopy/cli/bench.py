@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Final, Protocol, cast
@@ -19,6 +19,14 @@ SIM_HELP: Final = """Measure import, recording and verification, and the simulat
 
 Ends with 1 when a target is missed.
 """
+GPU_HELP: Final = """Measure copies and launches on the first GPU, each beside a named peer in the same run.
+
+Ends with 1 when a target is missed. `--table` measures several hundred kinds of copies as well.
+"""
+GPU_EXAMPLES: Final = (
+    "oxidecopy bench gpu",
+    "oxidecopy bench gpu --output docs/results/bench_gpu.json --table docs/results/copies.csv --plot docs/results/copies.png",
+)
 EXAMPLES: Final = ("oxidecopy bench sim", "oxidecopy bench sim --runs 9 --output docs/results/bench_sim.json")
 
 _BUSY: Final = 1.5  # this benchmark alone makes a load of 1
@@ -51,6 +59,23 @@ class Suite(Protocol):
     def measure_all(self, runs: int, say: Callable[[str], None], /) -> Sequence[Row]: ...
     def as_data(self, rows: Sequence[Any], runs: int, /) -> dict[str, object]: ...
     def write(self, path: Path, data: dict[str, object], /) -> None: ...
+
+
+class GpuSuite(Protocol):
+    """`oxidecopy.bench.gpu`."""
+
+    def open_bench(self) -> Any: ...
+    def measure_all(self, bench: Any, runs: int, say: Callable[[str], None], /) -> tuple[Sequence[Row], Sequence[Any]]: ...
+    def as_data(self, bench: Any, rows: Sequence[Any], rates: Sequence[Any], runs: int, /) -> dict[str, object]: ...
+    def write(self, path: Path, data: dict[str, object], /) -> None: ...
+
+
+class TableSuite(Protocol):
+    """`oxidecopy.bench.gpu_table`."""
+
+    def measure(self, bench: Any, runs: int, say: Callable[[str], None], /) -> Iterable[Any]: ...
+    def write_csv(self, path: Path, entries: Sequence[Any], /) -> None: ...
+    def write_plot(self, path: Path, entries: Sequence[Any], title: str, /) -> None: ...
 
 
 @app.callback()
@@ -87,6 +112,59 @@ def sim(
         if isinstance(busy, float) and busy > _BUSY:
             console.print(f"this machine is busy (load {busy}): measure again when it is not")
     return OK if all(row.passed for row in rows) else REFUSED
+
+
+@guarded
+def gpu(
+    *,
+    runs: Annotated[int, typer.Option("--runs", "-n", min=3, max=101, help="How often each is measured; the median counts.")] = 9,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE.json", help="Write the result with date, device and command.", show_default=False),
+    ] = None,
+    table: Annotated[
+        Path | None, typer.Option("--table", metavar="FILE.csv", help="Measure and write the table of copies.", show_default=False)
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE.png", help="Draw the table; needs --table.", show_default=False)
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Prints each median with its range; 1 when a target is missed."""
+    from oxidecopy.typed.sites import no_sites
+
+    suite = cast("GpuSuite", import_module("oxidecopy.bench.gpu"))
+    with err().status("measuring") as status:
+
+        def say(what: str) -> None:
+            status.update(f"measuring: {what}")
+
+        with no_sites():
+            bench = suite.open_bench()
+        rows, rates = suite.measure_all(bench, runs, say)
+        result = suite.as_data(bench, rows, rates, runs)
+        if output is not None:
+            with no_sites():
+                suite.write(output, result)
+        if table is not None:
+            _table(bench, table, plot, say)
+    if as_json:
+        print_json(result)
+    else:
+        _print(rows)
+    return OK if all(row.passed for row in rows) else REFUSED
+
+
+def _table(bench: Any, table: Path, plot: Path | None, say: Callable[[str], None]) -> None:
+    """Any: the bench is the stranger's own."""
+    from oxidecopy.typed.sites import no_sites
+
+    suite = cast("TableSuite", import_module("oxidecopy.bench.gpu_table"))
+    entries = list(suite.measure(bench, 3, say))
+    with no_sites():
+        suite.write_csv(table, entries)
+        if plot is not None:
+            suite.write_plot(plot, entries, "oxidecopy: copies of 1 GiB f32, read + written")
 
 
 def _print(rows: Sequence[Row]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from oxidecopy.engines.cuda.context import PrimaryContext
@@ -89,6 +90,10 @@ class Repeatable:
             self._again(result)
         if self._loose:
             self._note()
+
+    def bare(self) -> Callable[[], object]:
+        """The driver call alone, with nothing looked at: to measure what a call costs beside it. The context must be current."""
+        return partial(self._launch, self._config, self._function, self._pointers, 0)
 
     def used_on(self, stream: Stream) -> None:
         """It was launched on `stream` by something else than a call, such as a graph. The context is current."""

@@ -1,0 +1,43 @@
+"""A compiled emitted kernel as a launch: the same arguments as the verified program's."""
+
+from __future__ import annotations
+
+from oxidecopy.engines.base import Bindings, BoundArray, BoundMap, Buffer, RawLaunch, RawParameter
+from oxidecopy.engines.cuda.elf import read_cubin
+from oxidecopy.engines.cuda.emit.source import Emitted
+from oxidecopy.program.verified import VerifiedProgram
+
+
+def raw_launch(made: Emitted, cubin: bytes, verified: VerifiedProgram, bindings: Bindings, counter: Buffer) -> RawLaunch:
+    """The launch of `made`, compiled to `cubin`, with the program's arguments.
+
+    Args:
+        made: what `emitted(verified)` gave.
+        cubin: its source, compiled for the device.
+        verified: the program.
+        bindings: its arguments.
+        counter: a u32 for each counter of the kernel, all 0 when the launch begins.
+    """
+    kernel = read_cubin(cubin).kernels[made.kernel_name]
+    counters = [p.of for p in made.parameters if p.kind == "counter"]
+    addresses = {of: counter.address + 4 * i for i, of in enumerate(counters)}
+    parameters = []
+    for parameter, place in zip(made.parameters, kernel.parameters, strict=True):
+        value: BoundMap | BoundArray | bytes
+        if parameter.kind == "map":
+            value = bindings.maps[parameter.of]
+        elif parameter.kind == "array":
+            value = bindings.arrays[parameter.of]
+        else:
+            value = parameter.pack(verified.assumptions.launch, maps={}, addresses={}, scalars=bindings.scalars, counters=addresses)
+        parameters.append(RawParameter(name=parameter.name, offset=place.offset, nbytes=place.size, value=value))
+    return RawLaunch(
+        image=cubin,
+        kernel=made.kernel_name,
+        grid=bindings.grid,
+        threads=(made.threads, 1, 1),
+        cluster=None if made.cluster == (1, 1, 1) else made.cluster,
+        shared_bytes=made.shared_bytes,
+        parameters=tuple(parameters),
+        parameter_bytes=kernel.parameter_bytes,
+    )
