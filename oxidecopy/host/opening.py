@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Final, final
 
 from oxidecopy.errors import DeviceError, Diagnostic, OxidecopyError, UsageError
@@ -115,12 +114,12 @@ def _simulator(name: str, why: str) -> Opened:
 def _cuda_engine(ordinal: int, sm: int, *, checked: bool) -> Engine:
     """Asks first whether there is machine code for it: the context is made only then."""
     try:
-        engine, module = (import_module(f"oxidecopy.engines.cuda.{name}") for name in ("engine", "module"))
+        from oxidecopy.engines.cuda.engine import CudaEngine
+        from oxidecopy.engines.cuda.module import choose, kernels_folder, read_manifest
     except ImportError as problem:
         raise DeviceError(_refusal(f"cuda:{ordinal}", f"the CUDA engine does not load ({problem})", "a complete install")) from problem
-    module.choose(module.read_manifest(module.kernels_folder()), sm)
-    made: Engine = engine.CudaEngine(ordinal, checked=checked)
-    return made
+    choose(read_manifest(kernels_folder()), sm)
+    return CudaEngine(ordinal, checked=checked)
 
 
 def _probe() -> CudaFacts:

@@ -30,7 +30,7 @@ from tests.helpers.fake_gpu import (
     Launch,
 )
 from tests.helpers.fake_memory import FakeMemory
-from tests.helpers.fake_state import Refused, driver_call
+from tests.helpers.fake_state import LEGACY, Refused, driver_call
 
 __all__ = ["Allocation", "FakeDriver", "FakeGpu", "FakeImage", "FakeKernel", "FakeTensorMap", "Handle", "Launch", "Refused"]
 
@@ -169,6 +169,8 @@ class FakeDriver(FakeMemory, FakeCode):
 
     @driver_call(lost=False, values=1)  # measured: refused without a current context
     def cuStreamIsCapturing(self, hStream: Any) -> Any:
+        if int(hStream) in (0, LEGACY):
+            self.no_capture()
         return self.CUstreamCaptureStatus(int(self.stream_of(hStream).graph is not None))
 
     @driver_call(context=False, lost=False, values=1)

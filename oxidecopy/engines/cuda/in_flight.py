@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, final
 
 from oxidecopy.engines.cuda.driver import Driver, check
+from oxidecopy.errors import DriverError
 
 if TYPE_CHECKING:
     from oxidecopy.engines.cuda.stream import Stream
@@ -71,7 +72,7 @@ class Uses:
         self._events.clear()
         for handle, stream in list(self._streams.items()):
             if not stream.closed:
-                if stream.capturing:  # an event recorded now would be part of the capture
+                if _in_capture(stream):  # an event recorded now would be part of the capture, or spoil it
                     continue
                 event = new_event(self._driver)
                 events.append(event)
@@ -151,6 +152,16 @@ class Parked:
             return False
         self._driver.cuEventDestroy(event)
         return True
+
+
+def _in_capture(stream: Stream) -> bool:
+    """It is captured; or it is the default stream, and one that it would have to wait for is: the driver then does not even answer."""
+    try:
+        return stream.capturing
+    except DriverError as error:
+        if error.name == "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT":
+            return True
+        raise
 
 
 def new_event(driver: Driver) -> int:

@@ -201,6 +201,23 @@ def test_memory_that_is_dropped_while_its_stream_is_captured(driver: FakeDriver,
     assert len(context.parked) == 0
 
 
+@pytest.mark.parametrize("problem", ["STREAM_CAPTURE_IMPLICIT", "UNKNOWN"])
+def test_the_default_stream_while_another_is_captured(driver: FakeDriver, context: PrimaryContext, problem: str) -> None:
+    buffer = CudaBuffer.allocate(context, 16)
+    use(buffer, Stream.legacy(context))
+    driver.broken["cuStreamIsCapturing"] = f"CUDA_ERROR_{problem}"
+    if problem == "UNKNOWN":
+        with pytest.raises(DriverError):
+            buffer.free()
+        return
+    buffer.free()
+    assert len(driver.live) == 1
+    driver.broken.clear()
+    with context:
+        context.parked.sweep()
+    assert not driver.live
+
+
 def test_reading_waits_for_launches(driver: FakeDriver, context: PrimaryContext) -> None:
     stream, buffer = Stream.create(context), CudaBuffer.allocate(context, 4)
     driver.hold(stream.handle)
