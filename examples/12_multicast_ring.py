@@ -88,8 +88,8 @@ def broken_box_recipe(dev: ox.Device) -> ox.Recipe:
 
 
 # ---- broken on purpose: each CTA for itself
-# The producers share the tiles out between CTAs and not between clusters: each loads slices of other tiles, and fewer of them. The numbers
-# give it away: the consumers wait for more. Where they happen to agree, the slices of two tiles are mixed, and only numpy tells.
+# The producers share the tiles out between CTAs and not between clusters: each would load slices of other tiles, and a stage would be a
+# mixture of two. The corner gives it away while recording: it is not the same for the CTAs of a cluster.
 @ox.pipeline(warps=ox.roles(producer=1, consumers=4), cluster=CLUSTER)
 def broken_share(cta: ox.ClusterCta, src: Source, first: Result, second: Result) -> None:
     ring = cta.multicast_ring(stages=STAGES, tiles=(src,))
@@ -105,7 +105,7 @@ def broken_share(cta: ox.ClusterCta, src: Source, first: Result, second: Result)
                         cta.store(out, tile, at)
 
 
-@broken_share.recipe(refused="OX3012")
+@broken_share.recipe(refused="OX1147")
 def broken_share_recipe(dev: ox.Device) -> ox.Recipe:
     _, src, first, second = arguments(dev, None)
     return ox.Recipe(launch=broken_share[2 * CLUSTER].bind(src, first, second), outputs={"first": first, "second": second})
