@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, final
 
 from oxidecopy.cli.files import Chosen, site_of
 from oxidecopy.errors import Diagnostic, OxidecopyError, Site, UsageError
+from oxidecopy.host.bound import BoundLaunch
 from oxidecopy.host.compare import Difference, difference
 from oxidecopy.host.device import Device
 from oxidecopy.host.npy import load_npy, save_npy
-from oxidecopy.host.pipeline import BoundLaunch
 from oxidecopy.host.recipe import Recipe
 from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.refusal import described

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from oxidecopy.host.pipeline import BoundLaunch
+    from oxidecopy.host.bound import BoundLaunch
     from oxidecopy.typed.global_array import GlobalArray
 
 

@@ -13,7 +13,7 @@ from oxidecopy.engines.sim import explore
 from oxidecopy.engines.sim.faults import Refused
 from oxidecopy.engines.sim.shares import Shares
 from oxidecopy.errors import DeviceFaultError
-from oxidecopy.host.pipeline import BoundLaunch
+from oxidecopy.host.bound import BoundLaunch
 from oxidecopy.program.text import from_text, to_text
 
 
