@@ -124,6 +124,9 @@ class SupportsStreams(Protocol):
             programmatic: let it begin while the launch before it on the stream is still ending.
         """
 
+    def synchronize(self) -> None:
+        """Waits for all that was started, and raises what launches have to say."""
+
 
 class EngineGraph(Protocol):
     """Launches of one engine that are recorded once and replayed."""

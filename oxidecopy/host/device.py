@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, final, overload
 
 from typing_extensions import TypeVar
 
+from oxidecopy.engines.base import SupportsStreams
 from oxidecopy.errors import InputError
 from oxidecopy.host.arrays import Layout, array_faults, as_stored, element_type, extents, inferred, layout, packed, refusal
 from oxidecopy.host.opening import open_engine
@@ -59,6 +60,15 @@ class Device:
     def sm(self) -> int:
         """Compute capability, 90 for 9.0; the simulator's is that of the hardware it was measured against."""
         return self.engine.sm
+
+    def synchronize(self) -> None:
+        """Waits for everything that was started on it, on any stream; on the simulator nothing is ever in flight.
+
+        Raises:
+            ExecutionError: what went wrong in launches until now.
+        """
+        if isinstance(self.engine, SupportsStreams):
+            self.engine.synchronize()
 
     def __repr__(self) -> str:
         return f"Device({self.name!r}, sm={self.sm})"

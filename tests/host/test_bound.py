@@ -97,6 +97,7 @@ class StreamEngine:
 
     def __init__(self) -> None:
         self.made: list[Packing] = []
+        self.waited = False
         self._sim = SimEngine()
 
     def __getattr__(self, name: str) -> Any:
@@ -105,6 +106,9 @@ class StreamEngine:
     def prepare(self, verified: VerifiedProgram, bindings: Bindings, **options: object) -> Packing:
         self.made.append(Packing(options))
         return self.made[-1]
+
+    def synchronize(self) -> None:
+        self.waited = True
 
     def graph(self) -> EngineGraph:
         raise NotImplementedError
@@ -131,6 +135,9 @@ def test_options_reach_the_engine() -> None:
     ]
     assert [each.calls for each in engine.made] == [["call"], ["call"], ["call"], ["update"]]
     assert load.on(7) is not load
+    dev.synchronize()
+    assert engine.waited
+    DEV.synchronize()
 
 
 def test_the_simulator_takes_all_of_it() -> None:

@@ -225,7 +225,7 @@ def test_where_a_launch_on_a_stream_is_heard(scene: Scene, how: str) -> None:
         "synchronize": stream.synchronize,
         "read": scene.out.numpy,
         "launch": launch,
-        "device": scene.engine.synchronize,
+        "device": scene.dev.synchronize,
         "event": event.synchronize,
         "other launch": lambda: scene.load(*scene.args),
     }
