@@ -1,1 +1,1 @@
-"""The CUDA side. This version only looks for a GPU (`probe`); nothing outside this package imports `cuda.bindings`."""
+"""The CUDA engine: driver, context, memory, streams, device code, launches. Nothing outside this package imports `cuda.bindings`."""

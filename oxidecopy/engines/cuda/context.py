@@ -6,7 +6,8 @@ It is pushed for each use and popped after it, so that whatever was current befo
         check(driver.cuMemsetD8(...), "cuMemsetD8")
 
 What lives in it (buffers, streams, events, modules) is registered with `own`: it is released when its Python object is dropped, at the
-latest when the context closes or the interpreter ends, with the context current and without ever raising. A context outlives what it owns.
+latest when the context closes, with the context current and without ever raising. A context outlives what it owns. When the interpreter
+ends, nothing is called: launches may be in flight, other libraries may be gone already, and the driver frees what a process held.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ class PrimaryContext:
         self.after_wait: list[Callable[[], None]] = []
         self._held = _Held(driver, device, self.handle)
         self._release = weakref.finalize(self, self._held.release)
+        self._release.atexit = False  # the process ends, and the driver frees all of it, in an order that it knows
 
     # ---- use
     def __enter__(self) -> Self:
@@ -173,6 +175,7 @@ class Ownership:
         self._release = release
         context.owned.add(self)
         self._finalizer = weakref.finalize(owner, self.drop)
+        self._finalizer.atexit = False  # see `PrimaryContext`
 
     @property
     def alive(self) -> bool:
@@ -192,7 +195,7 @@ class Ownership:
             release()
 
     def drop(self) -> None:
-        """The same without an error: there is nobody to hand it to, neither in a finalizer nor when the interpreter ends."""
+        """The same without an error: in a finalizer there is nobody to hand it to."""
         with suppress(Exception):
             self.end()
 
@@ -214,7 +217,7 @@ class _Held:
         self.streams: list[int] = []
 
     def release(self) -> None:
-        with suppress(Exception):  # at the interpreter's end the driver may be gone
+        with suppress(Exception):  # called by a finalizer, too
             if self.streams and not self.driver.cuCtxPushCurrent(self.handle)[0]:
                 for stream in self.streams:
                     self.driver.cuStreamDestroy(stream)

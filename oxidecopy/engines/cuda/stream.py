@@ -129,7 +129,7 @@ class Stream:
         Raises:
             LifetimeError: when it was closed (OX5322).
         """
-        if self._closed or self.context.closed:
+        if self.closed:
             raise LifetimeError(Diagnostic(rule=CLOSED, what="the stream was closed", required="an open stream", fix="ox.Stream(dev)"))
         return self._handle
 
@@ -139,8 +139,8 @@ class Stream:
 
     @property
     def closed(self) -> bool:
-        """It was closed; all that it was given is done."""
-        return self._closed or self.context.closed
+        """It was closed, or its context was; all that it was given is done."""
+        return self._closed or self.context.closed or (self._ownership is not None and not self._ownership.alive)
 
     @property
     def capturing(self) -> bool:

@@ -8,6 +8,7 @@ import sys
 import textwrap
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -99,11 +100,11 @@ def test_it_is_released_when_it_is_dropped(driver: FakeDriver) -> None:
     assert not driver.streams
 
 
-def test_a_driver_that_is_gone_at_the_end_is_no_error(driver: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_driver_that_is_gone_is_no_error(driver: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     context = PrimaryContext(driver, 0)
 
     def gone(*_: object) -> None:
-        raise RuntimeError("the interpreter is ending")
+        raise RuntimeError("gone")
 
     monkeypatch.setattr(driver, "cuDevicePrimaryCtxRelease", gone)
     context.close()
@@ -256,6 +257,36 @@ def test_the_host_hears_what_launches_have_to_say(context: PrimaryContext) -> No
     context.after_wait.append(lambda: heard.append("asked"))
     context.waited()
     assert heard == ["asked"]
+
+
+ENDING = """
+    from oxidecopy.engines.cuda.context import PrimaryContext
+    from oxidecopy.engines.cuda.memory import CudaBuffer
+    from oxidecopy.engines.cuda.pinned import HostBuffer
+    from oxidecopy.engines.cuda.stream import Event, Stream
+    from tests.helpers.fake_driver import FakeDriver
+
+    driver = FakeDriver()
+    context = PrimaryContext(driver, 0)
+    kept = [CudaBuffer.allocate(context, 64), HostBuffer(context, 64), Event(context), Stream.create(context)]
+    with context:
+        kept[0].used_on(kept[3])
+        kept[1].used_on(kept[3])
+    cycle = [kept]
+    cycle.append(cycle)
+
+    def gone(*_):
+        print("called")
+
+    driver.cuCtxPushCurrent = driver.cuMemFreeAsync = driver.cuStreamDestroy = driver.cuDevicePrimaryCtxRelease = gone
+"""
+
+
+def test_nothing_is_called_when_the_interpreter_ends() -> None:
+    root = Path(__file__).parents[3]
+    command = [sys.executable, "-W", "error", "-c", textwrap.dedent(ENDING)]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
 
 
 # ---- on a GPU

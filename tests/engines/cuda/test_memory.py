@@ -11,6 +11,7 @@ import pytest
 from oxidecopy.engines.cuda import memory
 from oxidecopy.engines.cuda.context import PrimaryContext
 from oxidecopy.engines.cuda.memory import CudaBuffer, copy, fill, owned_by, read, read_into, write
+from oxidecopy.engines.cuda.pinned import HostBuffer
 from oxidecopy.engines.cuda.stream import Stream
 from oxidecopy.errors import ArgumentError, DeviceFaultError, DriverError, EarlierFaultError, LifetimeError, OutOfMemoryError, UsageError
 from tests.helpers.fake_driver import FakeDriver, FakeGpu
@@ -84,6 +85,26 @@ def test_memory_goes_with_its_context(driver: FakeDriver, context: PrimaryContex
         buffer.address  # noqa: B018
     del buffer
     gc.collect()
+
+
+@pytest.mark.parametrize("streams_first", [False, True])
+def test_a_context_that_closes_frees_what_is_in_use(driver: FakeDriver, context: PrimaryContext, *, streams_first: bool) -> None:
+    left: list[tuple[int, ...]] = []
+    release = driver.cuDevicePrimaryCtxRelease
+
+    def told(device: int) -> object:
+        left.append((len(driver.live), len(driver.host), len(driver.events), len(driver.streams)))
+        return release(device)
+
+    driver.cuDevicePrimaryCtxRelease = told  # type: ignore[method-assign, assignment]
+    stream, buffer, host = Stream.create(context), CudaBuffer.allocate(context, 16), HostBuffer(context, 16)
+    with context:
+        for used in (buffer, host):
+            used.used_on(stream)
+    if streams_first:  # they are let go in no order
+        stream._ownership.end()  # type: ignore[union-attr]
+    context.close()
+    assert left == [(0, 0, 0, 0)]
 
 
 def test_a_context_lives_as_long_as_its_memory(driver: FakeDriver) -> None:
