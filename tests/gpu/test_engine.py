@@ -21,7 +21,7 @@ from oxidecopy.engines.cuda.stream import Stream
 from oxidecopy.errors import DeadlockError, DriverError, LifetimeError
 from oxidecopy.host.device import Device
 from tests.helpers import unproven
-from tests.helpers.launching import Out, copy_pipeline, descriptor, numbers
+from tests.helpers.launching import Out, copy_pipeline, descriptor, long, nine, numbers
 
 pytestmark = pytest.mark.gpu
 ROOT = Path(__file__).parents[2]
@@ -336,3 +336,17 @@ def test_a_repeated_launch_costs_a_few_microseconds(dev: Device, engine: CudaEng
             stream.synchronize()
     typical: Any = np.median(costs[5:])
     assert typical <= 5, f"{typical:.2f} microseconds of host time"
+
+
+# ---- what does not fit into the parameter
+def test_maps_in_a_table_and_code_in_device_memory(dev: Device) -> None:
+    sources = [dev.array(numbers(n)) for n in range(9)]
+    out = dev.zeros((16 * 9, 32), ox.f32)
+    launch: Any = nine[1]
+    launch(*map(descriptor, sources), out)
+    for n in range(9):
+        assert np.array_equal(out.numpy()[16 * n : 16 * n + 16, :16], numbers(n)[:16, :16])
+    many = dev.zeros((16 * 60, 32), ox.f32)
+    long[1](descriptor(sources[0]), many)
+    for n in range(60):
+        assert np.array_equal(many.numpy()[16 * n : 16 * n + 16, :16], numbers()[n % 16 : n % 16 + 16, :16])

@@ -39,3 +39,32 @@ def numbers(first: int = 0, rows: int = 32, cols: int = 32) -> npt.NDArray[np.fl
 def descriptor(array: Out) -> Src:
     """With boxes of 16 x 16."""
     return ox.TmaDescriptor.tiled(array, box=(16, 16))
+
+
+# ---- what does not fit into the launch parameter: more than 8 maps, more than 4 KiB of code
+@ox.pipeline(threads=32)
+def nine(cta: ox.Cta, a: Src, b: Src, c: Src, d: Src, e: Src, f: Src, g: Src, h: Src, i: Src, out: Out) -> None:
+    full = cta.barrier().init(1)
+    tile = cta.shared(a)
+    for n, src in enumerate((a, b, c, d, e, f, g, h, i)):
+        with cta.elect() as leader:
+            token = full.arrive_expect_tx(leader, tile)
+            src.g2s(leader, tile, (0, 0), token)
+        full.wait(token)
+        cta.store(out, tile, (16 * n, 0))
+        cta.sync()
+    full.inval()
+
+
+@ox.pipeline(threads=32)
+def long(cta: ox.Cta, src: Src, out: Out) -> None:
+    full = cta.barrier().init(1)
+    tile = cta.shared(src)
+    for n in range(60):
+        with cta.elect() as leader:
+            token = full.arrive_expect_tx(leader, tile)
+            src.g2s(leader, tile, (n % 16, 0), token)
+        full.wait(token)
+        cta.store(out, tile, (16 * n, 0))
+        cta.sync()
+    full.inval()

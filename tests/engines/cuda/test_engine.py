@@ -33,7 +33,7 @@ from oxidecopy.host.device import Device
 from tests.helpers.fake_driver import FakeDriver, FakeGpu, FakeImage, FakeKernel, Launch
 from tests.helpers.fake_engine import fake_engine
 from tests.helpers.fake_kernels import interpreter_image, write_kernels
-from tests.helpers.launching import Out, Src, copy_pipeline, descriptor, numbers
+from tests.helpers.launching import Out, Src, copy_pipeline, descriptor, long, nine, numbers
 
 FIELDS = {name: (offset, int(ctype[1:]) // 8) for name, ctype, offset in abi.HEADER}
 
@@ -539,3 +539,45 @@ def test_memory_of_a_users_kernel(scene: Scene) -> None:
         parameter_bytes=140,
     )
     refused(LifetimeError, "OX5310", lambda: scene.engine.launch_raw(again, stream))
+
+
+# ---- what does not fit into the parameter
+def test_maps_beyond_the_inline_ones_lie_in_a_table(scene: Scene) -> None:
+    sources = [scene.dev.array(numbers(n)) for n in range(9)]
+    out = scene.dev.zeros((16 * 9, 32), ox.f32)
+    maps = [descriptor(source) for source in sources]
+    stream = ox.Stream(scene.dev)
+    grid: Any = nine[1].on(stream)  # checkers cannot count a list
+    launch = grid.prepare(*maps, out)
+    launch()
+    inner: Any = launch.prepared
+    (run,) = scene.driver.launches
+    image = inner.code.image
+    assert image.table_maps
+    table = scene.header(run, "table")
+    for place, name in enumerate(image.table_maps):
+        address = scene.driver.bytes_at(table + abi.MAP_BYTES * place, 8)
+        assert address == sources["abcdefghi".index(name)].buffer.address.to_bytes(8, "little")
+    # Another packing has another table: launches in flight may still read the old one.
+    scene.driver.hold(stream.handle)
+    launch()
+    launch.update(*reversed(maps), out)
+    launch()
+    gc.collect()
+    assert scene.driver.memory[table].alive
+    scene.driver.finish()
+    scene.engine.synchronize()
+    gc.collect()
+    assert not scene.driver.memory[table].alive
+    assert scene.header(scene.driver.launches[-1], "table") != table
+
+
+def test_code_that_does_not_fit_lies_in_device_memory(scene: Scene) -> None:
+    out = scene.dev.zeros((16 * 60, 32), ox.f32)
+    launch = long[1].prepare(descriptor(scene.src), out)
+    launch()
+    inner: Any = launch.prepared
+    image = inner.code.image
+    (run,) = scene.driver.launches
+    assert run.kernel.name == "oxidecopy_move_global"
+    assert scene.driver.bytes_at(scene.header(run, "code"), len(image.code)) == image.code
