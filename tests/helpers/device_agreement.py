@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
+from random import Random
 
 from oxidecopy.engines.cuda.code import Image, encode_program
+from oxidecopy.isa import ops
+from oxidecopy.isa.expr import evaluate
 from oxidecopy.program.program import Launch, Program
 from tests.helpers.device_emulator import Emulator, Event
 from tests.helpers.device_walk import IDLE, Walk, places
@@ -18,6 +21,18 @@ def check(program: Program, launch: Launch, dealt: Sequence[list[int]] | None = 
     image = encode_program(program, launch)
     compare(program, launch, image, dealt)
     return image
+
+
+def deal(program: Program, launch: Launch, seed: int) -> list[list[int]]:
+    """What a counter might deal each block: every tile to one, ascending."""
+    walk = Walk(program, launch)
+    (share,) = [step.op for step in walk.program.walk() if isinstance(step.op, ops.ShareTiles)]
+    blocks = len(list(places(walk.program, launch)))
+    dealt: list[list[int]] = [[] for _ in range(blocks)]
+    random = Random(seed)
+    for tile in range(evaluate(share.tiles, launch.environment())):
+        dealt[random.randrange(blocks) if seed else 0].append(tile)
+    return dealt
 
 
 def compare(program: Program, launch: Launch, image: Image, dealt: Sequence[list[int]] | None = None) -> None:

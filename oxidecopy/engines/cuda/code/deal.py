@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from oxidecopy.isa import expr, ops
 from oxidecopy.isa.expr import Const, Expr, Sym, SymKind
-from oxidecopy.program.program import BLOCK_SYMBOLS, Launch
+from oxidecopy.program.program import BLOCK_SYMBOLS, Launch, Program
 
 if TYPE_CHECKING:
     from oxidecopy.engines.cuda.code.image import Where
@@ -50,3 +50,6 @@ class Deal:
         """The records of a loop that the deal has a say in."""
         del low, op, step, where
         return None
+
+    def finish(self, program: Program, sm: int) -> None:
+        """Says whether all loops went together, once every agent is lowered."""

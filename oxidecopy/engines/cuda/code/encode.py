@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from oxidecopy.engines.cuda.abi import DeviceOp
 from oxidecopy.engines.cuda.code import refusals
 from oxidecopy.engines.cuda.code.agents import Cast
-from oxidecopy.engines.cuda.code.deal import Deal
+from oxidecopy.engines.cuda.code.counted import Counted
+from oxidecopy.engines.cuda.code.deal import Deal, NotCountedError
 from oxidecopy.engines.cuda.code.emit import EmissionError, Emitter
 from oxidecopy.engines.cuda.code.image import AgentNote, Image, Warp, Where, code_offset, form_of, room, template
 from oxidecopy.engines.cuda.code.lower import Lowering
+from oxidecopy.engines.cuda.code.nodes import Stream
 from oxidecopy.errors import DeviceCodeError, Diagnostic
 from oxidecopy.isa import limits, ops
 from oxidecopy.isa.expr import Expr
@@ -33,8 +35,7 @@ def encode_program(program: Program, launch: Launch) -> Image:
     """As `encode`, of a program that somebody else answers for: probes and tests."""
     program = expanded(program)
     cast = Cast(program)
-    low = Lowering(program, launch, cast, Deal(launch), _phases(program, launch))
-    streams = [(me, low.agent(me)) for me in cast.kept]
+    low, streams = _lowered(program, launch, cast)
     _raise(low.refused)
     emitter = Emitter(low.values)
     end = Where(program.site, program, None)
@@ -52,6 +53,31 @@ def encode_program(program: Program, launch: Launch) -> Image:
         agents.append(AgentNote(words=str(kind), entry=entry, records=len(emitter.records) - entry))
     _raise(wrong)
     return _image(program, low, emitter, tuple(warps), tuple(agents))
+
+
+def _lowered(program: Program, launch: Launch, cast: Cast) -> tuple[Lowering, list[tuple[int, Stream]]]:
+    """Every agent's code before registers; the tiles of a share come from the counter where that is possible."""
+    phases = _phases(program, launch)
+    names = [step.op.name for step in program.walk() if isinstance(step.op, ops.ShareTiles)]
+    why = "there is more than one share"
+    if len(names) == 1:
+        try:
+            return _deal(program, cast, Lowering(program, launch, cast, Counted(launch, names[0]), phases), launch.sm)
+        except NotCountedError as reason:
+            why = str(reason)
+        except KeyError as unknown:
+            if unknown.args != (names[0],):
+                raise
+            why = "how many tiles a block is given is used outside of loops over them"
+    fixed = Deal(launch)
+    fixed.words = dict.fromkeys(names, f"fixed, as {why}")
+    return _deal(program, cast, Lowering(program, launch, cast, fixed, phases), launch.sm)
+
+
+def _deal(program: Program, cast: Cast, low: Lowering, sm: int) -> tuple[Lowering, list[tuple[int, Stream]]]:
+    streams = [(me, low.agent(me)) for me in cast.kept]
+    low.deal.finish(program, sm)
+    return low, streams
 
 
 def _raise(wrong: list[Diagnostic]) -> None:

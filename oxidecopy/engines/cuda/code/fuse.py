@@ -103,7 +103,9 @@ class Pattern:
         self.stop = stop
         self.tile: Lin = ZERO
         self.counted = False
+        self.barriers = (-1, -1)  # of a loop that loads: which are full and empty
         self._rest: Lin = ZERO
+        self._inner: Lin = counter
 
     def recognise(self) -> Fused | str:
         """The loop as one record, or why it is none."""
@@ -139,9 +141,10 @@ class Pattern:
             raise NotFusedError(f"it starts with {wait.op.mnemonic}, not with a wait for a phase")
         if not isinstance(announce.op, ops.MbarrierArriveExpectTx) or announce.test is not None or not announce.op.nbytes:
             raise NotFusedError(f"{announce.op.mnemonic} follows the wait, not an arrive that announces the stage's bytes")
+        self.barriers = (announce.op.bar.barrier, wait.op.bar.barrier)
         empty, free = self.low.barrier(wait.op.bar), self.values.of(wait.op.phase)
         full = self.low.barrier(announce.op.bar)
-        ring = self._ring(wait.op.bar, empty, free, lead=1)
+        ring = self.ring(wait.op.bar, empty, free, lead=1)
         if wait.test is not None and wait.test != self.values.compare(CmpOp.LE, (ring.stages, ()), ring.k):
             raise NotFusedError("its wait stands under a condition other than that the ring has gone round")
         copies = []
@@ -167,7 +170,7 @@ class Pattern:
         if not isinstance(group, ops.WaitGroup | ops.WaitGroupRead) or tail[1].test is not None:
             raise NotFusedError(f"{group.mnemonic} follows the commit, not a wait for groups")
         full = self.low.barrier(wait.op.bar)
-        ring = self._ring(wait.op.bar, full, self.values.of(wait.op.phase), lead=0)
+        ring = self.ring(wait.op.bar, full, self.values.of(wait.op.phase), lead=0)
         copies = [self._copy(item.op, ring) for item in stores if isinstance(item.op, _STORES)]
         made = self._fused(DeviceOp.DRAIN, ring, full, ZERO, group.pending, copies)
         made.flags |= RING_FLAG_READ if isinstance(group, ops.WaitGroupRead) else 0
@@ -190,10 +193,10 @@ class Pattern:
         if len(addresses) != 1:
             raise NotFusedError("it releases several stages")
         made.peers = len(peers)
-        made.empty, made.empty_behind = self._behind(addresses.pop(), ring)
-        made.first = self._first(items[0].test, ring, made.empty_behind)
+        made.empty, made.empty_behind = self.behind(addresses.pop(), ring)
+        made.first = self.first(items[0].test, ring, made.empty_behind)
 
-    def _behind(self, address: Lin, ring: Ring) -> tuple[int, int]:
+    def behind(self, address: Lin, ring: Ring) -> tuple[int, int]:
         """Offset of the `empty` barriers, and how many iterations back the stage is that is released."""
         for behind in range(ring.stages):
             stage = self.values.mod(self.values.add(ring.k, (behind, ()), -1), ring.stages)
@@ -202,7 +205,7 @@ class Pattern:
                 return rest[0], behind
         raise NotFusedError("the stage that it releases is not that of k or a fixed number of iterations back")
 
-    def _first(self, test: Test | None, ring: Ring, behind: int) -> int:
+    def first(self, test: Test | None, ring: Ring, behind: int) -> int:
         """The lowest k that releases."""
         lowest = self.values.interval(self.values.add(self.start, self.values.add(ring.k, self.counter, -1)))[0]
         first = lowest
@@ -215,7 +218,7 @@ class Pattern:
         return max(first, 0)
 
     # ---- what both have
-    def _ring(self, ref: ops.BarrierRef, address: Lin, phase: Lin, lead: int) -> Ring:
+    def ring(self, ref: ops.BarrierRef, address: Lin, phase: Lin, lead: int) -> Ring:
         """The ring whose stage k % n a barrier is, waited for in phase k // n - lead."""
         for stages, k in self._candidates(ref, address, phase, lead):
             if self.values.add(self.values.div(k, stages), (-lead, ())) != phase:
@@ -283,16 +286,17 @@ class Pattern:
         if at_full[1] or at_empty[1]:
             raise NotFusedError("the barrier that its loads report to is not that of stage k % stages")
         rest = self.values.add(ring.k, self.counter, -1)
-        self._rebase((0, rest[1]))
+        offset = rest[0] if self.values.interval(self.start)[0] >= 0 else 0  # the record's counter is not negative
+        self._rebase((rest[0] - offset, rest[1]))
         code = self._evals(copies)
         return Fused(
             op=op,
-            start=self.values.add(self.start, (0, rest[1])),
-            stop=self.values.add(self.stop, (0, rest[1])),
+            start=self.values.add(self.start, self._rest),
+            stop=self.values.add(self.stop, self._rest),
             full=at_full[0],
             empty=at_empty[0],
             nbytes=nbytes,
-            offset=rest[0],
+            offset=offset,
             stages=ring.stages,
             flags=RING_FLAG_COUNTER if self.counted else 0,
             copies=tuple(copies),
@@ -302,9 +306,8 @@ class Pattern:
 
     def _rebase(self, rest: Lin) -> None:
         """Counts from what is added to the counter in k: the record knows a constant there, and no register."""
-        self._inner = self.counter
         self._rest = rest
-        if not rest[1]:
+        if rest == ZERO:
             return
         low = self.values.interval(self.values.add(self.start, rest))[0]
         high = self.values.interval(self.values.add(self.stop, rest))[1] - 1
@@ -350,6 +353,6 @@ class Pattern:
 
     def _moved(self, coordinate: Lin) -> Lin:
         """A coordinate over the counter that the record counts with."""
-        if not self._rest[1]:
+        if self._rest == ZERO:
             return coordinate
         return self.values.replaced(coordinate, self.counter, self.values.add(self._inner, self._rest, -1))

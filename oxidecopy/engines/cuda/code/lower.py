@@ -129,7 +129,7 @@ class AgentLowering(Operands):
         if test is True:
             return self._steps(step.body)
         self._note_answers(test)
-        body = self._block(step)
+        body = self.block(step)
         return [If(test=test, body=body, where=where)] if body else []
 
     def _note_answers(self, test: Test) -> None:
@@ -138,7 +138,8 @@ class AgentLowering(Operands):
         for part in test.parts:
             self._note_answers(part)
 
-    def _block(self, step: Step) -> list[Node]:
+    def block(self, step: Step) -> list[Node]:
+        """The body of a loop or branch."""
         self.depth += 1
         nodes = self._steps(step.body)
         self.depth -= 1
@@ -161,7 +162,7 @@ class AgentLowering(Operands):
         if isinstance(found, Fused):
             return [found]
         self._check_end(where, last, op.step)
-        return [Repeat(counter=counter, start=start, stop=stop, step=op.step, body=self._block(step), where=where)]
+        return [Repeat(counter=counter, start=start, stop=stop, step=op.step, body=self.block(step), where=where)]
 
     def _check_end(self, where: Where, last: int, step: int) -> None:
         """The counter takes one step beyond its last value."""

@@ -12,7 +12,7 @@ import pytest
 import oxidecopy as ox
 from oxidecopy.engines.cuda.code import encode
 from oxidecopy.host.pipeline import Pipeline
-from tests.helpers.device_agreement import compare
+from tests.helpers.device_agreement import compare, deal
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
 
@@ -34,5 +34,9 @@ def recipes() -> Iterator[Any]:
 def test_examples(recipe: Any) -> None:
     verified = recipe(ox.Device.open("sim")).launch.verify()
     image = encode(verified)
+    program, launch = verified.program, verified.assumptions.launch
     if not image.counted:
-        compare(verified.program, verified.assumptions.launch, image)
+        compare(program, launch, image)
+        return
+    for seed in range(5):
+        compare(program, launch, image, deal(program, launch, seed))

@@ -94,8 +94,9 @@ class Maker:
     def expr(self, symbols: list[Sym], depth: int = 4) -> Expr:
         random = self.random
         if not depth or random.random() < 0.25:
-            return random.choice([Const(random.randint(-9, 40)), random.choice(symbols), random.choice(symbols)])
-        a, constant = self.expr(symbols, depth - 1), Const(random.choice([1, 2, 3, 4, 7, 8, 32, -2, -5]))
+            return Const(random.randint(-9, 40)) if random.random() < 0.35 else random.choice(symbols)
+        a: Expr = self.expr(symbols, depth - 1)
+        constant = Const(random.choice([1, 2, 3, 4, 7, 8, 32, -2, -5]))
         match random.randrange(6):
             case 0:
                 return Mul(a, Const(random.randint(-4, 8)))
