@@ -70,7 +70,7 @@ def _map(context: PrimaryContext, name: str, bound: BoundMap) -> list[Diagnostic
 
 
 def _array(context: PrimaryContext, name: str, array: BoundArray) -> list[Diagnostic]:
-    size = DTYPES[array.info.dtype].nbytes
+    size = -(-DTYPES[array.info.dtype].bits // 8)
     address = owned_by(context, array.buffer).address + array.offset_bytes
     found = []
     if address % size:
