@@ -47,6 +47,8 @@ _LAUNCHES: Final = 20_000
 # Boxes of 32 f32 in a row: 128 bytes, which every swizzle and every rank can have; from 1 KiB to 64 KiB.
 BOX_BYTES: Final = (1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10)
 _ROW_BYTES: Final = 256
+_RING_BYTES: Final = 64 << 10
+_SHARED_SM: Final = 200 << 10
 
 
 @final
@@ -162,13 +164,9 @@ def headline(bench: Bench, runs: int, say: Callable[[str], None]) -> Iterator[tu
             continue
         for schedule in schedules:
             say(f"{schedule}, boxes of {nbytes >> 10} KiB")
-            copy = Copy(
-                schedule=schedule,
-                shape=shape_of(bench.src.buffer.nbytes, box),
-                box=box,
-                stages=4 if nbytes >= 16 << 10 else 8,
-                per_sm=max(1, min(8, (200 << 10) // (nbytes * (4 if nbytes >= 16 << 10 else 8)))),
-            )
+            stages = max(3, min(8, _RING_BYTES // nbytes))
+            per_sm = max(1, min(8, _SHARED_SM // (stages * nbytes)))
+            copy = Copy(schedule=schedule, shape=shape_of(bench.src.buffer.nbytes, box), box=box, stages=stages, per_sm=per_sm)
             driver = median(bench.times_ms(bench.memcpy, runs))
             yield rate(bench, copy, runs, emitted=True), 2 * bench.src.buffer.nbytes / driver / 1e9
 
