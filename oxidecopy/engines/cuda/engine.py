@@ -62,6 +62,8 @@ class CudaEngine:
         self._kernels = kernels
         self._loaded: Interpreter | None = None
         self._codes: dict[int, Code] = {}
+        # Made while another library captured their stream: its graph may replay them for as long as it likes, so they are never let go.
+        self._captured: list[CudaLaunch] = []
         self._lock = RLock()
 
     # ---- memory
@@ -137,7 +139,10 @@ class CudaEngine:
             cooperative=cooperative,
             programmatic=programmatic,
         )
-        return CudaLaunch(self._room, code, bindings, shape, on, waits=stream is None or self.checked)
+        launch = CudaLaunch(self._room, code, bindings, shape, on, waits=stream is None or self.checked)
+        if stream is not None and on.capturing:
+            self._captured.append(launch)
+        return launch
 
     def graph(self) -> CudaGraph:
         """A graph without launches."""

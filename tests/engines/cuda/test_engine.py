@@ -398,6 +398,26 @@ def test_launching_into_a_capture_neither_waits_nor_allocates(scene: Scene) -> N
     assert len(scene.driver.launches) == 2
 
 
+def test_what_another_librarys_graph_may_replay_is_kept(scene: Scene) -> None:
+    stream, src = ox.Stream(scene.dev), scene.dev.array(numbers(9))
+    address, driver = src.buffer.address, scene.driver
+    with scene.engine.context:
+        driver.cuStreamBeginCapture(stream.handle, driver.CUstreamCaptureMode(1))
+    scene.load.on(stream)(descriptor(src), scene.out)
+    with scene.engine.context:
+        graph = driver.cuStreamEndCapture(stream.handle)[1]
+        executable = driver.cuGraphInstantiate(graph, 0)[1]
+    del src
+    gc.collect()
+    scene.load(*scene.args)  # takes no report that the graph has
+    with scene.engine.context:
+        driver.cuGraphLaunch(executable, stream.handle)
+    stream.synchronize()
+    assert driver.memory[address].alive
+    plain, replayed = driver.launches
+    assert scene.header(plain, "report") != scene.header(replayed, "report")
+
+
 def test_a_graph_keeps_what_it_uses(scene: Scene) -> None:
     src = scene.dev.array(numbers(9))
     address = src.buffer.address
