@@ -82,6 +82,15 @@ class Boxes(Generic[C]):
                 required=f"{param.rank} positive ints",
                 fix="name one extent per dimension",
             )
+        if box is None and any(n % stride for n, stride in zip(param.box_dim, param.element_strides, strict=True)):
+            refuse(
+                ShapeError,
+                "OX1012",
+                f"{what}: boxes side by side would not go on where the element stride leaves off",
+                got=f"box {param.box_dim}, element strides {param.element_strides}",
+                required="a box of a multiple of the stride in each dimension",
+                fix="choose such a box for the descriptor, or say with `box=` how far the visits are apart",
+            )
         self._recorder = recorder
         self._steps = steps
         self.counts = tuple(

@@ -171,3 +171,20 @@ def test_shares_that_are_none(per: Any) -> None:
     with pytest.raises(UsageError) as refused:
         visits((8, 8), None, per=per)
     assert refused.value.rule == "OX1110"
+
+
+@pytest.mark.parametrize(
+    ("dims", "strides", "box", "fits"), [((6, 8), (3, 2), None, True), ((7, 8), (3, 1), None, False), ((7, 8), (3, 1), (6, 8), True)]
+)
+def test_boxes_go_on_where_element_strides_leave_off(dims: Box, strides: Box, box: Any, fits: bool) -> None:
+    def body(cta: Any, src: Any) -> None:
+        for _ in cta.tiles(src, box=box):
+            pass
+
+    spec = MapParam(name="src", dtype="f32", box_dim=dims, element_strides=strides)
+    if fits:
+        assert record(body, threads=32, cluster=(1, 1, 1), arguments={"src": spec}, cta=Cta).steps
+        return
+    with pytest.raises(OxidecopyError) as refused:
+        record(body, threads=32, cluster=(1, 1, 1), arguments={"src": spec}, cta=Cta)
+    assert refused.value.rule == "OX1012"
