@@ -6,7 +6,8 @@ from typing import Final
 
 from oxidecopy.rules.rule import Rule
 
-_NO_SCRIPT: Final = "No script shows this rule: it takes a launch on a GPU. "
+_NO_SCRIPT_OF: Final = "No script shows this rule: "
+_NO_SCRIPT: Final = _NO_SCRIPT_OF + "it takes a launch on a GPU. "
 
 # Emitting is a command: it works on a file.
 _WIDE: Final = '''
@@ -29,6 +30,82 @@ def recipe(dev: ox.Device) -> ox.Recipe:
 invoke("emit", "mine.py", "-o", "mine.cu")
 '''
 
+# Making device code needs no GPU.
+_CODE: Final = "from oxidecopy.engines.cuda.code import encode\n"
+_THREADS: Final = (
+    _CODE
+    + """
+@ox.pipeline(threads=64)
+def kernel(cta: ox.Cta, out: ox.GlobalArray[ox.f32, ox.D1]) -> None:
+    tile = cta.shared(ox.f32, (4,), align=ox.A128)
+    for i in range({count}):
+        with cta.thread(i):
+            cta.fill(tile, i)
+        cta.sync()
+    cta.store(out, tile, (0,))
+
+encode(kernel[1].bind(dev.zeros((4,), ox.f32)).verify())
+"""
+)
+_PLACE: Final = (
+    _CODE
+    + """
+@ox.pipeline(threads=32)
+def kernel(cta: ox.Cta, out: ox.GlobalArray[ox.f32, ox.D1], n: ox.Idx) -> None:
+    tile = cta.shared(ox.f32, (64,), align=ox.A128)
+    cta.fill(tile, 1)
+    cta.sync()
+    cta.store(out, tile, (cta.block_idx.x * n,))
+
+encode(kernel[2].bind(dev.zeros((64,), ox.f32), {n}).verify())
+"""
+)
+_INDICES: Final = (
+    _CODE
+    + """
+@ox.pipeline(threads=32)
+def kernel(cta: ox.Cta, rows: ox.GlobalArray[ox.i32, ox.D1], out: ox.GlobalArray[ox.f32, ox.D1]) -> None:
+    tile = cta.shared(ox.f32, (4,), align=ox.A128)
+    cta.fill(tile, 1)
+    cta.sync()
+    for at in [cta.load_index(rows, i, below=64) for i in range({count})]:
+        cta.store(out, tile, (at,))
+
+encode(kernel[1].bind(dev.zeros((128,), ox.i32), dev.zeros((64,), ox.f32)).verify())
+"""
+)
+_QUOTIENTS: Final = (
+    _CODE
+    + """
+def again(v):
+    made = v
+    for _ in range({depth}):
+        made = v / made
+    return made
+
+@ox.pipeline(warps=ox.roles(producer=1, consumers=4))
+def kernel(cta: ox.Cta, src: ox.TmaDescriptor[ox.f32, ox.D2], dst: ox.TmaDescriptor[ox.f32, ox.D2]) -> None:
+    ring, outs = cta.ring(stages=2, tiles=(src,)), cta.store_ring(dst, stages=2)
+    with cta.producer() as leader:
+        for at in cta.tiles(src):
+            with ring.produce(leader) as (slot,):
+                slot.load(src, at)
+    with cta.consumers() as group:
+        for at in cta.tiles(src):
+            with ring.consume(group) as (tile,), outs.put(group, at) as made:
+                group.map(again, tile, out=made)
+
+a, b = dev.array(np.ones((32, 32), np.float32)), dev.zeros((32, 32), ox.f32)
+encode(kernel[1].bind(ox.TmaDescriptor.tiled(a, box=(32, 32)), ox.TmaDescriptor.tiled(b, box=(32, 32))).verify())
+"""
+)
+_MACHINE: Final = "the interpreter's device code, oxidecopy.engines.cuda.abi"
+
+
+def _rule(number: int, title: str, why: str, wrong: str = "", right: str = "") -> Rule:
+    return Rule(id=f"OX55{number:02}", title=title, error="DeviceCodeError", why=why, source=_MACHINE, wrong=wrong, right=right)
+
+
 RULES: Final[tuple[Rule, ...]] = (
     Rule(
         id="OX5501",
@@ -39,6 +116,61 @@ RULES: Final[tuple[Rule, ...]] = (
         "count; not for arrivals in branches that some iterations take, or from other CTAs. " + _NO_SCRIPT,
         source="PTX 9.7.13.15: test_wait and try_wait, .parity",
     ),
+    _rule(
+        2,
+        "At most 32 classes of threads have work of their own",
+        "Threads in the same scopes form a class with one control flow, and each class gets whole warps, so that no warp ever holds two. A "
+        "block has 32.",
+        _THREADS.format(count=40),
+        _THREADS.format(count=8),
+    ),
+    _rule(
+        3,
+        "Every integer of device code fits 32 bits, on the way to its value too",
+        "Registers of device code have 32 bits, as coordinates have. What blocks and loops could make larger is refused, not wrapped.",
+        _PLACE.format(n="1 << 33"),
+        _PLACE.format(n="64"),
+    ),
+    _rule(
+        4,
+        "No class of threads keeps more integers at once than there are registers",
+        "Loop counters and their ends, indices that are read and answers of tests are kept; anything else is computed again when it is "
+        "needed and there is no register left.",
+        _INDICES.format(count=70),
+        _INDICES.format(count=8),
+    ),
+    _rule(
+        5,
+        "The element expression of a map needs at most 8 values at once and 4,096 operations",
+        "Device code computes it on a stack of 8. Sums, products and differences are reordered so that they need less, quotients cannot be.",
+        _QUOTIENTS.format(depth=9),
+        _QUOTIENTS.format(depth=3),
+    ),
+    _rule(
+        6,
+        "A program has at most 65,535 records of device code",
+        "Records are numbered with 16 bits. "
+        + _NO_SCRIPT_OF
+        + "recording that many ops takes half a minute. Loops that Python unrolls make them.",
+    ),
+    _rule(
+        7,
+        "A tensor copy is issued by one thread",
+        "Each thread in scope would copy. " + _NO_SCRIPT_OF + "the verifier refuses such programs before.",
+    ),
+    _rule(
+        8,
+        "A launch uses at most 255 descriptors",
+        "Records name them with 8 bits. " + _NO_SCRIPT_OF + "it takes a pipeline of 256 parameters.",
+    ),
+    _rule(
+        9,
+        "Arrays and constants fit in the launch's parameter beside what else lies there",
+        "A long program lies in device memory, and its launch has a parameter of 1,024 bytes. "
+        + _NO_SCRIPT_OF
+        + "it takes seven arrays or "
+        "more and some hundred ops.",
+    ),
     Rule(
         id="OX5510",
         title="Every index of emitted code fits 64 bits, in every step of its calculation",
@@ -47,5 +179,12 @@ RULES: Final[tuple[Rule, ...]] = (
         source="C++: signed overflow is undefined",
         wrong=_WIDE.format(factor="n * 64"),
         right=_WIDE.format(factor="64"),
+    ),
+    _rule(
+        11,
+        "The same threads meet at a barrier of threads each time",
+        "Device code counts the warps that come, and leaves out threads that have nothing to do, so it must know who comes. "
+        + _NO_SCRIPT_OF
+        + "what the recorder makes names all threads in scope.",
     ),
 )

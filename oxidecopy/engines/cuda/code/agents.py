@@ -176,7 +176,7 @@ class Cast:
             if found != threads:
                 wrong.append(
                     Diagnostic(
-                        rule="OX5510",
+                        rule="OX5511",
                         what=f"bar.sync {number} of {threads} threads is reached by changing groups of threads",
                         got=f"{found} threads that may come",
                         required="the same threads each time: those in scope, or all that reach the number by any line",

@@ -26,7 +26,7 @@ def encode(verified: VerifiedProgram) -> Image:
     """Device code for the launch shape that the proof was made for.
 
     Raises:
-        DeviceCodeError: OX5501 to OX5510, when there is no such code.
+        DeviceCodeError: OX5501 to OX5511, when there is no such code.
     """
     return encode_program(verified.program, verified.assumptions.launch)
 
