@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from pathlib import PurePath
-from typing import TypeAlias, assert_never, final
+from typing import Final, TypeAlias, assert_never, final
 
 from oxidecopy.engines.cuda.code.numbers import bits_of
 from oxidecopy.engines.cuda.emit.context import Context
@@ -22,7 +22,9 @@ from oxidecopy.isa.limits import WARP
 from oxidecopy.isa.ops import ThreadSet
 from oxidecopy.program.program import Step
 
-COMMENT_COLUMN = 100
+COMMENT_COLUMN: Final = 100
+# A token of a branch that the verified launch does not take has no phase.
+_NEVER: Final = "__trap();  // the launch that was verified does not come here"
 Copy: TypeAlias = ops.TensorG2S | ops.TensorG2SMulticast | ops.TensorS2G | ops.TensorReduce
 
 
@@ -207,6 +209,8 @@ class Body:
             case ops.WaitGroupRead(pending=n):
                 return [f"{ptx.use('cp_async_bulk_wait_group_read')}<{n}>();"]
             case ops.MbarrierWait(bar=bar, tokens=tokens):
+                if any(t not in self.ctx.phases for t in tokens):
+                    return [_NEVER]
                 parities = dict.fromkeys(self._parity(self.ctx.phases[t]) for t in tokens)
                 return [f"{ptx.wait()}({self.ctx.barrier(bar)}, {parity});" for parity in parities]
             case ops.MbarrierWaitPhase(bar=bar, phase=phase):
@@ -219,7 +223,9 @@ class Body:
             case ops.MbarrierWaitParity(bar=bar, parity=parity):
                 return [f"{ptx.wait()}({self.ctx.barrier(bar)}, {self._parity(parity)});"]
             case ops.MbarrierTestToken(form=form, bar=bar, token=token, pred=pred):
-                return [self._test(form, bar, self._parity(self.ctx.phases[token]), pred)]
+                self.ctx.answers.add(pred)
+                named = self.ctx.phases.get(token)
+                return [_NEVER if named is None else self._test(form, bar, self._parity(named), pred)]
             case ops.MbarrierTestParity(form=form, bar=bar, parity=parity, pred=pred):
                 return [self._test(form, bar, self._parity(parity), pred)]
             case _:

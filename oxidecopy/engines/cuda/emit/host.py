@@ -32,7 +32,7 @@ def _lines(program: Program, launch: Launch, parameters: Sequence[Parameter], ke
     declared = "".join(f", {_TYPES.get(p.kind, p.ctype)} {p.name}" for p in parameters)
     x, y, z = launch.grid
     yield f"// The grid that was verified: ({x}, {y}, {z})."
-    yield f"static CUresult launch_{kernel}(CUfunction function, CUstream stream, const unsigned (&grid)[3]{declared}) {{"
+    yield f"inline CUresult launch_{kernel}(CUfunction function, CUstream stream, const unsigned (&grid)[3]{declared}) {{"
     if shared > DEFAULT_SHARED:
         yield f"    cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, {shared});"
     if program.cluster_size > CLUSTER_PORTABLE_MAX:

@@ -158,10 +158,10 @@ def _kernel(ctx: Context, parameters: tuple[Parameter, ...], body: list[str]) ->
     for i, p in enumerate(parameters):
         yield f"    {p.declaration}{',' if i < len(parameters) - 1 else ''}{notes.get(p.name, '')}"
     yield ") {"
-    text = "\n".join(body)
-    if "thread" in text:
+    words = set(re.findall(r"\w+", "\n".join(line.partition("//")[0] for line in body)))
+    if "thread" in words:
         yield "    const u32 thread = threadIdx.x;"
-    if "smem" in text:
+    if "smem" in words:
         yield "    const u32 smem = (u32)__cvta_generic_to_shared(shared);"
     for symbol, (name, register) in BUILT_IN.items():
         if symbol in ctx.exprs.used:

@@ -19,11 +19,11 @@ from oxidecopy.errors import DeviceCodeError
 from oxidecopy.program.verified import VerifiedProgram
 from oxidecopy.verify import verify
 from tests.helpers.pipelines import pipeline
-from tests.helpers.programs import Builder, mod
+from tests.helpers.programs import Builder, lt, mod
 from tests.test_examples import EXAMPLES, recipes
 
-EVERY = int(os.environ.get("EMIT_EVERY", "97"))  # 1 compiles each of the conformance programs
-PIPELINES = 12
+EVERY = int(os.environ.get("EMIT_EVERY", "199"))  # 1 compiles each of the conformance programs
+PIPELINES = 6
 LIBRARIES = {major: path for major in nvrtc.FOLDERS if (path := nvrtc.find_library(major)) is not None}
 needs_nvrtc = pytest.mark.skipif(not LIBRARIES, reason="NVRTC is not installed (extra `kernels`)")
 
@@ -121,6 +121,16 @@ def test_tokens_without_a_phase_are_refused() -> None:
     with pytest.raises(DeviceCodeError) as caught:
         of_builder(b)
     assert set(caught.value.rules) == {"OX5501"}
+
+
+def test_a_branch_that_is_never_taken_ends_the_launch() -> None:
+    b = Builder()
+    n = b.index("n", 3)
+    b.bar()
+    b.init()
+    with b.elect(), b.when(lt(n, 2)):
+        b.wait(b.arrive())
+    assert "__trap();" in kernel_of(of_builder(b))
 
 
 def test_names_that_cpp_cannot_have() -> None:
