@@ -32,10 +32,6 @@ CHOSEN = (
 )
 pytestmark = pytest.mark.skipif(cuda_on_cpu.GXX is None, reason="g++ is not installed")
 CASES = [c for c in cases() if EVERYTHING or c.name in CHOSEN]
-    c
-    for c in cases()
-    if EVERYTHING or c.name in CHOSEN or c.name in ("cast f64 to e4m3", "cast i64 to bf16", "map f16 div", "unload i32 4-D")
-]
 
 
 def buffers(launch: BoundLaunch) -> list[SimBuffer]:
