@@ -14,7 +14,7 @@ from oxidecopy.isa.expr import Expr, Sym, SymKind, evaluate, symbols
 from oxidecopy.program.nesting import fits
 from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL
 
-_TRIALS: Final = 8
+_TRIALS: Final = 3
 _PLACES: Final = frozenset({SymKind.BLOCK, SymKind.RANK})
 
 
