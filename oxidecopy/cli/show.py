@@ -13,17 +13,19 @@ from oxidecopy.cli.report import OK, guarded, print_json
 from oxidecopy.errors import Diagnostic, UsageError
 
 if TYPE_CHECKING:
-    from oxidecopy.program.program import Program
+    from oxidecopy.program.program import Launch, Program
 
 HELP: Final = "Print what a pipeline was recorded to."
 PROGRAM_HELP: Final = """Print the recorded program of FILE as text: parameters, shared memory, barriers, ops.
 
-The text parses back into the same program; put it into a bug report. FILE may be a binary program too, as --binary writes it.
+The text parses back into the same program; put it into a bug report. FILE may be a binary program too, as --binary writes it. Below each
+loop stands how a GPU runs it: as one record of device code, or op by op and why. --device prints the device code itself.
 """
 EXAMPLES: Final = (
     "oxidecopy show program examples/01_load.py:tma_load",
     "oxidecopy show program mine.py --binary mine.oxp",
     "oxidecopy show program mine.oxp",
+    "oxidecopy show program examples/10_ring.py:prefetch --device",
 )
 
 app = typer.Typer(help=HELP, no_args_is_help=True)
@@ -43,25 +45,33 @@ def program(
         Path | None,
         typer.Option("--binary", metavar="FILE.oxp", help="Write the program here in its binary form; print nothing.", show_default=False),
     ] = None,
+    device: Annotated[bool, typer.Option("--device", help="Print device code in place of the program.")] = False,
     as_json: AsJson = False,
 ) -> int:
     """Records through the recipe, or reads; nothing is verified or run."""
+    from oxidecopy.cli.show_device import describe, marked
     from oxidecopy.host.npy import write_whole
     from oxidecopy.program.binary import to_bytes
     from oxidecopy.program.text import to_text
 
-    shown, recipe = _read(target, inputs or []) or _record(target, inputs or [])
+    shown, recipe, launch = _read(target, inputs or []) or _record(target, inputs or [])
     if binary is not None:
         data = to_bytes(shown)
         write_whole(binary, lambda file: file.write(data))
-    if as_json:
+    if device:
+        code, loops = describe(shown, launch, target)
+        if as_json:
+            print_json({"pipeline": shown.name, "recipe": recipe, "device": code, "loops": loops})
+        else:
+            sys.stdout.write(code)
+    elif as_json:
         print_json({"pipeline": shown.name, "recipe": recipe, "text": to_text(shown), "binary": str(binary) if binary else None})
     elif binary is None:
-        sys.stdout.write(to_text(shown))
+        sys.stdout.write(marked(to_text(shown), shown, launch))
     return OK
 
 
-def _read(target: str, inputs: list[Path]) -> tuple[Program, str | None] | None:
+def _read(target: str, inputs: list[Path]) -> tuple[Program, str | None, Launch | None] | None:
     """The program of a binary file, which has no recipe; None for any other file."""
     from oxidecopy.program.binary import SIZE_MAX, from_bytes, is_binary
 
@@ -78,14 +88,14 @@ def _read(target: str, inputs: list[Path]) -> tuple[Program, str | None] | None:
                 rule="OX6005", what=f"{target} is a recorded program", got=f"{len(inputs)} inputs", required="none", fix="leave --input out"
             )
         )
-    return from_bytes(data, target), None
+    return from_bytes(data, target), None, None
 
 
-def _record(target: str, inputs: list[Path]) -> tuple[Program, str | None]:
+def _record(target: str, inputs: list[Path]) -> tuple[Program, str | None, Launch | None]:
     from oxidecopy.cli import launch
     from oxidecopy.cli.files import choose, load, split_target
 
     path, name = split_target(target)
     chosen = choose(load(path), name)
     recipe = launch.prepare(chosen, launch.open_device("sim"), launch.read_inputs(inputs))
-    return recipe.launch.program, chosen.recipe.name
+    return recipe.launch.program, chosen.recipe.name, recipe.launch.launch

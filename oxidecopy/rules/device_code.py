@@ -142,7 +142,7 @@ RULES: Final[tuple[Rule, ...]] = (
     _rule(
         5,
         "The element expression of a map needs at most 8 values at once and 4,096 operations",
-        "Device code computes it on a stack of 8. Sums, products and differences are reordered so that they need less, quotients cannot be.",
+        "It is computed on a stack of 8. Sums, products and differences are reordered so that they need less; quotients cannot be.",
         _QUOTIENTS.format(depth=9),
         _QUOTIENTS.format(depth=3),
     ),

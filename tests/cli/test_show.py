@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from oxidecopy.errors import DeviceCodeError, Diagnostic
 from oxidecopy.program.binary import from_bytes
 from oxidecopy.program.text import from_text, to_text
 from tests.helpers.command import TILES, TWIN, command, json_of
@@ -24,6 +25,42 @@ def test_the_text_parses_back(file: Path) -> None:
     result = command("show", "program", file)
     assert result.exit_code == 0
     assert from_text(result.stdout).name == "tiles"
+
+
+RING = str(Path(__file__).parents[2] / "examples" / "10_ring.py")
+LOADS = "    # thread 128 (producer): fused (produce)"
+READS = "    # threads 1-127 (consumers): op by op: 127 threads run it together; a fused loop is one thread's"
+
+
+def test_each_loop_says_how_a_gpu_runs_it() -> None:
+    text = command("show", "program", f"{RING}:prefetch").stdout
+    plain = json_of(command("show", "program", f"{RING}:prefetch", "--json"))["text"]
+    assert {LOADS, READS} <= {"    " + line.strip() for line in text.splitlines()}
+    assert LOADS not in plain
+    assert from_text(text) == from_text(plain)
+
+
+def test_a_program_without_device_code_says_so(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise DeviceCodeError(Diagnostic(rule="OX5506", what="too long"))
+
+    monkeypatch.setattr("oxidecopy.cli.show_device.encode_program", refuse)
+    text = command("show", "program", file).stdout
+    assert text.endswith("# no device code: too long [OX5506]\n")
+    assert from_text(text).name == "tiles"
+    assert "[OX5506]" in command("show", "program", file, "--device").stderr
+
+
+def test_device_code(file: Path) -> None:
+    listing = command("show", "program", f"{RING}:prefetch", "--device").stdout
+    assert "produce" in listing
+    assert "ring0_full[0]" in listing
+    data = json_of(command("show", "program", f"{RING}:prefetch", "--device", "--json"))
+    assert data["device"] == listing
+    assert {loop["fused"] for loop in data["loops"]} == {"produce", ""}
+    command("show", "program", file, "--binary", "x.oxp")
+    assert "[OX6003]" in command("show", "program", "x.oxp", "--device").stderr
+    assert "fused" not in command("show", "program", "x.oxp").stdout
 
 
 def test_a_refused_program_can_be_looked_at(file: Path) -> None:

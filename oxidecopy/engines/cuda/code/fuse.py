@@ -116,7 +116,7 @@ class Pattern:
 
     def _recognise(self) -> Fused:
         if self.low.threads != 1:
-            raise NotFusedError(f"{self.low.kind} run it together; a fused loop is one thread's")
+            raise NotFusedError(f"{self.low.threads} threads run it together; a fused loop is one thread's")
         if self.op.step != 1:
             raise NotFusedError(f"its step is {self.op.step}, not 1")
         if not self.counter[1]:
