@@ -125,7 +125,7 @@ class FakeDriver(FakeMemory, FakeCode):
     @driver_call()
     def cuCtxSynchronize(self) -> Any:
         self.no_capture()
-        for stream in list(self.streams.values()):
+        for stream in self.all_streams:
             if stream.context == self.current:
                 self.settle(stream)
 
@@ -139,7 +139,7 @@ class FakeDriver(FakeMemory, FakeCode):
     @driver_call()
     def cuStreamDestroy(self, hStream: Any) -> Any:
         stream = self.stream_of(hStream)
-        self.settle(stream)
+        self.destroyed.append(stream)
         del self.streams[int(hStream)]
 
     @driver_call()

@@ -54,7 +54,7 @@ class FakeMemory(FakeState):
 
     @driver_call(values=1)
     def cuMemHostAlloc(self, bytesize: int, Flags: int) -> Any:
-        raw = (ctypes.c_ubyte * bytesize)()
+        raw = (ctypes.c_ubyte * bytesize)(*b"\xcd" * bytesize)
         address = ctypes.addressof(raw)
         self.host[address] = raw
         return address

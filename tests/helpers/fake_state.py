@@ -120,6 +120,7 @@ class FakeState:
         self.host: dict[int, Any] = {}
         self.contexts: dict[int, FakeContext] = {}
         self.streams: dict[int, FakeStream] = {}
+        self.destroyed: list[FakeStream] = []  # what they were given is still done
         self.events: dict[int, FakeEvent] = {}
         self.libraries: dict[int, FakeImage] = {}
         self.kernels: dict[int, FakeKernel] = {}
@@ -166,9 +167,14 @@ class FakeState:
 
     def finish(self, stream: int | None = None) -> None:
         """Does the work in flight (of one stream, or of all) and holds no more."""
-        for handle in [stream] if stream is not None else list(self.streams):
-            self.stream_of(handle).held = False
+        for each in [self.stream_of(stream)] if stream is not None else self.all_streams:
+            each.held = False
         self.progress()
+
+    @property
+    def all_streams(self) -> list[FakeStream]:
+        """The destroyed ones, too."""
+        return [*self.streams.values(), *self.destroyed]
 
     def bytes_at(self, address: int, nbytes: int) -> bytes:
         """What device memory holds."""
@@ -246,7 +252,7 @@ class FakeState:
         moved = True
         while moved:
             moved = False
-            for stream in list(self.streams.values()):
+            for stream in self.all_streams:
                 while stream.pending and not stream.held and all(event.passed for event in stream.blocked_by):
                     stream.blocked_by.clear()
                     stream.pending.pop(0)()
@@ -258,12 +264,12 @@ class FakeState:
 
     def settle(self, stream: FakeStream) -> None:
         """The host waits: what a test holds back runs to its end now, as it would on a device."""
-        for other in self.streams.values():
+        for other in self.all_streams:
             if other is stream or any(not event.passed for event in stream.blocked_by):
                 other.held = False
         self.progress()
         if stream.pending:
-            for other in self.streams.values():
+            for other in self.all_streams:
                 other.held = False
             self.progress()
 

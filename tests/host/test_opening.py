@@ -119,6 +119,13 @@ def test_by_name_with_old_gpus_only(gpus: pytest.MonkeyPatch) -> None:
     assert ox.Device.open().why == "sim: no GPU can be used: no GPU has compute capability 9.0"
 
 
+def test_with_an_old_driver_no_gpu_is_tried(gpus: pytest.MonkeyPatch) -> None:
+    gpus.setattr(probe_module, "probe", lambda: CudaFacts(driver="11.8", gpus=(NEW,), reason="the driver is for CUDA 11.8"))
+    assert ox.Device.open().why == "sim: no GPU can be used: the driver is for CUDA 11.8"
+    for name in ("cuda", "cuda:1"):
+        assert refused(name).got == "the driver is for CUDA 11.8: cuda:1 New (compute capability 9.0), driver for CUDA 11.8"
+
+
 def modules(monkeypatch: pytest.MonkeyPatch, asked: list[object]) -> None:
     def engine(ordinal: int, *, checked: bool) -> str:
         asked.append((ordinal, checked))

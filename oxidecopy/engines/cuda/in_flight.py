@@ -132,13 +132,19 @@ class Parked:
                 parking.release()
 
     def drain(self) -> None:
-        """Waits for all of it, then lets go. The context is current."""
-        while (parking := self._next()) is not None:
-            for event in parking.events:
+        """Waits for all of it but what streams use that are being captured, then lets go. The context is current."""
+        for _ in range(len(self._waiting)):
+            parking = self._next()
+            if parking is None:
+                return
+            for event in [*parking.events, *parking.uses.take_events()]:
                 self._driver.cuEventSynchronize(event)
                 self._driver.cuEventDestroy(event)
-            parking.uses.synchronize()
-            parking.release()
+            parking.events = []
+            if parking.uses:
+                self._waiting.append(parking)
+            else:
+                parking.release()
 
     def _next(self) -> _Parking | None:
         try:

@@ -252,6 +252,25 @@ def test_closing_lets_go_of_everything(driver: FakeDriver, context: PrimaryConte
     assert let_go == ["gone", "gone"]
 
 
+def test_what_could_not_be_let_go_is_gone_all_the_same(driver: FakeDriver, context: PrimaryContext) -> None:
+    thing = Thing()
+    ownership = context.own(thing, lambda: None)
+    driver.broken["cuThreadExchangeStreamCaptureMode"] = "CUDA_ERROR_UNKNOWN"
+    context.close()
+    assert not ownership.alive
+    assert not driver.contexts
+
+
+def test_what_was_let_go_keeps_nothing_open(driver: FakeDriver) -> None:
+    thing = Thing()
+    context = PrimaryContext(driver, 0)
+    context.own(thing, lambda: None).end()
+    del context
+    gc.collect()
+    assert not driver.contexts
+    assert isinstance(thing, Thing)
+
+
 def test_the_host_hears_what_launches_have_to_say(context: PrimaryContext) -> None:
     heard: list[str] = []
     context.after_wait.append(lambda: heard.append("asked"))

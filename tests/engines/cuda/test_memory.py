@@ -107,6 +107,16 @@ def test_a_context_that_closes_frees_what_is_in_use(driver: FakeDriver, context:
     assert left == [(0, 0, 0, 0)]
 
 
+def test_a_context_that_closes_waits_for_what_nobody_noted(driver: FakeDriver, context: PrimaryContext) -> None:
+    stream, buffer = Stream.create(context), CudaBuffer.allocate(context, 16)
+    driver.hold(stream.handle)
+    with context:
+        driver.cuMemsetD8Async(buffer.address, 7, 16, stream.handle)
+    (allocation,) = driver.live
+    context.close()
+    assert (bytes(allocation.data), allocation.alive) == (b"\x07" * 16, False)
+
+
 def test_a_context_lives_as_long_as_its_memory(driver: FakeDriver) -> None:
     buffer = CudaBuffer.allocate(PrimaryContext(driver, 0), 16)
     gc.collect()
@@ -152,14 +162,32 @@ def test_what_waits_for_launches_is_waited_for_when_memory_is_short(driver: Fake
     with context:
         driver.cuMemsetD8Async(buffer.address, 1, 16, stream.handle)
     use(buffer, stream)
+    address = buffer.address
     del buffer
     gc.collect()
     assert len(driver.live) == 1, "a launch is using it"
     again = CudaBuffer.allocate(context, 1 << 20)
     assert [allocation.address for allocation in driver.live] == [again.address]
+    assert driver.memory[address].data[:16] == b"\x01" * 16, "freed after the launch"
 
 
-def test_a_lost_context_is_not_blamed_on_the_allocation(driver: FakeDriver, context: PrimaryContext) -> None:
+def test_captures_are_no_reason_to_wait_for_ever(driver: FakeDriver, context: PrimaryContext) -> None:
+    stream, buffer = Stream.create(context), CudaBuffer.allocate(context, 1 << 19)
+    use(buffer, stream)
+    with context:
+        driver.cuStreamBeginCapture(stream.handle, driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
+    buffer.free()
+    with pytest.raises(OutOfMemoryError):
+        CudaBuffer.allocate(context, 1 << 20)
+    with context:
+        driver.cuGraphDestroy(driver.cuStreamEndCapture(stream.handle)[1])
+    assert CudaBuffer.allocate(context, 1 << 20).alive
+
+
+@pytest.mark.parametrize("used_before", [False, True])
+def test_a_lost_context_is_not_blamed_on_the_allocation(driver: FakeDriver, context: PrimaryContext, *, used_before: bool) -> None:
+    if used_before:
+        CudaBuffer.allocate(context, 16)
     driver.fault()
     with pytest.raises((EarlierFaultError, DeviceFaultError)) as caught:
         CudaBuffer.allocate(context, 16)
@@ -248,8 +276,11 @@ def test_reading_waits_for_launches(driver: FakeDriver, context: PrimaryContext)
     assert read(buffer, 0, 4) == b"\x07" * 4
     assert not buffer.uses
     raw = Stream.of(context, stream.handle)
-    use(buffer, raw)
-    buffer.wait()
+    driver.hold(stream.handle)
+    with context:
+        driver.cuMemsetD8Async(buffer.address, 8, 4, stream.handle)
+        buffer.used_on(raw)
+    assert read(buffer, 0, 4) == b"\x08" * 4
     assert not buffer.uses
 
 

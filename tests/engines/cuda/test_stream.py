@@ -102,6 +102,18 @@ def test_closing_waits_and_is_final(driver: FakeDriver, context: PrimaryContext)
         assert caught.value.rule == "OX5322"
 
 
+def test_waiting_lets_launches_speak(context: PrimaryContext) -> None:
+    stream, heard = Stream.create(context), []
+    context.after_wait.append(lambda: heard.append("asked"))
+    event = stream.record()
+    stream.query()
+    event.query()
+    assert heard == []
+    stream.synchronize()
+    event.synchronize()
+    assert heard == ["asked", "asked"]
+
+
 def test_streams_go_with_their_context(context: PrimaryContext) -> None:
     stream, event = Stream.create(context), Event(context)
     context.close()
