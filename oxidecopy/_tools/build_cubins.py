@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Final, final
 
@@ -133,7 +134,7 @@ def resources(log: str) -> dict[str, Resources]:
 def build_all(targets: Sequence[Target], texts: Mapping[str, str]) -> list[Built]:
     """All targets, in processes side by side."""
     workers = min(len(targets), os.cpu_count() or 1)
-    with ProcessPoolExecutor(workers) as pool:
+    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:  # a fork of a process with threads may hang
         return list(pool.map(build, targets, [dict(texts)] * len(targets)))
 
 

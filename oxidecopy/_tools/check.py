@@ -23,7 +23,10 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 MAX_WORKERS: Final = 8  # more pytest workers than this cost more to start than they save
 
 # Each generator of a committed file, as the command that checks the file (it exits with 1 when the file is out of date).
-GENERATORS: Final[tuple[Command, ...]] = ()
+GENERATORS: Final[tuple[Command, ...]] = (
+    (sys.executable, "-m", "oxidecopy._tools.kernel_header", "--check"),
+    (sys.executable, "-m", "oxidecopy._tools.build_cubins", "--check"),
+)
 
 
 @final

@@ -18,12 +18,13 @@ OX_DEVICE void arrive_expect_tx_remote(u32 bar, u32 bytes, u32 threads) {
 }
 
 // All ops between MBARRIER_INIT and MBARRIER_ARRIVE_EXPECT_TX_REMOTE; by one lane, after the whole warp has come.
-OX_DEVICE void barrier_op(Warp& w, const Words& r, u32 threads, bool first_warp) {
+template <class R>
+OX_DEVICE void barrier_op(Warp& w, const R& r, u32 threads, bool first_warp) {
     const u32 bar = w.address(r, 0);
     const u32 value1 = static_cast<u32>(w.value(r, 1));
     const u32 value2 = static_cast<u32>(w.value(r, 2));
     __syncwarp();
-    if (w.lane == 0) {
+    if (lane_number() == 0) {
         switch (r.op()) {
             case OP_MBARRIER_INIT:
                 if (first_warp) ptx::mbarrier_init(bar, static_cast<u32>(r.imm(1)));
@@ -44,7 +45,8 @@ OX_DEVICE void barrier_op(Warp& w, const Words& r, u32 threads, bool first_warp)
 }
 
 // MBARRIER_WAIT_PHASE, _PARITY: a negative phase is over.
-OX_DEVICE Failure wait_op(const Header& header, const Warp& w, const Words& r) {
+template <class R>
+OX_DEVICE Failure wait_op(const Header& header, const Warp& w, const R& r) {
     const i32 phase = w.value(r, 1);
     const u32 bar = w.address(r, 0);
     if (r.op() == OP_MBARRIER_WAIT_PHASE && phase < 0) return no_failure();
@@ -52,7 +54,8 @@ OX_DEVICE Failure wait_op(const Header& header, const Warp& w, const Words& r) {
 }
 
 // One answer for the warp: that of its first lane.
-OX_DEVICE bool test_parity(const Warp& w, const Words& r) {
+template <class R>
+OX_DEVICE bool test_parity(const Warp& w, const R& r) {
     const u32 bar = w.address(r, 0), parity = w.value(r, 1) & 1;
     const bool over = r.aux() ? ptx::mbarrier_test_wait_parity(bar, parity) : ptx::mbarrier_try_wait_parity(bar, parity);
     return __shfl_sync(FULL_WARP, over, 0);

@@ -89,7 +89,7 @@ OX_DEVICE void wait_group(u32 pending) {
 
 // The four tensor ops, by the first lane.
 template <class L>
-OX_DEVICE void copy_op(const L& launch, const Warp& w, const Words& r) {
+OX_DEVICE void copy_op(const L& launch, const Warp& w, const RecordAt<L>& r) {
     const u32 rank = r.aux();
     ptx::Coords at;
     for (u32 i = 0; i < 5; ++i) at.c[i] = i < rank ? w.or_zero(r.reg(2 + rank - i)) : 0;
@@ -97,7 +97,7 @@ OX_DEVICE void copy_op(const L& launch, const Warp& w, const Words& r) {
     const u32 mask = static_cast<u32>(w.value(r, 2));
     const u64 map = launch.map(r.map());
     __syncwarp();
-    if (w.lane == 0) {
+    if (lane_number() == 0) {
         switch (r.op()) {
             case OP_TENSOR_G2S: load(rank, tile, map, bar, at); break;
             case OP_TENSOR_G2S_MULTICAST: load_multicast(rank, tile, map, bar, at, mask); break;
@@ -108,9 +108,10 @@ OX_DEVICE void copy_op(const L& launch, const Warp& w, const Words& r) {
     __syncwarp();
 }
 
-OX_DEVICE void group_op(const Warp& w, const Words& r) {
+template <class R>
+OX_DEVICE void group_op(const Warp& w, const R& r) {
     __syncwarp();
-    if (w.lane == 0) {
+    if (lane_number() == 0) {
         const u32 pending = static_cast<u32>(r.imm(0));
         switch (r.op()) {
             case OP_COMMIT_GROUP: ptx::cp_async_bulk_commit_group(); break;

@@ -1,19 +1,19 @@
 // The interpreter: one warp runs the code of its agent.
 #pragma once
+#include "drain.cuh"
 #include "map.cuh"
-#include "rings.cuh"
+#include "produce.cuh"
 
 constexpr u32 LANDING_NS = 100000;  // copies in flight land before the memory of a CTA that gave up is given away
 
 template <class L>
 OX_DEVICE Warp begin(const L& launch) {
     Warp w{};
-    w.lane = lane_number();
     w.pc = launch.warp_entry(warp_number()).x & 0xffff;
-    if (w.lane == REG_BLOCK_X) w.low = blockIdx.x;
-    if (w.lane == REG_BLOCK_Y) w.low = blockIdx.y;
-    if (w.lane == REG_BLOCK_Z) w.low = blockIdx.z;
-    if (w.lane == REG_RANK) w.low = ptx::cluster_ctarank();
+    if (lane_number() == REG_BLOCK_X) w.low = blockIdx.x;
+    if (lane_number() == REG_BLOCK_Y) w.low = blockIdx.y;
+    if (lane_number() == REG_BLOCK_Z) w.low = blockIdx.z;
+    if (lane_number() == REG_RANK) w.low = ptx::cluster_ctarank();
     return w;
 }
 
@@ -23,7 +23,7 @@ OX_DEVICE Failure failure(u32 kind) {
 
 // Ops that go on elsewhere, or take so long that the next record is better read behind them: `next` is set. False for any other op.
 template <bool MAP, class L>
-OX_DEVICE bool long_op(const L& launch, Warp& w, const Words& r, u32& next, Failure& why) {
+OX_DEVICE bool long_op(const L& launch, Warp& w, const RecordAt<L>& r, u32& next, Failure& why) {
     switch (r.op()) {
         case OP_EVAL: {
             const u32 count = static_cast<u32>(r.imm(0));
@@ -72,7 +72,7 @@ OX_DEVICE bool long_op(const L& launch, Warp& w, const Words& r, u32& next, Fail
 
 // Branches, loops and barriers of threads: what goes on in skip mode. True when `r` was one of them; `next` is the record to go on with.
 template <class L>
-OX_DEVICE bool flow_op(const L& launch, Warp& w, const Words& r, u32& next, Failure& why) {
+OX_DEVICE bool flow_op(const L& launch, Warp& w, const RecordAt<L>& r, u32& next, Failure& why) {
     switch (r.op()) {
         case OP_JUMP_UNLESS:
             if (w.value(r, 1) == 0) next = static_cast<u32>(r.imm(0));
@@ -106,7 +106,7 @@ OX_DEVICE bool flow_op(const L& launch, Warp& w, const Words& r, u32& next, Fail
 
 // Everything else: left out in skip mode.
 template <class L>
-OX_DEVICE Failure work_op(const L& launch, Warp& w, const Words& r) {
+OX_DEVICE Failure work_op(const L& launch, Warp& w, const RecordAt<L>& r) {
     switch (r.op()) {
         case OP_MBARRIER_INIT:
         case OP_MBARRIER_INVAL:
@@ -149,22 +149,21 @@ OX_DEVICE void interpret(const L& launch) {
     Warp w = begin(launch);
     const u32 last = header.records - 1;
     Failure why = failure((shared_base() & 1023) != 0 ? REPORT_PLACE : w.pc > last ? REPORT_OPCODE : 0);
-    u32 next = w.pc;
-    Words r = launch.record(min(next, last));
+    u32 next = w.pc, head = launch.word(min(next, last), 0);
 #pragma unroll 1
     for (;;) {
         if (why && !w.skip) give_up(header, w, why);  // with the pc of the op that failed
         w.pc = next;
+        const RecordAt<L> r{launch, next, head};
         if (next > last || r.op() == OP_END) break;
         why = no_failure();
         next = w.pc + 1;
         if (long_op<MAP>(launch, w, r, next, why)) {
-            r = launch.record(min(next, last));
+            head = launch.word(min(next, last), 0);
         } else {
-            const Words following = launch.record(min(next, last));  // on its way while this one runs
+            const u32 following = launch.word(min(next, last), 0);  // on its way while this one runs
             if (!flow_op(launch, w, r, next, why) && !w.skip) why = work_op(launch, w, r);
-            if (next == w.pc + 1) r = following;
-            else r = launch.record(min(next, last));
+            head = next == w.pc + 1 ? following : launch.word(min(next, last), 0);
         }
         if (next > last && !why) why = failure(REPORT_OPCODE);
     }

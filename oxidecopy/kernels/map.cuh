@@ -19,22 +19,23 @@ struct Values {
 template <class L>
 struct Mapper {
     const L& launch;
-    u32 layouts_at, code_at, instructions;
-    u32 tile[4];  // of each input
+    u32 layouts_at;
+    Parked tiles;  // lane i: address of input i
 
+    // The warp stays together in here.
     __device__ __forceinline__ u64 input(u32 number, u32 row, u32 column) const {
-        const uint4 a = launch.quad(RECORD_BYTES * (layouts_at + 1 + number) + 16);  // shape4, pitch, the bytes, tile
-        const u32 element_bytes = a.z >> 8 & 0xff, mask = a.z >> 16 & 0xff;
-        const u32 start = number == 0 ? tile[0] : number == 1 ? tile[1] : number == 2 ? tile[2] : tile[3];
-        const u32 address = start + row * a.y + column * element_bytes;
+        const u32 pitch = launch.word(layouts_at + 1 + number, 5), bytes = launch.word(layouts_at + 1 + number, 6);
+        const u32 element_bytes = bytes >> 8 & 0xff, mask = bytes >> 16 & 0xff;
+        const u32 address = tiles.take(number) + row * pitch + column * element_bytes;
         return get(address ^ (address >> 7 & mask) << 4, element_bytes);
     }
 
-    __device__ __forceinline__ u64 element(u32 row, u32 column) const {
+    // The expression's `count` instructions at record `at`, for one element of each lane.
+    __device__ __forceinline__ u64 element(u32 at, u32 count, u32 row, u32 column) const {
         Values stack{};
 #pragma unroll 1
-        for (u32 i = 0; i < instructions; ++i) {
-            const uint2 in = launch.instr(code_at, i);
+        for (u32 i = 0; i < count; ++i) {
+            const uint2 in = launch.instr(at, i);
             const u32 fn = in.x & 0xff, dtype = in.x >> 8 & 0xff, source = in.x >> 16 & 0xff;
             switch (fn) {
                 case ELEM_INPUT: stack.push(input(source, row, column)); break;
@@ -49,23 +50,26 @@ struct Mapper {
 };
 
 // Records behind a MAP_TILES: layouts of out and inputs, then the instructions.
-OX_DEVICE u32 behind_map(u32 pc, const Words& r) {
+template <class L>
+OX_DEVICE u32 behind_map(u32 pc, const RecordAt<L>& r) {
     return pc + 2 + r.aux() + (static_cast<u32>(r.imm(1)) + 3) / 4;
 }
 
 template <class L>
-OX_DEVICE void map_tiles(const L& launch, const Warp& w, const Words& r) {
+OX_DEVICE void map_tiles(const L& launch, const Warp& w, const RecordAt<L>& r) {
     const u32 inputs = r.aux(), out = w.address(r, 0);
     const LayoutOf layout(launch, w.pc + 1);
     const Share share(launch, w, r);
-    Mapper<L> mapper{launch, w.pc + 1, w.pc + 2 + inputs, static_cast<u32>(r.imm(1)), {}};
-#pragma unroll
-    for (u32 i = 0; i < 4; ++i) {
-        const i32 more = w.or_zero(r.reg(1 + i));
-        if (i < inputs) mapper.tile[i] = shared_base() + static_cast<u32>(more) + launch.word(w.pc + 2 + i, 7);
+    Mapper<L> mapper{launch, w.pc + 1, {}};
+#pragma unroll 1
+    for (u32 i = 0; i < inputs; ++i) {
+        const u32 tile = shared_base() + launch.word(w.pc + 2 + i, 7) + static_cast<u32>(w.or_zero(r.reg(1 + i)));
+        mapper.tiles.put(lane_number(), i, tile);
     }
+    const u32 at = w.pc + 2 + inputs, count = static_cast<u32>(r.imm(1));
     each_unit(share, layout.rows, layout.inner, [&](u32 row, u32 column, bool mine) {
-        if (mine) put(layout.at(out, row, column * layout.element_bytes()), layout.element_bytes(), mapper.element(row, column));
+        const u64 value = mapper.element(at, count, mine ? row : 0, mine ? column : 0);
+        if (mine) put(layout.at(out, row, column * layout.element_bytes()), layout.element_bytes(), value);
     });
     __syncwarp();
 }

@@ -18,18 +18,6 @@ using Small = Parameter<INLINE_MAPS_SMALL, PARAM_BYTES_SMALL>;
 using Large = Parameter<INLINE_MAPS_LARGE, PARAM_BYTES_LARGE>;
 static_assert(sizeof(Small) == PARAM_BYTES_SMALL && sizeof(Large) == PARAM_BYTES_LARGE);
 
-// One record of the code as eight words.
-struct Words {
-    u32 w[8];
-
-    __device__ __forceinline__ u32 op() const { return w[0] & 0xff; }
-    __device__ __forceinline__ u32 aux() const { return w[0] >> 8 & 0xff; }
-    __device__ __forceinline__ u32 map() const { return w[0] >> 16 & 0xff; }
-    __device__ __forceinline__ u32 flags() const { return w[0] >> 24; }
-    __device__ __forceinline__ u32 reg(u32 k) const { return (k < 4 ? w[1] >> 8 * k : w[2] >> 8 * (k - 4)) & 0xff; }
-    __device__ __forceinline__ i32 imm(u32 k) const { return static_cast<i32>(w[3 + k]); }
-};
-
 // The launch as a warp sees it. P: the parameter's type; GLOBAL: the code lies in global memory, not in the blob.
 template <class P, bool GLOBAL>
 struct Launch {
@@ -39,21 +27,11 @@ struct Launch {
 
     __device__ __forceinline__ const Header& header() const { return p.header; }
 
-    __device__ __forceinline__ uint4 quad(u32 offset) const {
-        if constexpr (GLOBAL) return __ldg(reinterpret_cast<const uint4*>(p.header.code + offset));
-        else return *reinterpret_cast<const uint4*>(p.blob + p.header.code_offset + offset);
-    }
-
     // Word `k` of record `pc`.
     __device__ __forceinline__ u32 word(u32 pc, u32 k) const {
         const u32 offset = RECORD_BYTES * pc + 4 * k;
         if constexpr (GLOBAL) return __ldg(reinterpret_cast<const u32*>(p.header.code + offset));
         else return *reinterpret_cast<const u32*>(p.blob + p.header.code_offset + offset);
-    }
-
-    __device__ __forceinline__ Words record(u32 pc) const {
-        const uint4 a = quad(RECORD_BYTES * pc), b = quad(RECORD_BYTES * pc + 16);
-        return Words{{a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}};
     }
 
     // Instruction `i` of a list that starts with record `pc`.
@@ -75,6 +53,22 @@ struct Launch {
 
     // The warp table's entry: entry | threads << 16, first_lane | lanes << 16.
     __device__ __forceinline__ uint2 warp_entry(u32 warp) const { return *reinterpret_cast<const uint2*>(p.blob + 8 * warp); }
+};
+
+// A record of the code. Its words are read where they are used: they lie in the constant bank or the first-level cache, and registers are
+// what is scarce.
+template <class L>
+struct RecordAt {
+    const L& launch;
+    u32 at;
+    u32 head;  // word 0
+
+    __device__ __forceinline__ u32 op() const { return head & 0xff; }
+    __device__ __forceinline__ u32 aux() const { return head >> 8 & 0xff; }
+    __device__ __forceinline__ u32 map() const { return head >> 16 & 0xff; }
+    __device__ __forceinline__ u32 flags() const { return head >> 24; }
+    __device__ __forceinline__ u32 reg(u32 k) const { return launch.word(at, 1 + k / 4) >> 8 * (k % 4) & 0xff; }
+    __device__ __forceinline__ i32 imm(u32 k) const { return static_cast<i32>(launch.word(at, 3 + k)); }
 };
 
 // First byte of dynamic shared memory, as an address in the shared window.

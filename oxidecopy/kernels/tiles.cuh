@@ -6,18 +6,19 @@
 
 // Which units of work this lane does: u with low <= u % total < high, rank by rank.
 struct Share {
-    u32 low, high, total;
-    u32 lane, lanes;  // of the agent
+    u32 first, total;      // this lane's first unit
+    u32 high_and_lanes;    // the first rank that is not the agent's, lanes of the agent << 16
 
     template <class L>
-    __device__ __forceinline__ Share(const L& launch, const Warp& w, const Words& r) {
-        const u32 entry = launch.warp_entry(warp_number()).y;
-        low = static_cast<u32>(r.imm(2)) & 0xffff;
-        high = static_cast<u32>(r.imm(2)) >> 16;
+    __device__ __forceinline__ Share(const L& launch, const Warp& w, const RecordAt<L>& r) {
+        const u32 entry = launch.warp_entry(warp_number()).y, part = static_cast<u32>(r.imm(2));
+        first = (part & 0xffff) + (entry & 0xffff) + lane_number();
         total = static_cast<u32>(r.imm(3));
-        lane = (entry & 0xffff) + w.lane;
-        lanes = entry >> 16;
+        high_and_lanes = part >> 16 | (entry & 0xffff0000);
     }
+
+    __device__ __forceinline__ u32 high() const { return high_and_lanes & 0xffff; }
+    __device__ __forceinline__ u32 lanes() const { return high_and_lanes >> 16; }
 };
 
 // Calls f(row, column, mine) for this lane's units of `rows` x `columns`. The warp stays together: lanes that have none left come along
@@ -26,8 +27,8 @@ template <class F>
 OX_DEVICE void each_unit(const Share& share, u32 rows, u32 columns, F f) {
     const u32 down = share.total / columns, right = share.total - down * columns;
 #pragma unroll 1
-    for (u32 rank = share.low + share.lane; __any_sync(FULL_WARP, rank < share.high); rank += share.lanes) {
-        u32 row = rank < share.high ? rank / columns : rows, column = rank - row * columns;
+    for (u32 rank = share.first; __any_sync(FULL_WARP, rank < share.high()); rank += share.lanes()) {
+        u32 row = rank < share.high() ? rank / columns : rows, column = rank - row * columns;
 #pragma unroll 1
         while (__any_sync(FULL_WARP, row < rows)) {
             f(row, column, row < rows);
@@ -92,7 +93,7 @@ OX_DEVICE u64 repeated(u64 bits, u32 element_bytes) {
 }
 
 template <class L>
-OX_DEVICE void fill(const L& launch, const Warp& w, const Words& r) {
+OX_DEVICE void fill(const L& launch, const Warp& w, const RecordAt<L>& r) {
     const LayoutOf layout(launch, w.pc + 1);
     const Share share(launch, w, r);
     const u32 tile = w.address(r, 0), e = layout.element_bytes(), row_bytes = layout.inner * e;
@@ -111,7 +112,7 @@ OX_DEVICE void fill(const L& launch, const Warp& w, const Words& r) {
 }
 
 template <class L>
-OX_DEVICE void iota(const L& launch, const Warp& w, const Words& r) {
+OX_DEVICE void iota(const L& launch, const Warp& w, const RecordAt<L>& r) {
     const LayoutOf layout(launch, w.pc + 1);
     const Share share(launch, w, r);
     const u32 tile = w.address(r, 0), axis = static_cast<u32>(r.imm(1)), e = layout.element_bytes();
@@ -208,9 +209,9 @@ struct Target {
 };
 
 template <class L>
-OX_DEVICE void store_global(const L& launch, const Warp& w, const Words& r) {
+OX_DEVICE void store_global(const L& launch, const Warp& w, const RecordAt<L>& r) {
     const LayoutOf layout(launch, w.pc + 1);
-    const u32 rank = layout.rank(), reg = r.reg(w.lane < rank ? 2 + rank - w.lane : 3);
+    const u32 rank = layout.rank(), reg = r.reg(lane_number() < rank ? 2 + rank - lane_number() : 3);
     const i32 start = static_cast<i32>(w.gather(reg));
     Target<L> target{launch, w.pc + 1, ARRAY_WORDS * r.map(), layout, w.address(r, 0), reg == NO_REG ? 0 : start, 0, 0};
     const i64 c = target.coordinate(0), inner = layout.inner, end = target.extent(0) - c;
@@ -222,7 +223,7 @@ OX_DEVICE void store_global(const L& launch, const Warp& w, const Words& r) {
 
 // ---- LOAD_INDEX: in skip mode too, so that warps agree on what depends on it
 template <class L>
-OX_DEVICE Failure load_index(const L& launch, Warp& w, const Words& r) {
+OX_DEVICE Failure load_index(const L& launch, Warp& w, const RecordAt<L>& r) {
     const u32 words = ARRAY_WORDS * r.map();
     const i64 index = w.value(r, 0);
     const u32 below = static_cast<u32>(w.value(r, 1)), extent = static_cast<u32>(launch.argument(words + 6));

@@ -18,7 +18,7 @@ OX_DEVICE Failure no_failure() {
 
 // Appends to the report, tells all other warps to give up too, and goes into skip mode.
 OX_DEVICE void give_up(const Header& header, Warp& w, const Failure& why) {
-    if (w.lane == 0) {
+    if (lane_number() == 0) {
         const u32 number = ptx::atom_add_u32(header.report + OFFSET_OF(ReportHeader, count), 1);
         if (number < REPORT_ENTRIES) {
             // No arrivals, but the state that they find: plain loads of a live barrier show what it was at init.

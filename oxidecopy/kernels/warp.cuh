@@ -6,7 +6,6 @@
 struct Warp {
     u32 low, high;
     u32 pc;     // of the record being run
-    u32 lane;
     bool skip;  // ops and waits do nothing any more; control flow and barriers of threads go on
 
     __device__ __forceinline__ u32 get(u32 reg) const { return __shfl_sync(FULL_WARP, reg & 32 ? high : low, reg); }
@@ -18,7 +17,7 @@ struct Warp {
     }
 
     __device__ __forceinline__ void set(u32 reg, u32 value) {
-        if (lane != (reg & 31)) return;
+        if (lane_number() != (reg & 31)) return;
         if (reg & 32) high = value;
         else low = value;
     }
@@ -29,10 +28,12 @@ struct Warp {
         return reg == NO_REG ? 0 : value;
     }
 
-    __device__ __forceinline__ i32 value(const Words& r, u32 k) const { return r.imm(k) + or_zero(r.reg(k)); }
+    template <class R>
+    __device__ __forceinline__ i32 value(const R& r, u32 k) const { return r.imm(k) + or_zero(r.reg(k)); }
 
     // Shared address of operand k.
-    __device__ __forceinline__ u32 address(const Words& r, u32 k) const { return shared_base() + static_cast<u32>(value(r, k)); }
+    template <class R>
+    __device__ __forceinline__ u32 address(const R& r, u32 k) const { return shared_base() + static_cast<u32>(value(r, k)); }
 };
 
 // Values that are the same in all lanes, put away in the lanes of one register while much else is live.
@@ -43,12 +44,19 @@ struct Parked {
     __device__ __forceinline__ u32 take(u32 place) const { return __shfl_sync(FULL_WARP, lanes, place); }
 };
 
+// Most divisors are powers of two, and division is the slowest thing here.
+OX_DEVICE bool is_power_of_two(i32 b) {
+    return (b & (b - 1)) == 0;
+}
+
 OX_DEVICE i32 floor_div(i32 a, i32 b) {
+    if (is_power_of_two(b)) return a >> (31 - __clz(b));
     const i32 q = a / b;
-    return q - (a % b < 0);
+    return q - (a - q * b < 0);
 }
 
 OX_DEVICE i32 floor_mod(i32 a, i32 b) {
+    if (is_power_of_two(b)) return a & (b - 1);
     const i32 m = a % b;
     return m < 0 ? m + b : m;
 }
@@ -108,20 +116,22 @@ OX_DEVICE void eval_step(const Warp& w, u32 fn, u32 reg, i32 imm, i32 iteration,
     }
 }
 
-// EVAL: instructions [0, count) of the records from `pc` on.
+// EVAL: instructions [0, count) of the records from `pc` on; count > 0.
 template <class L>
 OX_DEVICE void eval(const L& launch, Warp& w, u32 pc, u32 count) {
     i32 acc = 0;
     Stack stack{};
+    uint2 in = launch.instr(pc, 0);
 #pragma unroll 1
     for (u32 i = 0; i < count; ++i) {
-        const uint2 in = launch.instr(pc, i);
         const u32 fn = in.x & 0xff, reg = in.x >> 8 & 0xff;
+        const i32 imm = static_cast<i32>(in.y);
+        in = launch.instr(pc, min(i + 1, count - 1));  // on its way while this one runs
         if (fn == EVAL_STORE) {
             w.set(reg, static_cast<u32>(acc));
             acc = stack.pop();
         } else {
-            eval_step(w, fn, reg, static_cast<i32>(in.y), 0, 0, acc, stack);
+            eval_step(w, fn, reg, imm, 0, 0, acc, stack);
         }
     }
 }

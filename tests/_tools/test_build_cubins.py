@@ -1,0 +1,139 @@
+"""The build of the interpreter's machine code: what is committed is what the committed sources make."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from oxidecopy._tools import build_cubins as tool
+from oxidecopy._tools.build_cubins import (
+    KERNELS,
+    MANIFEST,
+    TARGETS,
+    Built,
+    Resources,
+    Target,
+    different,
+    files_of,
+    main,
+    resources,
+    sources,
+)
+from oxidecopy.engines.cuda import abi
+from oxidecopy.engines.cuda.abi_header import abi_hash
+from oxidecopy.engines.cuda.elf import read_cubin
+
+ENTRY_POINTS = {f"{abi.KERNEL_PREFIX}{family}_{form}" for family in abi.FAMILIES for form in abi.PARAMETERS}
+MANIFEST_DATA = json.loads((KERNELS / MANIFEST).read_text())
+ROWS = {row["target"]: row for row in MANIFEST_DATA["files"]}
+LOG = """\
+ptxas info    : Compiling entry function 'one' for 'sm_90a'
+ptxas info    : Function properties for one
+ptxas         .     8 bytes stack frame, 4 bytes spill stores, 12 bytes spill loads
+ptxas info    : Used 40 registers, used 1 barriers, 8 bytes cumulative stack size, 256 bytes smem
+ptxas info    : Compiling entry function 'two' for 'sm_90a'
+ptxas info    : Function properties for two
+ptxas         .     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 24 registers, used 0 barriers
+"""
+
+
+# ---- what is committed
+def test_the_manifest_speaks_of_the_files_that_are_there() -> None:
+    assert list(ROWS) == [t.arch for t in TARGETS]
+    for row in ROWS.values():
+        assert hashlib.sha256((KERNELS / row["file"]).read_bytes()).hexdigest() == row["sha256"]
+    assert {p.name for p in (KERNELS / "cubins").iterdir()} == {Path(row["file"]).name for row in ROWS.values()}
+
+
+def test_the_manifest_speaks_of_the_sources_that_are_there() -> None:
+    assert MANIFEST_DATA["abi"] == abi_hash()
+    assert MANIFEST_DATA["sources"] == {name: hashlib.sha256(text.encode()).hexdigest() for name, text in sources().items()}
+
+
+@pytest.mark.parametrize("target", [t for t in TARGETS if t.arch.startswith("sm_")], ids=lambda t: t.arch)
+def test_cubins_hold_every_entry_point_with_the_parameter_it_is_given(target: Target) -> None:
+    kernels = read_cubin((KERNELS / target.file).read_bytes()).kernels
+    assert set(kernels) == ENTRY_POINTS == set(ROWS[target.arch]["kernels"])
+    for name, kernel in kernels.items():
+        (parameter,) = kernel.parameters
+        assert parameter.size == (abi.PARAM_BYTES_LARGE if name.endswith("large") else abi.PARAM_BYTES_SMALL)
+        row = ROWS[target.arch]["kernels"][name]
+        assert kernel.registers == row["registers"]
+        assert row["shared"] == kernel.shared_bytes == 0  # all of it is the user's, from an aligned start
+        assert row["registers"] <= 64  # a CTA may have 1,024 threads
+        if target.arch != "sm_120f":
+            assert row["local"] == row["spill_stores"] == row["spill_loads"] == 0
+
+
+def test_copies_run_with_few_registers() -> None:
+    for form in ("small", "large"):
+        assert ROWS["sm_90a"]["kernels"][f"{abi.KERNEL_PREFIX}move_{form}"]["registers"] <= 48
+
+
+def test_nothing_of_the_machine_that_built_it_is_in_the_code() -> None:
+    for row in ROWS.values():
+        data = (KERNELS / row["file"]).read_bytes()
+        assert b"/home" not in data
+        assert b"/tmp" not in data
+        assert str(KERNELS.parents[1]).encode() not in data
+
+
+# ---- the tool
+def test_resources_are_read_from_the_log() -> None:
+    assert resources(LOG) == {
+        "one": Resources(registers=40, shared=256, local=8, spill_stores=4, spill_loads=12),
+        "two": Resources(registers=24, shared=0, local=0, spill_stores=0, spill_loads=0),
+    }
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of kernels of its own, small enough to be compiled twice."""
+    (tmp_path / "interpreter.cu").write_text('#include "twice.cuh"\nextern "C" __global__ void one(int* p) { *p = twice(*p); }\n')
+    (tmp_path / "twice.cuh").write_text("static __device__ int twice(int x) { return 2 * x; }\n")
+    monkeypatch.setattr(tool, "TARGETS", (Target("sm_90a", 12, "525.60.13"), Target("compute_90", 12, "575.51.03")))
+    return tmp_path
+
+
+def test_what_was_built_is_what_is_built_again(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--check"], folder) == 1
+    assert "manifest.json is not what is built" in capsys.readouterr().err
+    assert main([], folder) == 0
+    assert main(["--check"], folder) == 0
+    assert "1 arch" not in capsys.readouterr().err
+    (folder / "twice.cuh").write_text("static __device__ int twice(int x) { return 3 * x; }\n")
+    assert main(["--check", "--arch", "sm_90a"], folder) == 1
+    assert "sm_90a.cubin is not what is built" in capsys.readouterr().err
+
+
+def test_code_does_not_depend_on_the_folder(folder: Path, tmp_path: Path) -> None:
+    target = Target("sm_90a", 12, "525.60.13")
+    other = tmp_path / "elsewhere"
+    other.mkdir()
+    for name, text in sources(folder).items():
+        (other / name).write_text(text)
+    assert tool.build(target, sources(folder)) == tool.build(target, sources(other))
+
+
+def test_a_source_that_does_not_compile_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "twice.cuh").write_text("nonsense\n")
+    assert main([], folder) == 1
+    assert "twice.cuh" in capsys.readouterr().err
+    assert not (folder / MANIFEST).exists()
+
+
+def test_another_compiler_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tool, "version", lambda _name: "12.4.1")
+    with pytest.raises(tool.WrongCompilerError, match=r"12\.9\.86 is needed, 12\.4\.1 is installed"):
+        tool.build(Target("sm_90a", 12, "525.60.13"), sources(folder))
+
+
+def test_stale_files_are_found(tmp_path: Path) -> None:
+    built = Built(target=Target("sm_90a", 12, "525"), code=b"code", kernels={})
+    files = files_of([built], {"interpreter.cu": ""})
+    assert set(different(files, tmp_path)) == {MANIFEST, "cubins/sm_90a.cubin"}
+    (tmp_path / "cubins").mkdir()
+    (tmp_path / "cubins" / "sm_90a.cubin").write_bytes(b"code")
+    assert different(files, tmp_path) == [MANIFEST]
