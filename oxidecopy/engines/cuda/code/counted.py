@@ -105,6 +105,8 @@ class Counted(Deal):
             return
         if self._producer is not None:
             raise NotCountedError("two loops load its tiles")
+        if min(pattern.barriers) < 0:
+            raise NotCountedError("no loop over it waits for a free stage")
         self._producer = (found, pattern.barriers)
 
     def _unfused(self, pattern: Pattern, step: Step, where: Where) -> Node:

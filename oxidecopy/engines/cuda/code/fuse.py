@@ -134,19 +134,16 @@ class Pattern:
 
     # ---- PRODUCE
     def _produce(self, items: list[Item]) -> Fused:
-        if len(items) < 3:
-            raise NotFusedError("no wait for a free stage and no announcement stand before its load")
-        wait, announce, *loads = items
-        if not isinstance(wait.op, ops.MbarrierWaitPhase):
+        if len(items) < 2:
+            raise NotFusedError("nothing is announced before its load")
+        wait = None if isinstance(items[0].op, ops.MbarrierArriveExpectTx) else items[0]
+        announce, *loads = items[0 if wait is None else 1 :]
+        if wait is not None and not isinstance(wait.op, ops.MbarrierWaitPhase):
             raise NotFusedError(f"it starts with {wait.op.mnemonic}, not with a wait for a phase")
         if not isinstance(announce.op, ops.MbarrierArriveExpectTx) or announce.test is not None or not announce.op.nbytes:
             raise NotFusedError(f"{announce.op.mnemonic} follows the wait, not an arrive that announces the stage's bytes")
-        self.barriers = (announce.op.bar.barrier, wait.op.bar.barrier)
-        empty, free = self.low.barrier(wait.op.bar), self.values.of(wait.op.phase)
         full = self.low.barrier(announce.op.bar)
-        ring = self.ring(wait.op.bar, empty, free, lead=1)
-        if wait.test is not None and wait.test != self.values.compare(CmpOp.LE, (ring.stages, ()), ring.k):
-            raise NotFusedError("its wait stands under a condition other than that the ring has gone round")
+        ring, empty = self._free(wait, announce.op.bar, full)
         copies = []
         for item in loads:
             if not isinstance(item.op, _LOADS) or item.test is not None:
@@ -155,6 +152,18 @@ class Pattern:
                 raise NotFusedError("a load reports to another barrier than the one its bytes are announced on")
             copies.append(self._copy(item.op, ring))
         return self._fused(DeviceOp.PRODUCE, ring, full, empty, announce.op.nbytes, copies)
+
+    def _free(self, wait: Item | None, bar: ops.BarrierRef, full: Lin) -> tuple[Ring, Lin]:
+        """The ring whose next stage is waited for, and its `empty`; a ring that is never gone round needs no wait."""
+        if wait is None or not isinstance(wait.op, ops.MbarrierWaitPhase):
+            ring = self.ring(bar, full, (-1, ()), lead=1)
+            return ring, self.values.scale(ring.stage, MBARRIER_BYTES)
+        self.barriers = (bar.barrier, wait.op.bar.barrier)
+        empty = self.low.barrier(wait.op.bar)
+        ring = self.ring(wait.op.bar, empty, self.values.of(wait.op.phase), lead=1)
+        if wait.test is not None and wait.test != self.values.compare(CmpOp.LE, (ring.stages, ()), ring.k):
+            raise NotFusedError("its wait stands under a condition other than that the ring has gone round")
+        return ring, empty
 
     # ---- DRAIN
     def _drain(self, items: list[Item]) -> Fused:
@@ -221,6 +230,8 @@ class Pattern:
     def ring(self, ref: ops.BarrierRef, address: Lin, phase: Lin, lead: int) -> Ring:
         """The ring whose stage k % n a barrier is, waited for in phase k // n - lead."""
         for stages, k in self._candidates(ref, address, phase, lead):
+            if self.values.depends(self.values.add(k, self.counter, -1), self.values.symbols_of(self.counter)):
+                continue  # k does not grow by 1
             if self.values.add(self.values.div(k, stages), (-lead, ())) != phase:
                 continue
             stage = self.values.mod(k, stages)
@@ -237,19 +248,19 @@ class Pattern:
         )
 
     def _candidates(self, ref: ops.BarrierRef, address: Lin, phase: Lin, lead: int) -> Iterator[tuple[int, Lin]]:
-        values, bits = self.values, self.values.symbols_of(self.counter)
-        yield self.low.program.barriers[ref.barrier].stages, self.counter
+        values = self.values
+        stages = self.low.program.barriers[ref.barrier].stages
+        ahead = (0 if phase[1] else (phase[0] + lead) * stages, ())  # a loop within one turn of the ring has but one phase
+        yield stages, values.add(self.counter, ahead)
+        if self.start != ZERO:
+            yield stages, values.add(values.add(self.counter, ahead), self.start, -1)
         for kind, value in (("div", phase), ("mod", address)):
             for number, _ in value[1]:
                 atom = values.atoms[number]
-                if atom.kind != kind or values.depends(values.add(atom.a, self.counter, -1), bits):
-                    continue
-                turns = (phase[0] + lead,) if kind == "div" else (0, 1, -1)
-                for turn in turns:
-                    yield atom.by, (atom.a[0] + turn * atom.by, atom.a[1])
-        if not phase[1] and not values.depends(phase, bits):  # a ring of one turn, or of one stage
-            return
-        yield 1, values.add(phase, (lead, ()))
+                if atom.kind == kind:
+                    for turn in (phase[0] + lead,) if kind == "div" else (0, 1, -1):
+                        yield atom.by, (atom.a[0] + turn * atom.by, atom.a[1])
+        yield 1, values.add(phase, (lead, ()))  # one stage: every iteration is a phase
 
     def _copy(self, op: AnyCopy, ring: Ring) -> Copy:
         tile = self.low.tile(op.tile)
