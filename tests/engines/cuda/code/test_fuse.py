@@ -86,8 +86,14 @@ def test_loads_in_any_writing(edits: tuple[tuple[str, str], ...], n: int) -> Non
     assert (note.fused, note.why) == (("produce", "") if n > 1 else ("", "it runs at most once"))
 
 
-QUARTER = "min(min(i % {0}, i % 1{0}) + min(i % 2{0}, i % 3{0}), min(i % 4{0}, i % 5{0}) + min(i % 6{0}, i % 7{0}))"
-DEEP = " + ".join(f"min({QUARTER.format(n)}, {QUARTER.format(n + 1)})" for n in (3, 6))
+def least(moduli: range) -> str:
+    """A minimum of minima, all of the same depth: 16 remainders need five values at once."""
+    if len(moduli) == 1:
+        return f"i % {moduli[0]}"
+    half = len(moduli) // 2
+    return f"min({least(moduli[:half])} + 1, {least(moduli[half:])})"
+
+
 LOADED = "src, t[i % 4], [i * 8, block_idx.x * 32], full[i % 4]\n"
 LOAD = "      cp.async.bulk.tensor.g2s "
 OTHER_PRODUCE = {
@@ -125,7 +131,7 @@ OTHER_PRODUCE = {
     "a fence in it": (("-> %0\n", "-> %0\n      fence.proxy.async.shared::cta\n"), "fence.proxy.async.shared::cta stands in it"),
     "an index in it": (("start=0", "start=-1"), "its count of stages may start below 0"),
     "a store in it": (("full[i % 4]\n", "full[i % 4]\n      cp.async.bulk.tensor.s2g dst, u, [0, 0]\n"), "it both loads and stores"),
-    "deep coordinates": (("[i * 8,", f"[{DEEP},"), "its coordinates need more than four values at once"),
+    "deep coordinates": (("[i * 8,", f"[{least(range(3, 19))},"), "its coordinates need more than four values at once"),
 }  # fmt: skip
 
 
