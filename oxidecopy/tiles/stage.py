@@ -209,7 +209,8 @@ class Slot(Generic[DT, Bx]):
         if not ring.multicast:
             recorder.emit(ops.TensorG2S(map=MapRef(param.name), tile=TileRef(tile, slot), coords=corner, bar=bar))
             return
-        if any(uneven(c, recorder.cluster) for c in corner):
+        reads = {s.op.name: s.op.index for f in recorder.frames for s in f.steps if isinstance(s.op, ops.LoadIndex)}
+        if any(uneven(c, recorder.cluster, reads) for c in corner):
             refuse(
                 ClusterError,
                 "OX1147",

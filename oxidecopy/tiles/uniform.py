@@ -1,13 +1,15 @@
 """Whether all CTAs of a cluster compute the same integer.
 
 Asked of values, not proven from the form: an expression counts as uneven when two CTAs of one cluster get different values from it at
-the same point of the program, for some plausible sizes and counters. So what is refused for it has a counterexample.
+the same point of the program, for some plausible sizes and counters. So what is refused for it has a counterexample. An index that is read
+from memory is taken to differ where its place in the array does.
 """
 
 from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Mapping
 from typing import Final
 
 from oxidecopy.isa.expr import Expr, Sym, SymKind, evaluate, symbols
@@ -15,28 +17,32 @@ from oxidecopy.program.nesting import fits
 from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL
 
 _TRIALS: Final = 3
-_PLACES: Final = frozenset({SymKind.BLOCK, SymKind.RANK})
+_SPREAD: Final = 2_654_435_761, 4093  # a prime factor and a prime: places that differ read values that differ
+_PLACES: Final = frozenset({SymKind.BLOCK, SymKind.RANK, SymKind.OPAQUE})
 
 
-def uneven(e: Expr, cluster: tuple[int, int, int]) -> bool:
-    """True when CTAs of one cluster get different values from `e`."""
-    known = {s.name: s for s in symbols(e)} if fits(e) else {}
-    if not any(s.kind in _PLACES for s in known.values()):
+def uneven(e: Expr, cluster: tuple[int, int, int], reads: Mapping[str, Expr]) -> bool:
+    """True when CTAs of one cluster get different values from `e`; `reads` are the places of the indices read so far, by name."""
+    if not all(map(fits, (e, *reads.values()))) or not any(s.kind in _PLACES for s in symbols(e)):
         return False
+    known = list({s.name: s for read in (e, *reads.values()) for s in symbols(read)}.values())
     draw = random.Random(0)  # sizes to try, the same ones each time
-    return any(len(_values(e, cluster, list(known.values()), draw)) > 1 for _ in range(_TRIALS))
+    return any(len(_values(e, cluster, reads, known, draw)) > 1 for _ in range(_TRIALS))
 
 
-def _values(e: Expr, cluster: tuple[int, int, int], known: list[Sym], draw: random.Random) -> set[int]:
+def _values(e: Expr, cluster: tuple[int, int, int], reads: Mapping[str, Expr], known: list[Sym], draw: random.Random) -> set[int]:
     """What the CTAs of one cluster get, for one drawing of everything else; empty where that divides by zero."""
-    env = {s.name: _drawn(s, cluster, draw) for s in known}
+    drawn = {s.name: _drawn(s, cluster, draw) for s in known}
     first = [size * draw.randrange(8) for size in cluster]
     found: set[int] = set()
     # The x dimension is the fastest, as in the rank.
     for rank, (z, y, x) in enumerate(itertools.product(*(range(n) for n in reversed(cluster)))):
         block = dict(zip(BLOCK_SYMBOLS, (a + b for a, b in zip(first, (x, y, z), strict=True)), strict=True))
+        env = drawn | block | {RANK_SYMBOL: rank}
         try:
-            found.add(evaluate(e, env | block | {RANK_SYMBOL: rank}))
+            for name, place in reads.items():
+                env[name] = evaluate(place, env) * _SPREAD[0] % _SPREAD[1]
+            found.add(evaluate(e, env))
         except ZeroDivisionError:
             return set()
     return found

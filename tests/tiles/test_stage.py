@@ -251,6 +251,28 @@ def test_slices_of_a_multicast_ring_are_aligned(dev: ox.Device) -> None:
     assert caught.value.rule == "OX1113"
 
 
+@pytest.mark.parametrize("own", [False, True])
+def test_rows_that_a_cluster_gathers_are_the_same_for_all_its_ctas(dev: ox.Device, own: bool) -> None:
+    @ox.pipeline(warps=ox.roles(producer=1, consumers=1), cluster=2)
+    def gather(cta: ox.ClusterCta, src: F32, rows: ox.GlobalArray[ox.i32, ox.D1], out: Out) -> None:
+        ring = cta.multicast_ring(stages=2, tiles=(src,))
+        place = cta.block_idx.x if own else cta.block_idx.x // 2
+        with cta.producer() as leader, ring.produce(leader) as (slot,):
+            slot.load(src, (cta.load_index(rows, place, below=64), 0))
+        with cta.consumers() as group, ring.consume(group) as (tile,), cta.when(cta.cta_rank == 0):
+            cta.store(out, tile, (cta.block_idx.x // 2 * 2, 0))
+
+    out = dev.zeros((4, 64), ox.f32)
+    launch = (ox.TmaDescriptor.tiled(dev.array(A), box=(1, 64)), dev.array(np.array([7, 3, 9, 9], np.int32), ox.i32), out)
+    if own:
+        with pytest.raises(OxidecopyError) as caught:
+            gather[4].bind(*launch)
+        assert caught.value.rule == "OX1147"
+        return
+    gather[4](*launch)
+    np.testing.assert_array_equal(out.numpy(), np.vstack((A[7:9], A[3:5])))
+
+
 # ---- a condition around all that is done with a ring
 @pytest.mark.parametrize("multicast", [False, True])
 def test_blocks_with_nothing_to_do_stay_out(dev: ox.Device, multicast: bool) -> None:

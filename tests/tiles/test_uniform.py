@@ -30,22 +30,40 @@ CLUSTER = (2, 1, 4)
     ],
 )
 def test_even(e: Expr) -> None:
-    assert not uneven(e, CLUSTER)
+    assert not uneven(e, CLUSTER, {})
 
 
 @pytest.mark.parametrize(
     "e", [X, Z, RANK, Add(N, X), Mul(COUNTER, RANK), FloorDiv(X, Const(1)), Min(RANK, N), Max(Z, COUNTER), mod(Z, Const(4))]
 )
 def test_uneven(e: Expr) -> None:
-    assert uneven(e, CLUSTER)
+    assert uneven(e, CLUSTER, {})
 
 
 def test_without_a_cluster_everything_is_even() -> None:
-    assert not uneven(add(X, RANK), (1, 1, 1))
+    assert not uneven(add(X, RANK), (1, 1, 1), {})
 
 
 def test_an_expression_that_is_too_large_is_left_to_others() -> None:
     e: Expr = X
     for _ in range(60):
         e = Add(e, e)
-    assert not uneven(e, CLUSTER)
+    assert not uneven(e, CLUSTER, {})
+
+
+READ, NEXT = Sym("read0", SymKind.OPAQUE), Sym("read1", SymKind.OPAQUE)
+
+
+@pytest.mark.parametrize(
+    ("e", "reads", "wanted"),
+    [
+        (READ, {"read0": COUNTER}, False),
+        (READ, {"read0": floordiv(X, Const(2))}, False),
+        (READ, {"read0": X}, True),
+        (NEXT, {"read0": RANK, "read1": Mul(READ, N)}, True),
+        (NEXT, {"read0": RANK, "read1": COUNTER}, False),
+        (add(READ, X), {"read0": COUNTER}, True),
+    ],
+)
+def test_an_index_differs_where_its_place_does(e: Expr, reads: dict[str, Expr], wanted: bool) -> None:
+    assert uneven(e, CLUSTER, reads) is wanted
