@@ -173,6 +173,7 @@ class Allocation:
     data: bytearray = field(repr=False)
     device: int
     pooled: bool
+    context: int = 0
     alive: bool = True
 
 

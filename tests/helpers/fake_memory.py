@@ -148,6 +148,7 @@ class FakeMemory(FakeState):
         for allocation in self.live:
             if allocation.address <= address < allocation.address + len(allocation.data):
                 return {
+                    "CONTEXT": allocation.context,
                     "MEMORY_TYPE": 2,
                     "IS_MANAGED": 0,
                     "DEVICE_ORDINAL": allocation.device,

@@ -191,9 +191,12 @@ class FakeState:
         at = address - allocation.address
         allocation.data[at : at + len(data)] = data
 
-    def foreign_allocation(self, nbytes: int, device: int = 0) -> int:
-        """Memory that another library allocated."""
-        return self.new_allocation(nbytes, device, pooled=False)
+    def foreign_allocation(self, nbytes: int, device: int = 0, context: int | None = None) -> int:
+        """Memory that another library allocated: in the primary context, or in one of its own."""
+        address = self.new_allocation(nbytes, device, pooled=False)
+        primary = next((handle for handle, each in self.contexts.items() if each.device == device), 0)
+        self.memory[address].context = primary if context is None else context
+        return address
 
     # ---- inside
     def new_handle(self) -> int:
@@ -206,7 +209,7 @@ class FakeState:
             raise Refused("OUT_OF_MEMORY")
         address = self._next_address
         self._next_address += -(-nbytes // 512) * 512 + 512
-        self.memory[address] = Allocation(address, bytearray(b"\xcd" * nbytes), device, pooled)
+        self.memory[address] = Allocation(address, bytearray(b"\xcd" * nbytes), device, pooled, 0 if pooled else self.current or 0)
         return address
 
     def allocation_of(self, address: int, nbytes: int) -> Allocation:

@@ -251,20 +251,20 @@ def _forget(keep: object) -> None:
 def _check_borrowed(context: PrimaryContext, address: int, nbytes: int) -> None:
     driver, kinds = context.driver, context.driver.CUpointer_attribute
     where = f"{nbytes:,} bytes at {address:#x}"
+    if nbytes < 1:
+        raise _refused(OUTSIDE, "memory of no bytes", where, "1 byte or more")
     kind = _about(driver, kinds.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address)
     managed = bool(_about(driver, kinds.CU_POINTER_ATTRIBUTE_IS_MANAGED, address))
     ordinal = _about(driver, kinds.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address)
     if kind != int(driver.CUmemorytype.CU_MEMORYTYPE_DEVICE) or managed:
-        got = (
-            "managed memory"
-            if managed
-            else "host memory"
-            if kind == int(driver.CUmemorytype.CU_MEMORYTYPE_HOST)
-            else "unknown to the driver"
-        )
+        host = kind == int(driver.CUmemorytype.CU_MEMORYTYPE_HOST)
+        got = "managed memory" if managed else "host memory" if host else "unknown to the driver"
         raise _refused(NOT_DEVICE_MEMORY, "the address is not device memory", f"{where}: {got}", f"memory allocated on {context}")
     if ordinal != context.ordinal:
         raise _refused(OTHER_DEVICE, "the memory is another device's", f"{where}, on cuda:{ordinal}", f"memory of {context}")
+    made_in = _about(driver, kinds.CU_POINTER_ATTRIBUTE_CONTEXT, address) or 0  # 0 for memory of pools, which belongs to the device
+    if made_in not in (0, int(context.handle)):
+        raise _refused(OTHER_DEVICE, "the memory is another context's", where, f"memory of {context}'s primary context")
     start = _about(driver, kinds.CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address)
     size = _about(driver, kinds.CU_POINTER_ATTRIBUTE_RANGE_SIZE, address)
     if start is not None and size is not None and address + nbytes > start + size:

@@ -288,8 +288,8 @@ def test_reading_waits_for_launches(driver: FakeDriver, context: PrimaryContext)
 class Tensor:
     """Another library's memory, freed with it."""
 
-    def __init__(self, driver: FakeDriver, device: int = 0) -> None:
-        self.address = driver.foreign_allocation(64, device)
+    def __init__(self, driver: FakeDriver, device: int = 0, context: int | None = None) -> None:
+        self.address = driver.foreign_allocation(64, device, context)
         weakref.finalize(self, setattr, driver.memory[self.address], "alive", False)
 
 
@@ -340,11 +340,14 @@ def test_what_is_not_borrowed(driver: FakeDriver, context: PrimaryContext, monke
     assert borrowed(context, host, 16) == "OX5312"
     assert borrowed(context, there.address, 16) == "OX5311"
     assert borrowed(context, here.address, 65) == "OX5313"
+    assert borrowed(context, here.address, 0) == "OX5313"
+    own = Tensor(driver, context=0xABC)
+    assert borrowed(context, own.address, 64) == "OX5311"
     real = memory._about
     managed = int(driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_IS_MANAGED)
     monkeypatch.setattr(memory, "_about", lambda d, kind, at: 1 if int(kind) == managed else real(d, kind, at))
     assert borrowed(context, here.address, 64) == "OX5312"
-    del there
+    del there, own
     gc.collect()
 
 
@@ -418,7 +421,7 @@ def test_a_fault_of_a_kernel_shows_where_the_host_waits(driver: FakeDriver, cont
 # ---- on a GPU
 @pytest.mark.gpu
 def test_real_memory() -> None:
-    from oxidecopy.engines.cuda.driver import load_driver
+    from oxidecopy.engines.cuda.driver import check, load_driver
 
     context = PrimaryContext(load_driver(), 0)
     one, two = CudaBuffer.allocate(context, 1 << 20), CudaBuffer.allocate(context, 1 << 20)
@@ -436,6 +439,11 @@ def test_real_memory() -> None:
     assert read(part, 0, 4) == data[256:260]
     assert borrowed(context, one.address, (1 << 20) + (1 << 26)) == "OX5313"
     del part
+    with context:
+        plain = int(check(context.driver.cuMemAlloc(4096), "cuMemAlloc"))
+    assert CudaBuffer.borrow(context, plain, 4096, keep=object()).alive
+    with context:
+        check(context.driver.cuMemFree(plain), "cuMemFree")
     before = context.memory_info()[0]
     for _ in range(200):
         big = CudaBuffer.allocate(context, 1 << 28)
