@@ -130,13 +130,13 @@ def broken_block_recipe(dev: ox.Device) -> ox.Recipe:
 
 
 # ---- broken on purpose: the roles walk differently
-# The producer fills one box for each CTA and is done, the consumers wait for all of them. A ring does not compare the loops of its two
-# sides, the verifier does: it follows both, for these extents and this grid.
+# The producer takes larger steps and fills fewer stages, the consumers wait for one more. A ring does not compare the loops of its two sides,
+# the verifier does: it follows both, for these extents and this grid.
 @ox.pipeline(warps=ox.roles(producer=1, consumers=4))
 def broken_order(cta: ox.Cta, src: Source, out: Result) -> None:
     ring = cta.ring(stages=STAGES, tiles=(src,))
     with cta.producer() as leader:
-        for at in cta.tiles(src, order=ox.order.once):  # the edit: an order, for this role only
+        for at in cta.tiles(src, box=(128, 32)):  # the edit: `box=`, for this role only
             with ring.produce(leader) as (slot,):
                 slot.load(src, at)
     with cta.consumers() as group:
