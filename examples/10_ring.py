@@ -130,7 +130,7 @@ def broken_block_recipe(dev: ox.Device) -> ox.Recipe:
 
 
 # ---- broken on purpose: the roles walk differently
-# The producer takes larger steps and fills fewer stages, the consumers wait for one more. A ring does not compare the loops of its two sides,
+# The producer takes larger steps and fills fewer stages, the consumers wait for more. A ring does not compare the loops of its two sides,
 # the verifier does: it follows both, for these extents and this grid.
 @ox.pipeline(warps=ox.roles(producer=1, consumers=4))
 def broken_order(cta: ox.Cta, src: Source, out: Result) -> None:
