@@ -91,6 +91,8 @@ class Counted(Deal):
         pattern.counted, pattern.tile = True, self._tile
         found = pattern.recognise()
         low.note(step, op, found)
+        if pattern.loads and not isinstance(found, Fused):
+            raise NotCountedError(f"the loop that loads its tiles runs op by op: {found}")
         nodes: list[Node] = [found if isinstance(found, Fused) else self._unfused(pattern, step, where)]
         if isinstance(found, Fused):
             self._fused(found, pattern)

@@ -104,6 +104,7 @@ class Pattern:
         self.tile: Lin = ZERO
         self.counted = False
         self.barriers = (-1, -1)  # of a loop that loads: which are full and empty
+        self.loads = 0
         self._rest: Lin = ZERO
         self._inner: Lin = counter
 
@@ -122,7 +123,7 @@ class Pattern:
         if not self.counter[1]:
             raise NotFusedError("it runs at most once")
         items = list(body_of(self.low, self.step.body, self.low.inside))
-        loads = sum(isinstance(item.op, _LOADS) for item in items)
+        loads = self.loads = sum(isinstance(item.op, _LOADS) for item in items)
         stores = sum(isinstance(item.op, _STORES) for item in items)
         if loads and stores:
             raise NotFusedError("it both loads and stores")
