@@ -69,7 +69,10 @@ class FakeDriver(FakeMemory, FakeCode):
 
     @driver_call(context=False, lost=False, values=1)
     def cuDeviceGetAttribute(self, attrib: Any, dev: Any) -> Any:
-        return self.gpu_of(dev).attribute(attrib.name.removeprefix("CU_DEVICE_ATTRIBUTE_"))
+        gpu, name = self.gpu_of(dev), attrib.name.removeprefix("CU_DEVICE_ATTRIBUTE_")
+        if name in gpu.unknown:
+            raise Refused("INVALID_VALUE")
+        return gpu.attribute(name)
 
     @driver_call(context=False, lost=False, values=1)
     def cuDeviceTotalMem(self, dev: Any) -> Any:

@@ -125,6 +125,7 @@ class FakeGpu:
     sm: int = 90
     memory_bytes: int = 150_000_000_000
     attributes: dict[str, int] = field(default_factory=dict)
+    unknown: frozenset[str] = frozenset()  # attributes that came after the driver
 
     def attribute(self, name: str) -> int:
         known = {

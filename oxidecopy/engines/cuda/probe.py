@@ -116,15 +116,18 @@ def describe(driver: Driver, ordinal: int) -> Gpu:
     device = int(check(driver.cuDeviceGet(ordinal), "cuDeviceGet", f"cuda:{ordinal}"))
     attribute = driver.CUdevice_attribute
 
-    def value(of: str) -> int:
-        return check(driver.cuDeviceGetAttribute(getattr(attribute, f"CU_DEVICE_ATTRIBUTE_{of}"), device), "cuDeviceGetAttribute", of)
+    def value(of: str, *, needed: bool = False) -> int:
+        answer = driver.cuDeviceGetAttribute(getattr(attribute, f"CU_DEVICE_ATTRIBUTE_{of}"), device)
+        if answer[0] and not needed:  # drivers refuse attributes that came after them
+            return 0
+        return check(answer, "cuDeviceGetAttribute", of)
 
     modes = {3: "one process", 2: "none allowed"}  # CUcomputemode
     state = driver.cuDevicePrimaryCtxGetState(device)
     return Gpu(
         ordinal=ordinal,
         name=check(driver.cuDeviceGetName(256, device), "cuDeviceGetName").split(b"\0")[0].decode(errors="replace"),
-        sm=value("COMPUTE_CAPABILITY_MAJOR") * 10 + value("COMPUTE_CAPABILITY_MINOR"),
+        sm=value("COMPUTE_CAPABILITY_MAJOR", needed=True) * 10 + value("COMPUTE_CAPABILITY_MINOR", needed=True),
         memory_bytes=check(driver.cuDeviceTotalMem(device), "cuDeviceTotalMem"),
         sms=value("MULTIPROCESSOR_COUNT"),
         threads_per_sm=value("MAX_THREADS_PER_MULTIPROCESSOR"),

@@ -54,6 +54,15 @@ def test_an_old_driver() -> None:
     assert probe(lambda: FakeDriver(version=11080)).reason == "the driver is for CUDA 11.8, older than 12.0"
 
 
+def test_a_driver_older_than_its_questions() -> None:
+    gpu = FakeGpu(unknown=frozenset({"CLUSTER_LAUNCH", "MEMORY_POOLS_SUPPORTED"}))
+    facts = probe(lambda: FakeDriver([gpu], version=11020))
+    assert facts.reason == "the driver is for CUDA 11.2, older than 12.0"
+    assert (facts.gpus[0].clusters, facts.gpus[0].pools, facts.gpus[0].sms) == (False, False, 132)
+    facts = probe(lambda: FakeDriver([FakeGpu(unknown=frozenset({"COMPUTE_CAPABILITY_MINOR"}))]))
+    assert facts.reason.startswith("cuDeviceGetAttribute: CUDA_ERROR_INVALID_VALUE (1); COMPUTE_CAPABILITY_MINOR")
+
+
 def test_no_gpu() -> None:
     assert str(probe(lambda: FakeDriver([]))) == "the NVIDIA driver shows no GPU"
 
