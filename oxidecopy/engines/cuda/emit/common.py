@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, final
 
-from oxidecopy.isa.expr import Add, And, Cmp, Const, Expr, FloorDiv, Max, Min, Mod, Mul, Not, Or, Sym, symbols
+from oxidecopy.engines.cuda.emit.shares import worker
+from oxidecopy.isa.expr import Add, And, Cmp, Const, Expr, FloorDiv, Max, Min, Mod, Mul, Not, Or, Sym, SymKind, symbols
 from oxidecopy.program.nesting import Node, expressions
 from oxidecopy.program.program import Program
 
@@ -76,5 +77,7 @@ def short_name(e: Expr) -> str:
             return f"{name}_mod_{n}"
         case FloorDiv(Sym(name), Const(n)) if n > 0:
             return f"{name}_div_{n}"
+        case FloorDiv(Add(Sym(name, SymKind.EXTENT), Const(c)), Const(n)) if n > 1 and c == n - 1:
+            return f"{name}_in_{n}"
         case _:
-            return ""
+            return "block" if e == worker() else ""

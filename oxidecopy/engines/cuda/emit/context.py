@@ -60,7 +60,7 @@ class Context:
         self.names_of_tiles: dict[str, str] = {}  # of a counted share: how many tiles there are
         self.helpers: set[str] = set()
         self.answers: set[int] = set()
-        self.kernel = self.names.new(program.name)
+        self.kernel = self.names.kernel(program.name)
         self.params = {p.name: self.names.new(p.name) for p in program.params if not isinstance(p, ScalarParam)}
         self.tile_names = [self.names.new(t.name) for t in program.tiles]
         self.barrier_names = [self.names.new(b.name) for b in program.barriers]

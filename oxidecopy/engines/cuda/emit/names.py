@@ -18,6 +18,15 @@ gridDim warpSize dim3 size_t printf clock assert atomicAdd load_index floor_div 
 block_x block_y block_z grid_x grid_y grid_z cta_rank
 """
 _TAKEN: Final = frozenset(re.findall(r"\w+", _WORDS))
+# Functions that the compiler declares at the outermost level, where the kernel's own name stands.
+_FUNCTIONS: Final = """
+abort abs acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh cospi div erf erfc erfcinv erfcx erfinv exit exp exp10 exp2
+expm1 fabs fdim fdivide floor fma fmax fmin fmod free frexp hypot ilogb index isfinite isinf isnan j0 j1 jn labs ldexp lgamma llabs llrint
+llround log log10 log1p log2 logb lrint lround malloc max memcpy memmove memset min modf nan nearbyint nextafter norm norm3d norm4d
+normcdf normcdfinv pow powi rand rcbrt remainder remquo rhypot rint rnorm round rsqrt saxpy scalbln scalbn signbit sin sincos sincospi
+sinh sinpi sqrt strlen tan tanh tgamma time trunc y0 y1 yn mul24 mulhi mul64hi umin umax llmin llmax ullmin ullmax
+"""
+_DECLARED: Final = frozenset(re.findall(r"\w+", _FUNCTIONS))
 
 
 @final
@@ -26,6 +35,11 @@ class Names:
 
     def __init__(self) -> None:
         self._taken = set(_TAKEN)
+
+    def kernel(self, wanted: str) -> str:
+        """The kernel's name."""
+        name = self.new(wanted)
+        return self.new(f"{name}_kernel") if name in _DECLARED or (re.fullmatch(r"\w+[fl]", name) and name[:-1] in _DECLARED) else name
 
     def new(self, wanted: str) -> str:
         """An identifier like `wanted` that nobody has yet."""

@@ -37,7 +37,7 @@ def _grid(axis: str) -> Expr:
 def worker() -> Expr:
     """Number of the block, x fastest."""
     x, y, z = (Sym(name, SymKind.BLOCK) for name in BLOCK_SYMBOLS)
-    return add(x, mul(add(y, mul(z, _grid("y"))), _grid("x")))
+    return add(add(x, mul(_grid("x"), y)), mul(mul(_grid("x"), _grid("y")), z))
 
 
 def workers() -> Expr:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from typing import Final, final
 
@@ -90,7 +90,7 @@ def emitted(verified: VerifiedProgram) -> Emitted:
         "\n".join(_head(ctx, shared)),
         _TYPES,
         *_helpers(ctx),
-        "\n".join(_layout(ctx, kernel)),
+        "\n".join(_shared(ctx)),
         kernel,
         launch_snippet(program, launch, parameters, ctx.kernel, shared),
     ]
@@ -126,29 +126,31 @@ def _helpers(ctx: Context) -> Iterator[str]:
     yield ctx.elements.text()
 
 
-def _layout(ctx: Context, kernel: str) -> Iterator[str]:
-    """Shared memory, as the recorder laid it out; the kernel works with what it names."""
+def _shared(ctx: Context) -> Iterator[str]:
     yield "// Dynamic shared memory. No static one is declared, so it starts at a multiple of 1,024, which the swizzles count on."
     yield "extern __shared__ __align__(1024) unsigned char shared[];"
-    for name, tile in zip(ctx.tile_names, ctx.program.tiles, strict=True):
-        shape = " x ".join(map(str, tile.shape))
-        swizzle = f", swizzled by {tile.swizzle}" if tile.swizzle != "none" else ""
-        stages = f", {tile.stages} stages of {tile.stage_bytes} bytes" if tile.stages > 1 else ""
-        yield f"{_place(name, tile.offset, kernel)}  // {tile.dtype} {shape}{swizzle}{stages}"
-    for name, barrier in zip(ctx.barrier_names, ctx.program.barriers, strict=True):
-        stages = f", {barrier.stages} of {MBARRIER_BYTES} bytes" if barrier.stages > 1 else ""
-        yield f"{_place(name, barrier.offset, kernel)}  // {barrier.kind}{stages}"
-    for given, share in ctx.counted.items():
-        yield f"// At {share.slots}: the number of the tile that each of {share.stages} stages brings, of {comment(given)}."
     tiles = ctx.tiles.text()
     if tiles:
         yield ""
         yield tiles.rstrip("\n")
 
 
-def _place(name: str, offset: int, kernel: str) -> str:
-    used = re.search(rf"\b{name}\b", kernel)
-    return f"{'' if used else '// '}constexpr u32 {name} = {offset};"
+def _layout(ctx: Context, words: Container[str]) -> Iterator[str]:
+    """Shared memory, as the recorder laid it out; the kernel works with what it names."""
+    for name, tile in zip(ctx.tile_names, ctx.program.tiles, strict=True):
+        shape = " x ".join(map(str, tile.shape))
+        swizzle = f", swizzled by {tile.swizzle}" if tile.swizzle != "none" else ""
+        stages = f", {tile.stages} stages of {tile.stage_bytes} bytes" if tile.stages > 1 else ""
+        yield f"    {_place(name, tile.offset, words)}  // {tile.dtype} {shape}{swizzle}{stages}"
+    for name, barrier in zip(ctx.barrier_names, ctx.program.barriers, strict=True):
+        stages = f", {barrier.stages} of {MBARRIER_BYTES} bytes" if barrier.stages > 1 else ""
+        yield f"    {_place(name, barrier.offset, words)}  // {barrier.kind}{stages}"
+    for given, share in ctx.counted.items():
+        yield f"    // At {share.slots}: the number of the tile that each of {share.stages} stages brings, of {comment(given)}."
+
+
+def _place(name: str, offset: int, words: Container[str]) -> str:
+    return f"{'' if name in words else '// '}constexpr u32 {name} = {offset};"
 
 
 def _kernel(ctx: Context, parameters: tuple[Parameter, ...], body: list[str]) -> Iterator[str]:
@@ -159,6 +161,7 @@ def _kernel(ctx: Context, parameters: tuple[Parameter, ...], body: list[str]) ->
         yield f"    {p.declaration}{',' if i < len(parameters) - 1 else ''}{notes.get(p.name, '')}"
     yield ") {"
     words = set(re.findall(r"\w+", "\n".join(line.partition("//")[0] for line in body)))
+    yield from _layout(ctx, words)
     if "thread" in words:
         yield "    const u32 thread = threadIdx.x;"
     if "smem" in words:
@@ -170,7 +173,7 @@ def _kernel(ctx: Context, parameters: tuple[Parameter, ...], body: list[str]) ->
         rank = f"(int){ctx.ptx.use('cluster_ctarank')}()" if ctx.program.cluster_size > 1 else "0"
         yield f"    const int cta_rank = {rank};"
     for answer in sorted(ctx.answers):
-        yield f"    bool answer{answer} = false;"
+        yield f"    [[maybe_unused]] bool answer{answer} = false;"
     yield ""
     yield from body
     yield "}"

@@ -17,6 +17,10 @@ def test_names_stay_where_they_can() -> None:
     ]  # fmt: skip
 
 
+def test_a_kernel_is_no_function_of_the_compiler() -> None:
+    assert [Names().kernel(n) for n in ("copy", "max", "expf", "fold", "main")] == ["copy", "max_kernel", "expf_kernel", "fold", "main_2"]
+
+
 @given(st.lists(st.text(max_size=6), max_size=20))
 def test_any_names_become_identifiers_each_its_own(wanted: list[str]) -> None:
     names = Names()
