@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from oxidecopy.engines.cuda.code import LoopNote, encode_program, listing
+from oxidecopy.engines.cuda.code import LoopNote, encode_program
+from oxidecopy.engines.cuda.code.listing import listing
 from oxidecopy.errors import DeviceCodeError, Diagnostic, UsageError
 
 if TYPE_CHECKING:

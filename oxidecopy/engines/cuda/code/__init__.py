@@ -8,6 +8,5 @@ from oxidecopy.engines.cuda.code.image import LoopNote as LoopNote
 from oxidecopy.engines.cuda.code.image import ScalarWord as ScalarWord
 from oxidecopy.engines.cuda.code.image import Warp as Warp
 from oxidecopy.engines.cuda.code.image import Where as Where
-from oxidecopy.engines.cuda.code.listing import listing as listing
 
-__all__ = ["AgentNote", "Image", "LoopNote", "ScalarWord", "Warp", "Where", "encode", "encode_program", "listing"]
+__all__ = ["AgentNote", "Image", "LoopNote", "ScalarWord", "Warp", "Where", "encode", "encode_program"]

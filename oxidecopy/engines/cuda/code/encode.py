@@ -17,7 +17,6 @@ from oxidecopy.errors import DeviceCodeError, Diagnostic
 from oxidecopy.isa import limits, ops
 from oxidecopy.isa.expr import Expr
 from oxidecopy.program.expansion import expanded
-from oxidecopy.program.phases import token_phases
 from oxidecopy.program.program import Launch, Program
 from oxidecopy.program.verified import VerifiedProgram
 
@@ -87,8 +86,11 @@ def _raise(wrong: list[Diagnostic]) -> None:
 
 def _phases(program: Program, launch: Launch) -> Mapping[int, Expr]:
     """Only programs with tokens that somebody waits for have any."""
-    asked = any(isinstance(step.op, ops.MbarrierWait | ops.MbarrierTestToken) for step in program.walk())
-    return token_phases(program, launch) if asked else {}
+    if not any(isinstance(step.op, ops.MbarrierWait | ops.MbarrierTestToken) for step in program.walk()):
+        return {}
+    from oxidecopy.program.phases import token_phases
+
+    return token_phases(program, launch)
 
 
 def _warps(threads: int, warps: int, entry: int, agent: int) -> list[Warp]:

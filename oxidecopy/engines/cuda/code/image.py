@@ -16,7 +16,6 @@ from oxidecopy.engines.cuda.code.numbers import bits_of
 from oxidecopy.errors import Site
 from oxidecopy.isa.ops import Instr
 from oxidecopy.program.program import Program
-from oxidecopy.program.text.operands import make_names, write_op
 
 INLINE_MAPS: Final = {"small": abi.INLINE_MAPS_SMALL, "large": abi.INLINE_MAPS_LARGE, "global": abi.INLINE_MAPS_SMALL}
 PARAMETER_BYTES: Final = {"small": abi.PARAM_BYTES_SMALL, "large": abi.PARAM_BYTES_LARGE, "global": abi.PARAM_BYTES_SMALL}
@@ -71,6 +70,8 @@ class Where:
     @property
     def words(self) -> str:
         """As the program's text has it: "mbarrier.wait.phase ring0_full[i0 % 4], phase=i0 // 4". Made when asked for: few are."""
+        from oxidecopy.program.text.operands import make_names, write_op  # a launch that goes well has no use for it
+
         if self.op is None:
             return "end"
         names = make_names(self.program.params, self.program.tiles, self.program.barriers, {})
