@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Final, final
 
 from oxidecopy.errors import DeviceError, Diagnostic, OxidecopyError, UsageError
@@ -112,14 +113,21 @@ def _simulator(name: str, why: str) -> Opened:
 
 
 def _cuda_engine(ordinal: int, sm: int, *, checked: bool) -> Engine:
-    """Asks first whether there is machine code for it: the context is made only then."""
+    """Asks first whether there is machine code for it: the context is made only then.
+
+    While the driver makes it, recorder and verifier are imported: the first launch would wait for that, 150 ms of it.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
     try:
         from oxidecopy.engines.cuda.engine import CudaEngine
         from oxidecopy.engines.cuda.module import choose, kernels_folder, read_manifest
     except ImportError as problem:
         raise DeviceError(_refusal(f"cuda:{ordinal}", f"the CUDA engine does not load ({problem})", "a complete install")) from problem
     choose(read_manifest(kernels_folder()), sm)
-    return CudaEngine(ordinal, checked=checked)
+    with ThreadPoolExecutor(1, "oxidecopy-imports") as beside:
+        beside.submit(import_module, "oxidecopy.host.pipeline")  # fails again, and is told of, where it is asked for
+        return CudaEngine(ordinal, checked=checked)
 
 
 def _probe() -> CudaFacts:
