@@ -76,10 +76,10 @@ class Engine(Protocol):
         """Compute capability, 90 for 9.0."""
 
     def room_bytes(self) -> int:
-        """The most bytes that an allocation can have now."""
+        """Bytes that are free now, of whatever arrays live in."""
 
     def allocate(self, nbytes: int) -> Buffer:
-        """New memory, contents undefined, aligned to 256 bytes at least."""
+        """New memory, contents undefined, aligned to 256 bytes at least; raises MemoryError when there is not enough."""
 
     def fill(self, buffer: Buffer, offset: int, nbytes: int, value: int) -> None:
         """Sets bytes to `value`, 0 to 255."""

@@ -31,6 +31,8 @@ class MemoryEngine:
     buffers: list[PlainBuffer] = field(default_factory=list)
 
     def allocate(self, nbytes: int) -> Buffer:
+        if nbytes > self.room:
+            raise MemoryError(nbytes)
         made = PlainBuffer(0x1000 * (len(self.buffers) + 1), nbytes, bytearray(b"\xa5" * nbytes))
         self.buffers.append(made)
         return made

@@ -96,7 +96,7 @@ def test_the_engine_says_how_much_fits() -> None:
     with pytest.raises(InputError) as caught:
         dev.empty((5,), ox.f32)
     (diagnostic,) = caught.value.diagnostics
-    assert (diagnostic.rule, diagnostic.required) == ("OX5011", "less than 16 bytes")
+    assert (diagnostic.rule, diagnostic.required) == ("OX5011", "at most 16 bytes")
     assert "the memory of memory" in diagnostic.what
     assert engine.buffers[0].nbytes == 16
     assert (repr(dev), dev.why) == ("Device('memory', sm=90)", "memory: asked for by name")
@@ -108,5 +108,7 @@ def test_the_simulator_has_no_bound_where_the_system_does_not_say(monkeypatch: p
 
     engine = ox.Device.open("sim").engine
     assert engine.room_bytes() < 1 << 62
+    with pytest.raises(MemoryError):
+        engine.allocate(engine.room_bytes() + 1)
     monkeypatch.setattr("os.sysconf", unknown)
     assert engine.room_bytes() == 1 << 62

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Self, final
 
 from oxidecopy.engines.cuda.context import Ownership, PrimaryContext
 from oxidecopy.engines.cuda.driver import Driver, check
+from oxidecopy.engines.cuda.faults import OUT_OF_MEMORY
 from oxidecopy.engines.cuda.in_flight import Uses
 from oxidecopy.errors import ArgumentError, Diagnostic, LifetimeError, OutOfMemoryError, UsageError
 
@@ -61,6 +62,8 @@ class CudaBuffer:
         """
         if nbytes < 1:
             raise UsageError(Diagnostic(rule=OUTSIDE, what="memory of no bytes", got=str(nbytes), required="1 byte or more", fix="skip it"))
+        if nbytes > context.gpu.memory_bytes:  # perhaps more than a number of the driver's holds
+            raise _too_large(context, nbytes)
         with context, context.relaxed():
             context.parked.sweep()
             try:
@@ -81,7 +84,7 @@ class CudaBuffer:
         """
         with context:
             _check_borrowed(context, address, nbytes)
-        return cls(context, address, nbytes, keep=keep)
+        return cls(context, address, nbytes, keep=(keep,))  # not None, whatever it is
 
     @property
     def address(self) -> int:
@@ -207,6 +210,17 @@ def _within(buffer: CudaBuffer, offset: int, nbytes: int) -> int:
             fix="copy no more than the buffer holds",
         )
     )
+
+
+def _too_large(context: PrimaryContext, nbytes: int) -> OutOfMemoryError:
+    said = Diagnostic(
+        rule=OUT_OF_MEMORY,
+        what="the device has not so much memory",
+        got=f"{nbytes:,} bytes on {context}",
+        required=f"at most {context.gpu.memory_bytes:,} bytes",
+        fix="work on a part at a time",
+    )
+    return OutOfMemoryError(said, name="CUDA_ERROR_OUT_OF_MEMORY", code=2, call="cuMemAlloc")
 
 
 # ---- with the driver; the context is current

@@ -47,6 +47,8 @@ class SimEngine:
 
     def allocate(self, nbytes: int) -> SimBuffer:
         """`nbytes` bytes of poisoned memory at an address of its own, 4,096-aligned; it lives as long as the buffer is held."""
+        if nbytes > self.room_bytes():  # asked first: systems promise more memory than they have
+            raise MemoryError(nbytes)
         return self._memory.allocate(nbytes)
 
     def free(self, buffer: Buffer) -> None:

@@ -152,7 +152,15 @@ def test_out_of_memory_names_what_was_asked_for(context: PrimaryContext) -> None
     with pytest.raises(OutOfMemoryError) as caught:
         CudaBuffer.allocate(context, 1 << 21)
     assert caught.value.rule == "OX5302"
+    assert caught.value.diagnostics[0].required == "at most 1,048,576 bytes"
     assert "2,097,152 bytes on cuda:0" in caught.value.diagnostics[0].got
+    with pytest.raises(OutOfMemoryError):
+        CudaBuffer.allocate(context, 1 << 70)
+    held = CudaBuffer.allocate(context, 1 << 19)
+    with pytest.raises(OutOfMemoryError) as caught:
+        CudaBuffer.allocate(context, 1 << 20)
+    assert held.alive
+    assert "1,048,576 bytes on cuda:0" in caught.value.diagnostics[0].got
 
 
 def test_what_waits_for_launches_is_waited_for_when_memory_is_short(driver: FakeDriver, context: PrimaryContext) -> None:
@@ -324,6 +332,14 @@ def test_freeing_borrowed_memory_lets_go_of_its_owner(driver: FakeDriver, contex
     buffer.free()
     gc.collect()
     assert seen() is None
+
+
+def test_memory_that_nobody_keeps_is_borrowed_all_the_same(driver: FakeDriver, context: PrimaryContext) -> None:
+    tensor = Tensor(driver)
+    buffer = CudaBuffer.borrow(context, tensor.address, 64, keep=None)
+    assert not buffer.owned
+    buffer.free()
+    assert driver.memory[tensor.address].alive
 
 
 def borrowed(context: PrimaryContext, address: int, nbytes: int) -> str:
