@@ -1,7 +1,8 @@
 """`Image`: the device code of one program for one launch shape, and all that a launch of it needs besides addresses and tensor maps.
 
 The image of a program can be kept and launched again: `parameter` puts what changes into a copy of a prefilled launch parameter. Nothing
-here knows a driver; the bytes mean what `abi` says.
+here knows a driver; the bytes mean what `abi` says. The first launch of a process waits for this module, so small values are named tuples:
+dataclasses take longer to make than most launches to run.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
 from oxidecopy.engines.cuda import abi
 from oxidecopy.engines.cuda.code.numbers import bits_of
@@ -26,8 +27,7 @@ _LIMIT: Final = struct.Struct("<I")
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Warp:
+class Warp(NamedTuple):
     """An entry of the warp table: `entry` is the first record of its agent, `agent` a position in `Image.agents`."""
 
     entry: int
@@ -38,8 +38,7 @@ class Warp:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentNote:
+class AgentNote(NamedTuple):
     """An agent in the user's words: "threads 1-127 (consumers)"."""
 
     words: str
@@ -48,8 +47,7 @@ class AgentNote:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class ScalarWord:
+class ScalarWord(NamedTuple):
     """Argument word `word` holds scalar `name` as bits of `dtype`; `cast`: rounded as in element expressions, else as in fills."""
 
     word: int
@@ -59,8 +57,7 @@ class ScalarWord:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Where:
+class Where(NamedTuple):
     """What a record is: the user's line, and the op of the program that it does or helps to do (None: an agent's begin and end)."""
 
     site: Site | None
@@ -79,8 +76,7 @@ class Where:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoopNote:
+class LoopNote(NamedTuple):
     """How one recorded loop runs: `fused` is "produce" or "drain", or "" with the reason in `why`.
 
     `loop` is its position among the program's loops, depth first; `agent` says whose code, as several may run the same loop.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias, final
+from typing import NamedTuple, TypeAlias, final
 
 from oxidecopy.engines.cuda.abi import DeviceOp
 from oxidecopy.engines.cuda.code.image import Where
@@ -12,7 +12,7 @@ from oxidecopy.engines.cuda.code.values import ZERO, Lin, Test
 
 
 @final
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class Op:
     """A record. `operands` are values by operand number, added to an immediate; `exact` ones are in registers alone.
 
@@ -32,7 +32,7 @@ class Op:
 
 
 @final
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class If:
     """A branch whose condition is not known before the launch."""
 
@@ -42,7 +42,7 @@ class If:
 
 
 @final
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class Repeat:
     """A loop, op by op. `counter` is a symbol, or a constant when the loop runs at most once.
 
@@ -62,7 +62,7 @@ class Repeat:
 
 
 @final
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class Copy:
     """A load or store of a fused loop; its coordinates are instructions `begin` to `end`."""
 
@@ -79,7 +79,7 @@ class Copy:
 
 
 @final
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class Fused:
     """A whole loop as one record: see `abi.RING`."""
 
@@ -104,8 +104,7 @@ Node: TypeAlias = Op | If | Repeat | Fused
 
 
 @final
-@dataclass(slots=True)
-class Stream:
+class Stream(NamedTuple):
     """One agent's code before registers."""
 
     nodes: list[Node]

@@ -8,7 +8,6 @@ tuples, whatever way they were written: that is what makes loops recognisable an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias, assert_never, final
 
 from oxidecopy.isa.expr import Add, And, Answer, Bool, Cmp, CmpOp, Cond, Const, Expr, FloorDiv, Max, Min, Mod, Mul, Not, Or, Sym
@@ -38,8 +37,7 @@ class Atom(NamedTuple):
 # ---- conditions: of known truth, or a test. `less`, `same` and `other` compare `a` with the constant `bound`; `less2` and `same2` two
 # values whose difference may not fit 32 bits.
 @final
-@dataclass(frozen=True, slots=True)
-class Test:
+class Test(NamedTuple):
     """A condition that is not known before the launch: `parts` for and, or, not; `register` for an answer."""
 
     kind: str
