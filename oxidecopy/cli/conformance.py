@@ -22,6 +22,7 @@ A process of its own runs them, so that a fault costs one case and not the rest.
 EXAMPLES: Final = (
     "oxidecopy conformance",
     "oxidecopy conformance --device cuda:0 --output docs/results/conformance.json",
+    "oxidecopy conformance --device cuda:0 --emitted --only lessons",
     "oxidecopy conformance --only 'reduce add'",
 )
 _SHOWN: Final = 20  # failures that are printed; all are in the JSON
@@ -40,11 +41,16 @@ class Verdict(Protocol):
     def seconds(self) -> float: ...
 
 
+class Workers(Protocol):
+    """`oxidecopy.conformance.workers`."""
+
+    def run_all(self, device: str, pattern: str, starting: Callable[[str, int, int], None], /, *, emitted: bool) -> Iterator[Verdict]: ...
+
+
 class Suite(Protocol):
     """`oxidecopy.conformance.run`."""
 
-    def run_all(self, device: str, pattern: str, starting: Callable[[str, int, int], None], /) -> Iterator[Verdict]: ...
-    def as_data(self, device: str, pattern: str, verdicts: list[Any], /) -> dict[str, object]: ...
+    def as_data(self, device: str, pattern: str, verdicts: list[Any], /, *, emitted: bool) -> dict[str, object]: ...
     def write(self, path: Path, data: dict[str, object], /) -> None: ...
 
 
@@ -55,6 +61,9 @@ def command(
         str | None, typer.Option("--device", "-d", metavar="NAME", help="cuda:0, sim; the best there is when left out.", show_default=False)
     ] = None,
     only: Annotated[str, typer.Option("--only", metavar="TEXT", help="Cases whose group or name holds this.")] = "",
+    emitted: Annotated[
+        bool, typer.Option("--emitted", help="Run the CUDA C++ of `oxidecopy emit`, compiled here, instead of the interpreter.")
+    ] = False,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE.json", help="Write the result with date, device and command.", show_default=False),
@@ -66,6 +75,7 @@ def command(
     from oxidecopy.typed.sites import no_sites
 
     suite = cast("Suite", import_module("oxidecopy.conformance.run"))
+    workers = cast("Workers", import_module("oxidecopy.conformance.workers"))
     found = open_device(device)
     console = err()
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -75,8 +85,8 @@ def command(
         def starting(name: str, position: int, total: int) -> None:
             progress.update(task, description=name, completed=position, total=total)
 
-        verdicts = list(suite.run_all(found.name, only, starting))
-    result = suite.as_data(found.name, only, verdicts)
+        verdicts = list(workers.run_all(found.name, only, starting, emitted=emitted))
+    result = suite.as_data(found.name, only, verdicts, emitted=emitted)
     if output is not None:
         with no_sites():
             suite.write(output, result)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     import oxidecopy as ox
-    from oxidecopy.host.device import Device
     from oxidecopy.host.bound import BoundLaunch
+    from oxidecopy.host.device import Device
     from oxidecopy.typed.dtypes import DType
 
 

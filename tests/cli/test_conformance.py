@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from oxidecopy.conformance import run
+from oxidecopy.conformance import run, workers
 from tests.helpers.command import command
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def test_prints_a_row_for_each_group(tmp_path: Path) -> None:
 
 def test_shows_what_differs(monkeypatch: pytest.MonkeyPatch) -> None:
     failed = run.Verdict(name="a", group="g", problem="out: 3 of 4 bytes differ")
-    monkeypatch.setattr(run, "run_all", lambda *_: iter((failed,)))
+    monkeypatch.setattr(workers, "run_all", lambda *_, **__: iter((failed,)))
     result = command("conformance", "--device", "sim-fast")
     assert result.exit_code == 1
     assert "g: a" in result.output
@@ -28,7 +28,7 @@ def test_shows_what_differs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_json(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "run_all", lambda *_: iter((run.Verdict(name="a", group="g"),)))
+    monkeypatch.setattr(workers, "run_all", lambda *_, **__: iter((run.Verdict(name="a", group="g"),)))
     result = command("conformance", "--device", "sim-fast", "--json")
     assert result.exit_code == 0
     assert json.loads(result.stdout)["equal"] == 1
