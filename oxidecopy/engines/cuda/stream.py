@@ -14,8 +14,8 @@ CLOSED: Final = "OX5322"
 NO_TIME: Final = "OX5323"
 
 LEGACY: Final = 1  # CU_STREAM_LEGACY: the default stream, whatever CUDA_API_PER_THREAD_DEFAULT_STREAM makes of 0
-PER_THREAD: Final = 2  # CU_STREAM_PER_THREAD
-_DEFAULTS: Final = frozenset({0, LEGACY, PER_THREAD})  # numbers that name a stream in any context
+PER_THREAD: Final = 2  # CU_STREAM_PER_THREAD: another stream in each thread
+_DEFAULTS: Final = frozenset({LEGACY, PER_THREAD})  # numbers that name a stream in any context
 _HANDLE_LIMIT: Final = 1 << 64
 
 
@@ -68,7 +68,7 @@ class Stream:
 
     Attributes:
         context: where its work runs.
-        stable: somebody keeps the handle valid for as long as this object lives.
+        stable: the handle names the same stream for as long as this object lives, in any thread.
     """
 
     __slots__ = ("__weakref__", "_closed", "_handle", "_keep", "_ownership", "context", "stable")
@@ -78,7 +78,7 @@ class Stream:
         self._handle = handle
         self._keep = keep
         self._closed = False
-        self.stable = owned or keep is not None or handle in _DEFAULTS
+        self.stable = handle == LEGACY or (handle != PER_THREAD and (owned or keep is not None))
         driver = context.driver
         self._ownership: Ownership | None = None
         if owned:
@@ -115,7 +115,7 @@ class Stream:
                 raise _other_device(context, stream.context.handle, repr(stream))
             stream.handle  # noqa: B018  # raises when it was closed
             return stream
-        handle = stream_handle(stream)
+        handle = stream_handle(stream) or LEGACY  # what libraries of the run-time API mean by 0
         if handle not in _DEFAULTS:
             found = check(context.driver.cuStreamGetCtx(handle), "cuStreamGetCtx", repr(stream))
             if int(found) != int(context.handle):

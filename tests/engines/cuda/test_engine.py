@@ -197,7 +197,7 @@ def test_handles_and_objects_of_other_libraries(scene: Scene) -> None:
     for each in (stream, Foreign(), stream.handle):
         scene.load.on(each)(*scene.args)
     scene.load.on(0)(*scene.args)
-    assert [each.stream for each in scene.driver.launches] == [stream.handle] * 3 + [0]
+    assert [each.stream for each in scene.driver.launches] == [stream.handle] * 3 + [1]  # CU_STREAM_LEGACY, which 0 means
 
 
 # ---- what goes wrong

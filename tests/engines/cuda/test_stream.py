@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from oxidecopy.engines.cuda.context import PrimaryContext
-from oxidecopy.engines.cuda.stream import LEGACY, Event, Stream, stream_handle
+from oxidecopy.engines.cuda.stream import LEGACY, PER_THREAD, Event, Stream, stream_handle
 from oxidecopy.errors import ArgumentError, DeviceFaultError, DriverError, LifetimeError
 from tests.helpers.fake_driver import FakeDriver, FakeGpu
 
@@ -139,7 +139,9 @@ def test_borrowed_streams(driver: FakeDriver, context: PrimaryContext) -> None:
     stream, raw = Stream.of(context, theirs), Stream.of(context, made.handle)
     assert (stream.handle, stream.stable) == (made.handle, True)
     assert (raw.handle, raw.stable) == (made.handle, False)
-    assert Stream.of(context, 0).stable
+    assert (Stream.of(context, 0).handle, Stream.of(context, 0).stable) == (LEGACY, True)
+    assert Stream.of(context, Theirs(0)).handle == LEGACY
+    assert [Stream.of(context, each).stable for each in (PER_THREAD, Theirs(PER_THREAD))] == [False, False]
     assert Stream.of(context, made) is made
     seen = weakref.ref(theirs)
     del theirs
