@@ -17,7 +17,7 @@ from oxidecopy.engines.cuda.emit.tiles import view_of
 from oxidecopy.errors import Site
 from oxidecopy.isa import elem, ops
 from oxidecopy.isa.dtypes import DTYPES
-from oxidecopy.isa.expr import Add, Const, Expr, Mod, Sym, mod
+from oxidecopy.isa.expr import Add, Const, Expr, Mod, Sym, SymKind, mod
 from oxidecopy.isa.limits import WARP
 from oxidecopy.isa.ops import ThreadSet
 from oxidecopy.program.program import Step
@@ -139,16 +139,14 @@ class Body:
             raise TypeError("no loop over a share")  # a bug of ours
         given = op.trips.name
         counter, tiles = self.ctx.counters[given], self.ctx.names_of_tiles[given]
-        slot = f"*reinterpret_cast<volatile int*>(shared + {share.slots} + {self._turn(name, share.stages)} * {SLOT_BYTES})"
         tile = self.ctx.fresh(op.name, Span(0, max(0, self.ctx.exprs.spans[given].hi - 1)))
         wait, rest = step.body[1], step.body[2:]
-        bar = ops.BarrierRef(share.full, Const(0))
-        full = f"smem + {self.ctx.barrier_names[bar.barrier]} + {self._turn(name, share.stages)} * 8"
         if isinstance(rest[0].op, ops.MbarrierArriveExpectTx) if rest else False:
             taken = f"atomicAdd({counter}, 1u)"
             self._line(f"u32 {tile}_next = {taken};  // the next tile is asked for while this one is on its way", step.site)
             self._open(f"for (int {name} = 0;; ++{name})", step.site)
             self._name_common(counted)
+            full, slot = self._stage_of(share, given, counted)
             self._line(f"const int {tile} = {tile}_next < (u32){tiles} ? (int){tile}_next : -1;", step.body[0].site)
             self._step(wait)
             self._line(f"{slot} = {tile};", step.body[0].site)
@@ -161,14 +159,18 @@ class Body:
             self._open(f"for (int {name} = 0;; ++{name})", step.site)
             self._name_common(counted)
             self._step(wait)
+            _, slot = self._stage_of(share, given, counted)
             self._line(f"const int {tile} = {slot};", step.body[0].site)
             self._line(f"if ({tile} < 0) break;")
         self._name_common(op.name)
         self._steps(rest)
         self._close()
 
-    def _turn(self, name: str, stages: int) -> str:
-        return f"({name} & {stages - 1})" if stages & (stages - 1) == 0 else f"{name} % {stages}"
+    def _stage_of(self, share: CountedShare, given: str, counted: str) -> tuple[str, str]:
+        """The barrier of the stage whose turn it is, and the slot with its tile's number."""
+        turn = mod(Sym(counted, SymKind.LOOP), Const(share.stages))
+        place = f"{self.ctx.slot_names[given]} + {self.ctx.exprs.write(turn).at(8)} * {SLOT_BYTES}"
+        return self.ctx.barrier(ops.BarrierRef(share.full, turn)), f"*reinterpret_cast<volatile int*>(shared + {place})"
 
     # ---- ops
     def _statements(self, op: ops.Instr) -> list[str]:

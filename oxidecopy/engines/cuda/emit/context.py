@@ -14,7 +14,7 @@ from oxidecopy.engines.cuda.emit.ranges import Span
 from oxidecopy.engines.cuda.emit.shares import CountedShare
 from oxidecopy.engines.cuda.emit.tiles import Tiles, part_bytes
 from oxidecopy.isa.dtypes import DTYPES
-from oxidecopy.isa.expr import Expr
+from oxidecopy.isa.expr import Const, Expr
 from oxidecopy.isa.limits import MBARRIER_BYTES
 from oxidecopy.isa.ops import BarrierRef, TileRef
 from oxidecopy.program.program import (
@@ -64,6 +64,7 @@ class Context:
         self.params = {p.name: self.names.new(p.name) for p in program.params if not isinstance(p, ScalarParam)}
         self.tile_names = [self.names.new(t.name) for t in program.tiles]
         self.barrier_names = [self.names.new(b.name) for b in program.barriers]
+        self.slot_names = {given: self.names.new(f"{given}_slots") for given in counted}
         self.arrays: dict[str, ArrayInfo] = dict(launch.arrays)
         self._bind()
 
@@ -123,10 +124,9 @@ class Context:
         return text if ref.part is None else f"{text}{self._stage(ref.part.rank, part_bytes(decl, ref.part.of))}"
 
     def _stage(self, index: Expr, step: int) -> str:
-        made = self.exprs.write(index)
-        if made.text == "0":
-            return ""
-        return f" + {made.at(8)} * {step}"
+        if isinstance(index, Const):
+            return f" + {index.value * step}" if index.value else ""
+        return f" + {self.exprs.write(index).at(8)} * {step}"
 
     def scalar(self, name: str, *, cast: bool) -> str:
         """The kernel parameter that holds a scalar's bits, rounded as a cast or as a fill does."""

@@ -112,6 +112,11 @@ def _head(ctx: Context, shared: int) -> Iterator[str]:
     yield f"// {program.threads} threads per block, clusters of {program.cluster}, {shared} bytes of dynamic shared memory."
     yield f"// Verified for a grid of ({x}, {y}, {z}). Extents, strides and the grid are read at run time, but the widths of integers, and"
     yield "// where division need not mind a sign, follow from the launch that was verified."
+    for requirement in program.requires:
+        yield f"// Not for a launch where: {comment(requirement.what)}"
+    for hint in program.registers:
+        spans = ", ".join(f"{low} to {high - 1}" for low, high in hint.threads.ranges)
+        yield f"// Threads {spans} would like {hint.registers} registers each (setmaxnreg), which nothing here gives them."
 
 
 def _helpers(ctx: Context) -> Iterator[str]:
@@ -146,7 +151,7 @@ def _layout(ctx: Context, words: Container[str]) -> Iterator[str]:
         stages = f", {barrier.stages} of {MBARRIER_BYTES} bytes" if barrier.stages > 1 else ""
         yield f"    {_place(name, barrier.offset, words)}  // {barrier.kind}{stages}"
     for given, share in ctx.counted.items():
-        yield f"    // At {share.slots}: the number of the tile that each of {share.stages} stages brings, of {comment(given)}."
+        yield f"    {_place(ctx.slot_names[given], share.slots, words)}  // the tile that each of {share.stages} stages brings"
 
 
 def _place(name: str, offset: int, words: Container[str]) -> str:
