@@ -131,21 +131,18 @@ OX_DEVICE Failure drain(const L& launch, const Warp& w, const RecordAt<L>& r) {
     return waited_for(why, ring.full(loop.place.stage), loop.place.round & 1, loop.i);
 }
 
-// ---- NEXT_STAGE. `none`: there is no tile left.
+// ---- NEXT_STAGE. `none`: there is no tile left. A warp that gives up here comes again, in skip mode.
 template <class L>
 OX_DEVICE Failure next_stage(const L& launch, Warp& w, const RecordAt<L>& r, bool& none) {
     const i32 k = w.value(r, 0);
     const Place place(k, static_cast<u32>(r.imm(2)));
     const u32 full = shared_base() + static_cast<u32>(r.imm(1)) + 8 * place.stage;
-    u32 why = 0;
     if (!w.skip) {
-        why = wait_parity(launch.header(), full, place.round & 1);
-        if (why == 0) {
-            const u32 tile = tile_of(ptx::ld_volatile_shared_u32(slot_of(launch.header(), place.stage)));
-            w.set(r.reg(2), tile);
-            none = tile == NO_TILE;
-            return no_failure();
-        }
+        const u32 why = wait_parity(launch.header(), full, place.round & 1);
+        const u32 tile = tile_of(ptx::ld_volatile_shared_u32(slot_of(launch.header(), place.stage)));
+        w.set(r.reg(2), tile);
+        none = tile == NO_TILE;
+        return waited_for(why, full, place.round & 1, k);
     }
     // Skip mode: warps that sync in this loop must leave it after the same trip, so all go on to the end that the producer says.
     const u32 start = now();
@@ -158,5 +155,5 @@ OX_DEVICE Failure next_stage(const L& launch, Warp& w, const RecordAt<L>& r, boo
     }
     w.set(r.reg(2), 0);
     none = end == NO_TILE || k >= static_cast<i32>(end);
-    return waited_for(why, full, place.round & 1, k);
+    return no_failure();
 }

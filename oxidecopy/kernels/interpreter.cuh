@@ -3,6 +3,7 @@
 #include "drain.cuh"
 #include "map.cuh"
 #include "produce.cuh"
+#include "store.cuh"
 
 constexpr u32 LANDING_NS = 100000;  // copies in flight land before the memory of a CTA that gave up is given away
 
@@ -43,7 +44,7 @@ OX_DEVICE bool long_op(const L& launch, Warp& w, const RecordAt<L>& r, u32& next
         case OP_NEXT_STAGE: {
             bool none = false;
             why = next_stage(launch, w, r, none);
-            next = none ? static_cast<u32>(r.imm(4)) : w.pc + 1;
+            next = why ? w.pc : none ? static_cast<u32>(r.imm(4)) : w.pc + 1;
             return true;
         }
         case OP_STORE_GLOBAL:

@@ -79,14 +79,13 @@ struct Producer {
             } else {
                 taken = end;
             }
-            Parked parked{taken};  // in lane 0
-            parked.put(lane_number(), 1, count);
-            parked.put(lane_number(), 2, stop);
+            Parked parked{};  // without `taken`: nothing may wait for it yet
+            parked.put(lane_number(), 0, count);
+            parked.put(lane_number(), 1, stop);
             const u32 why = batch(base, end);
             if (why) return why;
-            taken = parked.lanes;
-            count = parked.take(1);
-            stop = parked.take(2);
+            count = parked.take(0);
+            stop = parked.take(1);
         }
     }
 
