@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any, Literal, final
+from typing import TYPE_CHECKING, Any, Final, Literal, final
 
 import oxidecopy as ox
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 Map = ox.TmaDescriptor[Any, Any, Any, Any]
 Schedule = Literal["one-shot", "counter", "persistent"]
+SHARED_SM: Final = 227 << 10
+CTA_BYTES: Final = 2 << 10  # what a CTA takes beside its tiles: barriers, and what the system keeps
 
 
 @final
@@ -25,7 +27,8 @@ class Copy:
         shape: elements, outermost first; every extent a multiple of the box's.
         box: elements.
         stages: of the ring; a one-shot copy has none.
-        per_sm: CTAs for each multiprocessor; a one-shot copy has one CTA for each box.
+        per_sm: CTAs for each multiprocessor; of a one-shot copy, which has a CTA for each box, the most that run at once (0: any number).
+        l2_promotion: bytes that L2 fetches at least.
     """
 
     schedule: Schedule
@@ -34,6 +37,7 @@ class Copy:
     swizzle: type[ox.AnySwizzle] = ox.SwizzleNone
     stages: int = 4
     per_sm: int = 1
+    l2_promotion: int = 0
 
     @property
     def box_bytes(self) -> int:
@@ -43,19 +47,26 @@ class Copy:
     def nbytes(self) -> int:
         return 4 * prod(self.shape)
 
+    @property
+    def _padding(self) -> int:
+        """Shared memory of a one-shot CTA beside its tile, so that no more than `per_sm` fit."""
+        return max(0, SHARED_SM // self.per_sm - CTA_BYTES - self.box_bytes) // 128 * 128 if self.per_sm else 0
+
     def bind(self, dev: Device, src: ox.GlobalArray[Any, Any], dst: ox.GlobalArray[Any, Any], multiprocessors: int) -> BoundLaunch:
         """The launch that copies `src` to `dst`, both of `shape`."""
         maps: Any = ox.TmaDescriptor.tiled
-        source, target = (maps(a, box=self.box, swizzle=self.swizzle) for a in (src, dst))
+        source, target = (maps(a, box=self.box, swizzle=self.swizzle, l2_promotion=self.l2_promotion) for a in (src, dst))
         if self.schedule == "one-shot":
-            return _one_shot()[prod(n // b for n, b in zip(self.shape, self.box, strict=True))].bind(source, target)
+            return _one_shot(self._padding)[prod(n // b for n, b in zip(self.shape, self.box, strict=True))].bind(source, target)
         return _ring(self.stages, self.schedule)[self.per_sm * multiprocessors].bind(source, target)
 
 
-def _one_shot() -> ox.Pipeline[...]:
+def _one_shot(padding: int) -> ox.Pipeline[...]:
     @ox.pipeline(threads=32)
     def copy_once(cta: ox.Cta, src: Map, dst: Map) -> None:
         tile = cta.shared(src)
+        if padding:
+            cta.shared(ox.u8, (padding,), align=ox.A128)  # memory is what bounds the CTAs of a multiprocessor
         full = cta.barrier().init(1)
         for at in cta.tiles(src, order=ox.order.once):
             with cta.elect() as leader:
