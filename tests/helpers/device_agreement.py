@@ -62,7 +62,7 @@ def plainly(events: list[Event]) -> Iterator[Event]:
     for event in events:
         if event[0] == "map_tiles":
             yield event[:5]
-        elif event[0] != "bar_sync" or event[1] is not None:
+        elif event[0] not in ("last_wait", "last_arrive") and (event[0] != "bar_sync" or event[1] is not None):
             yield event
 
 

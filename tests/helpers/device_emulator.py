@@ -73,7 +73,11 @@ class Emulator:
 
     def agent(self, number: int) -> list[Event]:
         """The events of one agent."""
-        return list(_Run(self, number).events())
+        return list(self.running(number))
+
+    def running(self, number: int) -> Iterator[Event]:
+        """The events of one agent, one by one; asked for the next when it may go on."""
+        return _Run(self, number).events()
 
 
 @final
@@ -204,6 +208,7 @@ class _Run:
             self.regs[r["reg"][2]] = self.oracle.tiles[k]
             yield ("mbarrier_wait_phase", full + 8 * (k % stages), k // stages)
         else:
+            yield ("last_wait", full + 8 * (k % stages), k // stages)
             self.pc = r["imm"][4]
 
     # ---- copies
@@ -231,6 +236,18 @@ class _Run:
                 raise BadCodeError("a stage before the first")
             issued = list(self.issued(copies, code, ring, i, k, tile))
             yield from self.produced(ring, k, issued) if op is DeviceOp.PRODUCE else self.drained(ring, k, issued)
+        if counted:
+            yield from self.handed_on(op, ring, len(rounds))
+
+    @staticmethod
+    def handed_on(op: DeviceOp, ring: dict[str, Any], k: int) -> Iterator[Event]:
+        """The stage that says that there are no more tiles."""
+        turn, stage = divmod(k, ring["stages"])
+        if op is DeviceOp.PRODUCE:
+            yield ("last_wait", ring["empty"] + 8 * stage, turn - 1)
+            yield ("last_arrive", ring["full"] + 8 * stage)
+        else:
+            yield ("last_wait", ring["full"] + 8 * stage, turn)
 
     def issued(
         self, copies: list[dict[str, Any]], code: list[dict[str, Any]], ring: dict[str, Any], i: int, k: int, tile: int | None

@@ -10,6 +10,7 @@ from oxidecopy.program.program import ArrayInfo, Launch
 from oxidecopy.program.tensor_map import TensorMap
 from oxidecopy.program.text import from_text
 from tests.helpers.device_agreement import compare, deal
+from tests.helpers.device_machine import run
 
 INITS = "".join(f"    mbarrier.init full[{i}], count=1\n    mbarrier.init empty[{i}], count=1\n" for i in range(4))
 HEAD = f"""\
@@ -67,6 +68,7 @@ def checked(text: str, grid: int = 3) -> Image:
     if image.counted:
         for seed in range(4):
             compare(program, launch, image, deal(program, launch, seed))
+            run(program, launch, image, deal(program, launch, seed), seed)
     else:
         compare(program, launch, image)
     return image

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import pytest
 
 import oxidecopy as ox
 from oxidecopy.engines.cuda.code import encode
+from oxidecopy.engines.cuda.code.agents import Cast
 from oxidecopy.host.pipeline import Pipeline
 from tests.helpers.device_agreement import compare, deal
+from tests.helpers.device_machine import StuckError, run
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
 
@@ -35,8 +39,46 @@ def test_examples(recipe: Any) -> None:
     verified = recipe(ox.Device.open("sim")).launch.verify()
     image = encode(verified)
     program, launch = verified.program, verified.assumptions.launch
-    if not image.counted:
-        compare(program, launch, image)
-        return
-    for seed in range(5):
-        compare(program, launch, image, deal(program, launch, seed))
+    for seed in range(3):
+        dealt = deal(program, launch, seed) if image.counted else None
+        compare(program, launch, image, dealt)
+        run(program, launch, image, dealt, seed)
+
+
+def ring() -> Any:
+    """A launch of the ring example: mbarriers, named barriers, several warps per agent."""
+    (fn,) = [p.values[0] for p in recipes() if p.id == "10_ring:prefetch:prefetch_recipe"]
+    return fn(ox.Device.open("sim")).launch.verify()
+
+
+@pytest.mark.parametrize("by", [-32, 32])
+def test_a_wrong_count_of_threads_at_a_barrier_is_noticed(by: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    verified, counts = ring(), Cast.lanes_at
+    monkeypatch.setattr(Cast, "lanes_at", lambda *args: counts(*args) + by)
+    image = encode(verified)
+    with pytest.raises(StuckError):
+        run(verified.program, verified.assumptions.launch, image)
+    with pytest.raises(AssertionError):
+        compare(verified.program, verified.assumptions.launch, image)
+
+
+def test_a_warp_that_stands_for_a_thread_too_few_is_noticed() -> None:
+    def recipe(path: str) -> Any:
+        return next(p.values[0] for p in recipes() if p.id.startswith(path))
+
+    verified = recipe("06_prefetch:producer_consumers")(ox.Device.open("sim")).launch.verify()
+    image = encode(verified)
+    run(verified.program, verified.assumptions.launch, image)
+    warps = [warp._replace(threads=31) if warp.threads == 32 else warp for warp in image.warps]
+    with pytest.raises(StuckError):
+        run(verified.program, verified.assumptions.launch, replace(image, warps=tuple(warps)))
+
+
+def test_encoding_a_ring_takes_milliseconds() -> None:
+    verified = ring()
+    times = []
+    for _ in range(20):
+        start = perf_counter()
+        encode(verified)
+        times.append(perf_counter() - start)
+    assert min(times) < 0.005
