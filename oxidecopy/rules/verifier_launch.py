@@ -126,6 +126,24 @@ LAUNCH_RULES: Final[tuple[Rule, ...]] = (
         "the program's parameters",
     ),
     _rule(
+        "OX3077",
+        "A launch is one that the calls of the pipeline make sense for",
+        "An order that gives each CTA one box leaves the others out when there are more boxes than CTAs: nothing would say so.",
+        "ox.order.once",
+        scripts(
+            """
+            @ox.pipeline(threads=32)
+            def kernel(cta: ox.Cta, src: ox.TmaDescriptor[ox.f32, ox.D1]) -> None:
+                for at in cta.tiles(src, order=ox.order.once):
+                    cta.sync()
+
+            kernel[<gap>](ox.TmaDescriptor.tiled(dev.array(np.ones(256, np.float32)), box=(64,)))
+            """,
+            "3",
+            "4",
+        ),
+    ),
+    _rule(
         "OX3090",
         "The proof looks at 4,096 boxes of block indices at most",
         "What runs is checked for each set of blocks that run alike. A program whose every block runs differently has too many of them "

@@ -128,7 +128,7 @@ def _starved(machine: Machine, at: At) -> bool:
             step=at.step,
             got=f"{bar.count - bar.pending} arrivals",
             required=f"{bar.count} (the count of `init`)",
-            fix="let every thread that `init` counts arrive once per phase, or lower the count",
+            fix="let every thread that `init` counts arrive once per phase, or lower the count; in a ring: as many stages in all its roles",
             causes=[*([("count set here", bar.born.step)] if bar.born else []), *(("arrived here", m.step) for m in bar.arrived)],
         )
     if not bar.arrived or bar.life is not Life.LIVE:

@@ -69,6 +69,7 @@ THREADS: Final = "OX3073"
 ARCH: Final = "OX3074"
 EXTENT: Final = "OX3075"
 BINDING: Final = "OX3076"
+REQUIREMENT: Final = "OX3077"
 
 # ---- coordinates
 COORD_INNER: Final = "OX3080"

@@ -6,6 +6,8 @@ from oxidecopy.isa import limits, ops
 from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.isa.swizzle import SWIZZLES
 from oxidecopy.program.program import ArrayParam, IdxParam, Launch, MapParam, Program, Step, TileDecl
+from oxidecopy.program.required import unmet
+from oxidecopy.program.text.expressions import format_node
 from oxidecopy.verify import rule_ids as ids
 from oxidecopy.verify.code import answers
 from oxidecopy.verify.report import Collector
@@ -17,6 +19,8 @@ Copy = ops.TensorG2S | ops.TensorG2SMulticast | ops.TensorS2G | ops.TensorReduce
 def check_static(program: Program, launch: Launch, out: Collector) -> bool:
     """Reports what is wrong before a step is taken; False when a walk would make no sense."""
     good = all([_grid(program, launch, out), _threads(program, out), _bindings(program, launch, out), _arch(program, launch, out)])
+    if good:
+        _requirements(program, launch, out)
     _shared(program, launch, out)
     good = _issuers(program.steps, program.threads, out) and good
     good = _answers(program.steps, frozenset(), out) and good
@@ -78,6 +82,20 @@ def _grid(program: Program, launch: Launch, out: Collector) -> bool:
             fix="use 8 CTAs, or check that the device can launch it",
         )
     return good
+
+
+def _requirements(program: Program, launch: Launch, out: Collector) -> None:
+    """What the recorder asks of a launch. The walk goes on: what else is wrong does not follow from it."""
+    for requirement, got in unmet(program, launch):
+        out.add(
+            ids.REQUIREMENT,
+            requirement.what,
+            site=requirement.site,
+            got=f"{got} does not hold",
+            required=format_node(requirement.cond),
+            fix=requirement.fix,
+            key=requirement.cond,
+        )
 
 
 def _threads(program: Program, out: Collector) -> bool:

@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+import oxidecopy as ox
 from oxidecopy.isa import expr, limits, ops
 from oxidecopy.isa.expr import Const
+from oxidecopy.program.program import Requirement
 from oxidecopy.verify import inspect
 from tests.helpers.programs import RANK, Builder, eq
 from tests.helpers.verdicts import Make, accepted, made, refused
@@ -410,3 +412,38 @@ def test_everything_wrong_with_a_launch_is_reported_at_once() -> None:
     b.idx.clear()
     found = inspect(b.program(), b.launch()).violations
     assert [d.rule for d in found] == ["OX3070", "OX3070", "OX3073", "OX3076"]
+
+
+# ---- what the recorder asks of a launch
+@pytest.mark.parametrize(("order", "grid", "rules"), [("once", 3, ["OX3077"]), ("once", 4, []), ("once", 5, []), ("linear", 1, [])])
+def test_a_launch_is_one_that_the_orders_of_tiles_can_do(order: str, grid: int, rules: list[str]) -> None:
+    @ox.pipeline(threads=32)
+    def fetch(cta: ox.Cta, src: ox.TmaDescriptor[ox.f32, ox.D1], out: ox.GlobalArray[ox.f32, ox.D1]) -> None:
+        tile, full = cta.shared(src), cta.barrier().init(1)
+        for at in cta.tiles(src, order=getattr(ox.order, order)):
+            with cta.elect() as leader:
+                token = full.arrive_expect_tx(leader, tile.nbytes)
+                src.g2s(leader, tile, at, token)
+            full.wait(token)
+            cta.store(out, tile, at)
+            cta.sync()
+
+    dev = ox.Device.open("sim")
+    a = dev.zeros((250,), ox.f32)
+    bound = fetch[grid].bind(ox.TmaDescriptor.tiled(a, box=(64,)), dev.empty((250,), ox.f32))
+    found = inspect(bound.program, bound.launch).violations
+    assert [d.rule for d in found] == rules
+    for d in found:
+        assert d.got == "4 <= 3 does not hold"
+        assert d.site is not None
+        assert d.site.file == __file__
+
+
+def test_requirements_of_parameters_that_are_not_bound_wait_for_those() -> None:
+    b = Builder()
+    b.index("n", 3)
+    cond = expr.Cmp(expr.CmpOp.LE, expr.Sym("n", expr.SymKind.PARAM), Const(2))
+    program = replace(b.program(), requires=(Requirement(cond=cond, what="n is too large"),))
+    assert [d.rule for d in inspect(program, b.launch()).violations] == ["OX3077"]
+    b.idx.clear()
+    assert [d.rule for d in inspect(program, b.launch()).violations] == ["OX3076"]
