@@ -7,7 +7,6 @@ from typing import Final
 from oxidecopy.rules.rule import Rule
 
 _NO_SCRIPT_OF: Final = "No script shows this rule: "
-_NO_SCRIPT: Final = _NO_SCRIPT_OF + "it takes a launch on a GPU. "
 
 # Emitting is a command: it works on a file.
 _WIDE: Final = '''
@@ -29,6 +28,23 @@ def recipe(dev: ox.Device) -> ox.Recipe:
 """)
 invoke("emit", "mine.py", "-o", "mine.cu")
 '''
+
+_TOKEN: Final = """
+from oxidecopy.engines.cuda.emit import emitted
+
+@ox.pipeline(threads=32)
+def kernel(cta: ox.Cta, src: ox.TmaDescriptor[ox.f32, ox.D1]) -> None:
+    tile = cta.shared(src)
+    full = cta.barrier().init(1)
+    with cta.elect() as leader:
+        for i in cta.range(4):
+            with cta.when({cond}):
+                token = full.arrive_expect_tx(leader, tile.nbytes)
+                src.g2s(leader, tile, (0,), token)
+                full.wait(token)
+
+emitted(kernel[1].bind(ox.TmaDescriptor.tiled(dev.zeros((64,), ox.f32), box=(64,))).verify())
+"""
 
 # Making device code needs no GPU.
 _CODE: Final = "from oxidecopy.engines.cuda.code import encode\n"
@@ -113,8 +129,10 @@ RULES: Final[tuple[Rule, ...]] = (
         error="DeviceCodeError",
         why="The hardware's waits know the parity of a phase and nothing else, so the number of the phase that a token stands for must "
         "follow from the program. It does for one thread that arrives, and for several that wait between rounds of exactly the barrier's "
-        "count; not for arrivals in branches that some iterations take, or from other CTAs. " + _NO_SCRIPT,
+        "count; not for arrivals in branches that some iterations take, or from other CTAs.",
         source="PTX 9.7.13.15: test_wait and try_wait, .parity",
+        wrong=_TOKEN.format(cond="i % 3 == 0"),
+        right=_TOKEN.format(cond="cta.block_idx.x == 0"),
     ),
     _rule(
         2,
