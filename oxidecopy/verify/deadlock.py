@@ -166,6 +166,7 @@ def _report_cycle(machine: Machine, waits: list[At], stuck: list[Agent]) -> None
         f"deadlock: {lines[0][0]}, and nobody can go on",
         step=first.step,
         required="some thread that can run",
-        fix="let one of the waits pass first: arrive before waiting, or wait for phase k - 1 on the producer's side",
+        fix="let one of the waits pass first: arrive before waiting, or wait for phase k - 1 on the producer's side; with several rings: "
+        "take their stages in the same order in all roles",
         causes=[*lines, *supplies],
     )

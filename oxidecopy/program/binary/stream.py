@@ -177,7 +177,7 @@ class Reader:
             return known.values[position - 1] if position else None
         value = Site(self.text(), self.signed(), self.text())
         if not known.add(value):
-            self.refuse("OX1965", "a call site that was there before", at=start, got=value, required="its number")
+            self.refuse("OX1965", "a call site that was there before", at=start, got=repr(str(value)), required="its number")
         return value
 
 
