@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
+from typing import Final
 
-from oxidecopy.engines.cuda.abi import DeviceOp
+from oxidecopy.engines.cuda.abi import FEW_BARRIERS, RECORD, DeviceOp
 from oxidecopy.engines.cuda.code import refusals
 from oxidecopy.engines.cuda.code.agents import Cast
 from oxidecopy.engines.cuda.code.counted import Counted
@@ -19,6 +21,9 @@ from oxidecopy.isa.expr import Expr
 from oxidecopy.program.expansion import expanded
 from oxidecopy.program.program import Launch, Program
 from oxidecopy.program.verified import VerifiedProgram
+
+_IMM: Final = struct.Struct("<i")
+_IMM_AT: Final = {name: offset for name, _, offset in RECORD}["imm"]
 
 
 def encode(verified: VerifiedProgram) -> Image:
@@ -118,7 +123,7 @@ def _image(program: Program, low: Lowering, emitter: Emitter, warps: tuple[Warp,
     made, args_at = template(form, warps, words, code, slots)
     return Image(
         name=program.name,
-        family="map" if any(records[pc][0] == DeviceOp.MAP_TILES for pc in emitter.sites) else "move",
+        family=_family([records[pc] for pc in emitter.sites]),
         form=form,
         code=code,
         warps=warps,
@@ -135,6 +140,18 @@ def _image(program: Program, low: Lowering, emitter: Emitter, warps: tuple[Warp,
         template=made,
         args_at=args_at,
     )
+
+
+def _family(heads: list[bytes]) -> str:
+    """The smallest that has all ops and barriers."""
+    family = "map" if any(head[0] == DeviceOp.MAP_TILES for head in heads) else "move"
+    return f"{family}_named" if any(_barrier(head) >= FEW_BARRIERS for head in heads) else family
+
+
+def _barrier(record: bytes) -> int:
+    """The barrier of threads that a record names; 0 when it is no such record."""
+    number: int = _IMM.unpack_from(record, _IMM_AT)[0] if record[0] == DeviceOp.BAR_SYNC else 0
+    return number
 
 
 def _barriers(program: Program) -> dict[int, str]:

@@ -58,6 +58,7 @@ class Scalars:
         self._made: dict[Terms, Found] = {}
         self._uses: Counter[Terms] = Counter()
         self._tests: dict[Test, Token] = {}
+        self._whole: Terms = ()  # of the value that is on its way to a register anyhow
 
     # ---- what is used how often
     def count(self, key: Key) -> None:
@@ -111,7 +112,9 @@ class Scalars:
         if isinstance(key, Test):
             self.test(key)
         else:
+            self._whole = key[1]
             self.value(key)
+            self._whole = ()
 
     def _split(self, key: Key, take: Callable[[], Token]) -> None:
         """Computes the deep parts of a value first, innermost first, into registers of their own."""
@@ -273,7 +276,7 @@ class Scalars:
     def _keep(self, terms: Terms, start: int, const: int) -> None:
         """Copies what is in the accumulator to a register when that saves instructions later."""
         left = self._uses[terms] - 1
-        if self._take is None or left < 1 or terms in self._made or left * (len(self.code) - start - 1) <= 2:
+        if self._take is None or left < 1 or terms == self._whole or terms in self._made or left * (len(self.code) - start - 1) <= 2:
             return
         register = self._take()
         self._made[terms] = (register, const)
