@@ -160,9 +160,14 @@ class _Barrier:
         self.target = target
         self.env = tree.env
         here = [p for p in tree.places if isinstance(p.step.op, (*LOCAL, *REMOTE, ops.MbarrierInit)) and self._may_meet(p)]
-        self.init, self.count = self._last_init([p for p in here if isinstance(p.step.op, ops.MbarrierInit)])
+        inits = [p for p in here if isinstance(p.step.op, ops.MbarrierInit)]
+        self.init, self.count = self._last_init(inits)
         self.skip = len(self.init.loops())
-        self.arrivals = [p for p in here if not isinstance(p.step.op, ops.MbarrierInit) and p.at > self.init.at and self._inside(p)]
+        self.end = min((p.at for p in inits if p.at > self.init.at and p.path == self.init.path), default=len(tree.places))
+        since = [p for p in here if not isinstance(p.step.op, ops.MbarrierInit) and p.at > self.init.at]
+        self.arrivals = [p for p in since if p.at < self.end and self._inside(p)]
+        if any(not self._inside(p) and not any(q.at > self.init.at and p.path[: len(q.path)] == q.path for q in inits) for p in since):
+            raise CannotCount("the barrier is used on behind the loop or branch that it is initialised in")
         self.local = [p for p in self.arrivals if isinstance(p.step.op, LOCAL)]
 
     def phase(self) -> Expr:
@@ -305,7 +310,7 @@ class _Rounds:
         self.open: list[_Place] = []
         self.waited = 0  # threads that know the open round's phase to be over
         arrivals = {p.at for p in barrier.local}
-        for p in barrier.tree.places[barrier.init.at :]:
+        for p in barrier.tree.places[barrier.init.at : barrier.end]:
             if self.open and p.path[: len(self.open[0].path)] != self.open[0].path:
                 self._leave_body()
             if p.at in arrivals:

@@ -381,6 +381,38 @@ def test_another_init_starts_again() -> None:
     assert phases(b) == dict.fromkeys(tokens, Const(0))
 
 
+@pytest.mark.parametrize("count", [64, 128])
+def test_the_next_life_may_count_otherwise(count: int) -> None:
+    b = Builder()
+    b.bar()
+    first = twice(b, b.threads)
+    b.inval()
+    then = twice(b, count)
+    assert phases(b) == dict(zip((*first, *then), map(Const, (0, 1, 0, 1)), strict=True))
+
+
+def twice(b: Builder, count: int) -> tuple[int, int]:
+    b.init(count=count)
+    with b.scope((0, count)):
+        first = b.arrive()
+        b.wait(first)
+        then = b.arrive()
+        b.wait(then)
+    return first, then
+
+
+def test_a_life_that_goes_on_behind_its_loop_is_refused() -> None:
+    b = Builder()
+    b.bar()
+    with b.loop(1):
+        b.init(count=2)
+        with b.elect():
+            b.wait(b.arrive())
+    with b.scope((32, 33)):
+        b.arrive()
+    assert "behind the loop" in refusal(b)
+
+
 def test_an_init_in_the_loop_starts_again_each_time() -> None:
     b = Builder()
     b.bar()
