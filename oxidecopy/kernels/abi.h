@@ -31,6 +31,7 @@ constexpr u32 ARRAY_WORDS = 0x9;
 constexpr u32 RING_FLAG_READ = 0x1;
 constexpr u32 RING_FLAG_COUNTER = 0x2;
 constexpr u32 NO_TILE = 0xffffffff;
+constexpr u32 FEW_BARRIERS = 0x2;
 constexpr u32 REPORT_ENTRIES = 0x100;
 
 enum : u32 {

@@ -1,4 +1,4 @@
-// Entry points: by family (move: all ops but MAP_TILES), and by where the code lies.
+// Entry points: by family (move: all ops but MAP_TILES; named: all 16 barriers), and by where the code lies.
 #include "interpreter.cuh"
 
 // As few registers as there are without spills, and never more than a CTA of 1,024 threads can have: on compute capability 12, which needs
@@ -11,14 +11,16 @@
 #define OX_MOVE_GLOBAL __maxnreg__(64)
 #define OX_MAP __maxnreg__(64)
 
-#define OX_ENTRY(NAME, BOUNDS, MAP, PARAMETER, GLOBAL)                                                        \
+#define OX_KERNEL(NAME, BOUNDS, MAP, NAMED, PARAMETER, GLOBAL)                                                \
     extern "C" __global__ void BOUNDS oxidecopy_##NAME(const __grid_constant__ PARAMETER parameter) {         \
-        interpret<MAP>(Launch<PARAMETER, GLOBAL>(parameter));                                                 \
+        interpret<MAP, NAMED>(Launch<PARAMETER, GLOBAL>(parameter));                                          \
     }
+#define OX_FAMILY(NAME, INLINE, IN_MEMORY, MAP, NAMED)                    \
+    OX_KERNEL(NAME##_small, INLINE, MAP, NAMED, Small, false)             \
+    OX_KERNEL(NAME##_large, INLINE, MAP, NAMED, Large, false)             \
+    OX_KERNEL(NAME##_global, IN_MEMORY, MAP, NAMED, Small, true)
 
-OX_ENTRY(move_small, OX_MOVE_INLINE, false, Small, false)
-OX_ENTRY(move_large, OX_MOVE_INLINE, false, Large, false)
-OX_ENTRY(move_global, OX_MOVE_GLOBAL, false, Small, true)
-OX_ENTRY(map_small, OX_MAP, true, Small, false)
-OX_ENTRY(map_large, OX_MAP, true, Large, false)
-OX_ENTRY(map_global, OX_MAP, true, Small, true)
+OX_FAMILY(move, OX_MOVE_INLINE, OX_MOVE_GLOBAL, false, false)
+OX_FAMILY(move_named, OX_MOVE_INLINE, OX_MOVE_GLOBAL, false, true)
+OX_FAMILY(map, OX_MAP, OX_MAP, true, false)
+OX_FAMILY(map_named, OX_MAP, OX_MAP, true, true)

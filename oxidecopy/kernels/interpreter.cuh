@@ -71,8 +71,23 @@ OX_DEVICE bool long_op(const L& launch, Warp& w, const RecordAt<L>& r, u32& next
     return false;
 }
 
+// A kernel that names a barrier by a register has all sixteen reserved, and an SM has no more than 64: four CTAs. So most kernels name the
+// first two by themselves, and only those that are NAMED for it have the others. False: there is no such barrier here.
+template <bool NAMED>
+OX_DEVICE bool bar_sync(u32 number, u32 threads) {
+    __syncwarp();
+    if constexpr (NAMED) {
+        ptx::bar_sync(number, threads);
+    } else {
+        if (number >= FEW_BARRIERS) return false;
+        if (number == 0) ptx::bar_sync<0>(threads);
+        else ptx::bar_sync<1>(threads);
+    }
+    return true;
+}
+
 // Branches, loops and barriers of threads: what goes on in skip mode. True when `r` was one of them; `next` is the record to go on with.
-template <class L>
+template <bool NAMED, class L>
 OX_DEVICE bool flow_op(const L& launch, Warp& w, const RecordAt<L>& r, u32& next, Failure& why) {
     switch (r.op()) {
         case OP_JUMP_UNLESS:
@@ -92,8 +107,7 @@ OX_DEVICE bool flow_op(const L& launch, Warp& w, const RecordAt<L>& r, u32& next
         }
         case OP_WARP_SYNC: __syncwarp(); return true;
         case OP_BAR_SYNC:
-            __syncwarp();
-            ptx::bar_sync(static_cast<u32>(r.imm(0)), static_cast<u32>(r.imm(1)));
+            if (!bar_sync<NAMED>(static_cast<u32>(r.imm(0)), static_cast<u32>(r.imm(1)))) why = failure(REPORT_OPCODE);
             return true;
         case OP_CLUSTER_SYNC:
             __syncwarp();
@@ -139,8 +153,9 @@ OX_DEVICE Failure work_op(const L& launch, Warp& w, const RecordAt<L>& r) {
     return no_failure();
 }
 
-template <bool MAP, class L>
+template <bool MAP, bool NAMED, class L>
 OX_DEVICE void interpret(const L& launch) {
+    ptx::griddepcontrol_wait();  // costs nothing unless the grid before it on the stream may still run
     const Header& header = launch.header();
     if (header.stage_slots != 0) {  // nobody reads it before a sync of the program's own, but then maybe in skip mode
         if (threadIdx.x == 0) ptx::st_volatile_shared_u32(slot_of(header, 0) - 4, NO_TILE);
@@ -163,7 +178,7 @@ OX_DEVICE void interpret(const L& launch) {
             head = launch.word(min(next, last), 0);
         } else {
             const u32 following = launch.word(min(next, last), 0);  // on its way while this one runs
-            if (!flow_op(launch, w, r, next, why) && !w.skip) why = work_op(launch, w, r);
+            if (!flow_op<NAMED>(launch, w, r, next, why) && !w.skip) why = work_op(launch, w, r);
             head = next == w.pc + 1 ? following : launch.word(min(next, last), 0);
         }
         if (next > last && !why) why = failure(REPORT_OPCODE);

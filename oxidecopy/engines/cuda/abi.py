@@ -287,6 +287,9 @@ class ReportKind(IntEnum):
 
 
 # ---- entry points of a cubin: f"{FAMILY}_{PARAMETER}"; the code lies in the parameter or in global memory ("global" has the small one)
-FAMILIES: Final = ("move", "map")  # move: all but MAP_TILES
+# move: all but MAP_TILES. A kernel that may name any of the 16 barriers takes all of them, and a multiprocessor has 64: it holds no more
+# than 4 of its CTAs, but 32 of a kernel with barriers 0 and 1 only (measured). So each family is there twice.
+FAMILIES: Final = ("move", "move_named", "map", "map_named")
+FEW_BARRIERS: Final = 2  # what families without "_named" have
 PARAMETERS: Final = ("small", "large", "global")
 KERNEL_PREFIX: Final = "oxidecopy_"

@@ -50,6 +50,7 @@ CONSTANTS: Final = (
     "RING_FLAG_READ",
     "RING_FLAG_COUNTER",
     "NO_TILE",
+    "FEW_BARRIERS",
     "REPORT_ENTRIES",
 )
 _SIZES: Final = {"u8": 1, "u16": 2, "u32": 4, "i32": 4, "u64": 8}
