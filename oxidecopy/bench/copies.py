@@ -48,6 +48,13 @@ class Copy:
         return 4 * prod(self.shape)
 
     @property
+    def described(self) -> str:
+        """Stages and CTAs in words."""
+        if self.schedule == "one-shot":
+            return f"a CTA for each box, {self.per_sm or 'as many as fit'} at once on an SM"
+        return f"{self.stages} stages, {self.per_sm} CTAs per SM"
+
+    @property
     def _padding(self) -> int:
         """Shared memory of a one-shot CTA beside its tile, so that no more than `per_sm` fit."""
         return max(0, SHARED_SM // self.per_sm - CTA_BYTES - self.box_bytes) // 128 * 128 if self.per_sm else 0

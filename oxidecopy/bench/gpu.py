@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 import numpy as np
 
 import oxidecopy as ox
-from oxidecopy.bench.copies import Copy, Schedule, box_of, shape_of
+from oxidecopy.bench.copies import CTA_BYTES, SHARED_SM, Copy, Schedule
 from oxidecopy.bench.measure import Measured
 from oxidecopy.engines.cuda.driver import check
 from oxidecopy.engines.cuda.engine import CudaEngine
@@ -44,11 +44,11 @@ _LAUNCH_US: Final = 5.0
 _FIRST_MS: Final = 300.0
 _OURS_MS: Final = 30.0
 _LAUNCHES: Final = 20_000
-# Boxes of 32 f32 in a row: 128 bytes, which every swizzle and every rank can have; from 1 KiB to 64 KiB.
 BOX_BYTES: Final = (1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10)
-_ROW_BYTES: Final = 256
+_ROW: Final = 256  # elements: the widest row of a box
+_COLUMNS: Final = 16_384
 _RING_BYTES: Final = 64 << 10
-_SHARED_SM: Final = 200 << 10
+_AT_ONCE: Final = {16 << 10: 12}  # one-shot CTAs of an SM, where fewer than fit are faster
 
 
 @final
@@ -159,14 +159,15 @@ def headline(bench: Bench, runs: int, say: Callable[[str], None]) -> Iterator[tu
     """2-D copies of all of the array by each schedule, with the driver's own copy (TB/s) measured just before each."""
     schedules: tuple[Schedule, ...] = ("one-shot", "counter", "persistent")
     for nbytes in BOX_BYTES:
-        box = box_of(nbytes, 2, _ROW_BYTES)
-        if box is None:
-            continue
+        box = (nbytes // 4 // _ROW, _ROW)
+        shape = (bench.src.buffer.nbytes // 4 // _COLUMNS, _COLUMNS)
         for schedule in schedules:
             say(f"{schedule}, boxes of {nbytes >> 10} KiB")
             stages = max(3, min(8, _RING_BYTES // nbytes))
-            per_sm = max(1, min(8, _SHARED_SM // (stages * nbytes)))
-            copy = Copy(schedule=schedule, shape=shape_of(bench.src.buffer.nbytes, box), box=box, stages=stages, per_sm=per_sm)
+            per_sm = max(1, min(8, SHARED_SM // (stages * nbytes + CTA_BYTES)))
+            if schedule == "one-shot":
+                per_sm = _AT_ONCE.get(nbytes, 0)
+            copy = Copy(schedule=schedule, shape=shape, box=box, stages=stages, per_sm=per_sm)
             driver = median(bench.times_ms(bench.memcpy, runs))
             yield rate(bench, copy, runs, emitted=True), 2 * bench.src.buffer.nbytes / driver / 1e9
 
@@ -187,7 +188,7 @@ def copy_rows(rates: Sequence[tuple[Rate, float]]) -> Iterator[Measured]:
             yield Measured(
                 what=f"{r.copy.schedule}, {words}, of its CUDA C++", unit="x", samples=tuple(theirs / t for t in r.times_ms),
                 target=_OF_EMITTED if nbytes >= 8 << 10 else _OF_EMITTED_SMALL, better="higher",
-                of=f"the same program by `oxidecopy emit`; {r.tb_s:.3f} TB/s, {r.copy.stages} stages, {r.copy.per_sm} CTAs per SM",
+                of=f"the same program by `oxidecopy emit`; {r.tb_s:.3f} TB/s, {r.copy.described}",
             )  # fmt: skip
 
 

@@ -167,11 +167,21 @@ def _table(bench: Any, table: Path, plot: Path | None, say: Callable[[str], None
             suite.write_plot(plot, entries, "oxidecopy: copies of 1 GiB f32, read + written")
 
 
+def _figure(value: float, unit: str) -> str:
+    return f"{value:.3f}" if unit == "x" else f"{value:,.1f}"
+
+
 def _print(rows: Sequence[Row]) -> None:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for heading in ("what", "median", "min to max", "target", ""):
         table.add_column(heading, justify="left" if heading in ("what", "") else "right")
     for row in rows:
         mark = Text("OK", "bold green") if row.passed else Text("MISSED", "bold red")
-        table.add_row(row.what, f"{row.median:,.1f} {row.unit}", f"{row.least:,.1f} to {row.most:,.1f}", row.target_words, mark)
+        table.add_row(
+            row.what,
+            f"{_figure(row.median, row.unit)} {row.unit}",
+            f"{_figure(row.least, row.unit)} to {_figure(row.most, row.unit)}",
+            row.target_words,
+            mark,
+        )
     out().print(table, soft_wrap=False)
