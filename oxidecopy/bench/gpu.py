@@ -44,6 +44,7 @@ _LAUNCH_US: Final = 5.0
 _FIRST_MS: Final = 300.0
 _OURS_MS: Final = 30.0
 _LAUNCHES: Final = 20_000
+_IN_A_ROW: Final = 500
 BOX_BYTES: Final = (1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10)
 _ROW: Final = 256  # elements: the widest row of a box
 _COLUMNS: Final = 16_384
@@ -204,27 +205,26 @@ def launch_rows(bench: Bench, runs: int, say: Callable[[str], None]) -> Iterator
     bound = copy.bind(bench.device, shaped(bench, bench.src, copy.shape), shaped(bench, bench.dst, copy.shape), 1)
     launch = bench.engine.prepare(bound.verify(), bound.bindings, stream=bench.stream)
     with bench.engine.context:
-        ours, bare = (_host_us(bench, call, runs) for call in (launch, launch.bare()))
+        both = launch, launch.bare()
+        pairs = [[_host_us(bench, call) for call in both] for _ in range(runs + _WARM_UP)]  # in turns: the clock of a core moves
+    ours, bare = zip(*pairs[_WARM_UP:], strict=True)
     yield Measured(
         what="prepared launch, host time", unit="us", samples=ours, target=_LAUNCH_US, better="lower",
-        of=f"{_LAUNCHES} launches of a one-box copy in a row, Python {sys.version_info.major}.{sys.version_info.minor}; "
+        of=f"{_LAUNCHES} launches of a one-box copy, {_IN_A_ROW} in a row, Python {sys.version_info.major}.{sys.version_info.minor}; "
         f"cuLaunchKernelEx alone {median(bare):.2f} us in the same run",
     )  # fmt: skip
 
 
-def _host_us(bench: Bench, call: Callable[[], object], runs: int) -> tuple[float, ...]:
+def _host_us(bench: Bench, call: Callable[[], object]) -> float:
     """Microseconds per call; the stream is emptied often enough that calls never wait for room in its queue."""
-    samples = []
-    for _ in range(runs + 1):
-        spent = 0.0
-        for _ in range(_LAUNCHES // 500):
-            start = perf_counter()
-            for _ in range(500):
-                call()
-            spent += perf_counter() - start
-            bench.stream.synchronize()
-        samples.append(1e6 * spent / _LAUNCHES)
-    return tuple(samples[1:])
+    spent = 0.0
+    for _ in range(_LAUNCHES // _IN_A_ROW):
+        start = perf_counter()
+        for _ in range(_IN_A_ROW):
+            call()
+        spent += perf_counter() - start
+        bench.stream.synchronize()
+    return 1e6 * spent / _LAUNCHES
 
 
 _FIRST: Final = """
