@@ -77,9 +77,16 @@ def table(result: dict[str, Any]) -> str:
     for row in result["rows"]:
         bound = "at most" if row["better"] == "lower" else "at least"
         missed = "" if row["passed"] else " (missed)"
-        lines.append(f"| {row['what']} | {row['median']:.0f} {row['unit']} | {bound} {row['target']:.0f}{missed} |")
-    where = f"{result['cpu']}, {result['platform']}, Python {result['python']}, numpy {result['numpy']}, {result['date'][:10]}"
-    return "\n".join([*lines, f"| *{where}* | | |"]) + "\n"
+        lines.append(f"| {row['what']} | {_figure(row['median'], row['unit'])} | {bound} {row['target']:g}{missed} |")
+    places = ("device", "driver", "cubin", "cpu", "platform", "python", "numpy")
+    named = {"python": "Python ", "numpy": "numpy ", "driver": "driver for "}
+    where = ", ".join(f"{named.get(of, '')}{result[of]}" for of in places if of in result)
+    return "\n".join([*lines, f"| *{where}, {result['date'][:10]}* | | |"]) + "\n"
+
+
+def _figure(value: float, unit: str) -> str:
+    """As many digits as the unit is told apart by; ratios have none."""
+    return f"{value:.3f}" if unit == "x" else f"{value:.1f} {unit}" if unit == "us" else f"{value:.0f} {unit}"
 
 
 def run(command: str, folder: Path) -> str:
