@@ -299,7 +299,7 @@ class _Run:
         layout, _ = self.layout()
         match op:
             case DeviceOp.STORE_GLOBAL:
-                coords = tuple(self.read(reg) for reg in r["reg"][3 : 3 + len(layout[0])])
+                coords = tuple(self.read(reg) for reg in r["reg"][3 : 3 + r["aux"]])
                 return ("store_global", list(self.image.arrays)[r["map"]], tile, coords, share, layout)
             case DeviceOp.FILL:
                 word = r["imm"][1]

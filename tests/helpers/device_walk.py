@@ -6,7 +6,7 @@ The events are those of `device_emulator`. Only the classes of threads and the p
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 from oxidecopy.engines.cuda.code.numbers import bits_of
@@ -122,7 +122,8 @@ class _Run:
     def layout(self, ref: ops.TileRef) -> Event:
         decl = self.program.tiles[ref.tile]
         shape = decl.shape if ref.part is None else (decl.shape[0] // ref.part.of, *decl.shape[1:])
-        return (shape, decl.layout.pitch_bytes, decl.layout.element_bytes, SWIZZLES[decl.swizzle].mask, decl.dtype)
+        layout = replace(decl.layout, shape=shape)
+        return (shape, layout.pitch_bytes, layout.element_bytes, SWIZZLES[decl.swizzle].mask, decl.dtype)
 
     def coords(self, exprs: tuple[Expr, ...]) -> tuple[int, ...]:
         return tuple(self.value(e) for e in exprs)

@@ -110,6 +110,7 @@ class Cast:
         self.kept = self._worth()
         self._give_warps()
         self._bars = self._barriers()
+        self.numbers = self._numbers()
 
     def inside(self, scopes: frozenset[int]) -> list[int]:
         """The classes, kept or not, that execute what stands in these scopes."""
@@ -152,6 +153,11 @@ class Cast:
     def lanes_at(self, bar: ops.BarSync, scopes: frozenset[int]) -> int:
         """Hardware threads that come to this `bar.sync`: 32 for each warp of the kept agents that meet there."""
         return limits.WARP * sum(self.all[i].warps for i in self._meeting(bar, scopes))
+
+    def _numbers(self) -> dict[int, int]:
+        """What the program's numbers of barriers are in device code: as few as there are, since kernels with few are lighter."""
+        used = {s.op.number for s, _, scopes in self._steps if isinstance(s.op, ops.BarSync) and self.lanes_at(s.op, scopes) > limits.WARP}
+        return {number: i for i, number in enumerate(sorted(used))}
 
     def _meeting(self, bar: ops.BarSync, scopes: frozenset[int]) -> list[int]:
         here = self.inside(scopes)

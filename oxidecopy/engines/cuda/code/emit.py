@@ -303,6 +303,8 @@ class Emitter:
 
     def _fused(self, node: Fused) -> None:
         regs, imms = [NO_REG] * 8, [0] * 5
+        for value in (*[c.tile for c in node.copies], *[(c.stride * node.stages, ()) for c in node.copies], *[c.mask for c in node.copies]):
+            self._check(value, node.where)
         for k, value in ((0, node.start), (1, node.stop)):
             self._check(value, node.where)
             regs[k], imms[k] = self._register((0, value[1])), value[0]

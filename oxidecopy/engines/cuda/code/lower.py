@@ -16,7 +16,7 @@ from oxidecopy.engines.cuda.code.image import LoopNote, Where
 from oxidecopy.engines.cuda.code.lower_ops import COPIES, lower_op
 from oxidecopy.engines.cuda.code.nodes import Fused, If, Node, Repeat, Stream
 from oxidecopy.engines.cuda.code.operands import Operands
-from oxidecopy.engines.cuda.code.values import DivisionByZeroError, Lin, Test, Values
+from oxidecopy.engines.cuda.code.values import ZERO, DivisionByZeroError, Lin, Test, Values
 from oxidecopy.engines.cuda.code.words import Words
 from oxidecopy.errors import Diagnostic
 from oxidecopy.isa import ops
@@ -108,6 +108,8 @@ class AgentLowering(Operands):
                         nodes += lower_op(self, op, where)
             except DivisionByZeroError:
                 self.refused.append(refusals.division(where))
+                if isinstance(op, ops.LoadIndex | ops.ShareTiles | ops.NextTile):
+                    self.values.define(op.name, ZERO)  # so that what follows can be looked at, too
         return nodes
 
     def holds(self, scope: Step) -> bool:

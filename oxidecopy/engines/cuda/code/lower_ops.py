@@ -9,7 +9,7 @@ from oxidecopy.engines.cuda.code import refusals
 from oxidecopy.engines.cuda.code.elements import DEPTH_MAX, code_of, compile_elem, depth_of, length_of
 from oxidecopy.engines.cuda.code.image import Where
 from oxidecopy.engines.cuda.code.nodes import Node, Op
-from oxidecopy.engines.cuda.code.values import Lin, Test
+from oxidecopy.engines.cuda.code.values import INT_MAX, INT_MIN, ZERO, Lin, Test
 from oxidecopy.isa import limits, ops
 from oxidecopy.isa.dtypes import REDUCE_OPS
 from oxidecopy.isa.expr import Expr
@@ -204,7 +204,7 @@ def _bar_sync(low: AgentLowering, op: ops.BarSync, where: Where) -> Op:
     lanes = low.lanes_at(op)
     if lanes == limits.WARP:
         return Op(op=DeviceOp.WARP_SYNC, where=where)
-    return Op(op=DeviceOp.BAR_SYNC, where=where, imms=((0, op.number), (1, lanes)))
+    return Op(op=DeviceOp.BAR_SYNC, where=where, imms=((0, low.shared.cast.numbers[op.number]), (1, lanes)))
 
 
 # ---- plain accesses
@@ -246,7 +246,7 @@ def _map(low: AgentLowering, op: ops.MapTiles, where: Where) -> Op:
         low.refused.append(refusals.elem(where, depth, DEPTH_MAX, length, ELEM_INSTRUCTIONS_MAX))
     code = compile_elem(op.fn, low.words) if fits else b""
     out = low.tile(op.out)
-    inputs = [low.tile(ref) for ref in op.inputs]
+    inputs = [_in_range(low, low.tile(ref), where) for ref in op.inputs]
     tail = low.layout_record(op.out) + b"".join([low.layout_record(ref, at[0]) for ref, at in zip(op.inputs, inputs, strict=True)])
     return Op(
         op=DeviceOp.MAP_TILES,
@@ -257,6 +257,15 @@ def _map(low: AgentLowering, op: ops.MapTiles, where: Where) -> Op:
         imms=((1, len(code) // EVAL_BYTES), *_share(low)),
         tail=tail + code,
     )
+
+
+def _in_range(low: AgentLowering, at: Lin, where: Where) -> Lin:
+    """A value whose constant part goes into a field of its own, which no operand's check sees."""
+    least, most = low.values.interval(at)
+    if min(least, at[0]) < INT_MIN or max(most, at[0]) > INT_MAX:
+        low.refused.append(refusals.overflow(where, f"`{low.values.text(at)}`", min(least, at[0]), max(most, at[0])))
+        return ZERO
+    return at
 
 
 def _load_index(low: AgentLowering, op: ops.LoadIndex, where: Where) -> Op:

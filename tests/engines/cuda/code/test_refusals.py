@@ -82,6 +82,7 @@ def test_division_by_zero() -> None:
     store = "  st.global.tile out, s, [block_idx.x // n]\n"
     checked(store, n=1)
     assert rules_of(store, n=0) == ("OX5503",)
+    assert rules_of("  ld.global.index i, idx, index=5 % n, below=9\n  st.global.tile out, s, [i]\n", n=0) == ("OX5503",)
 
 
 def test_registers() -> None:
@@ -160,3 +161,14 @@ def test_threads_are_spread_over_fewer_warps() -> None:
     assert sorted(sum(w.threads for w in warps) for warps in by_agent.values()) == [1, 1023]
     assert len(image.warps) == 32
     assert all(w.threads >= 1 for w in image.warps)
+
+
+def test_barriers_of_threads_are_numbered_anew() -> None:
+    def text(*numbers: int) -> str:
+        first, second = (f"  scope warps {{{span}}}:\n    st.shared.fill s, 1\n" for span in ("0..31", "32..63"))
+        return "".join(f"{first}  bar.sync number={number}, threads=64\n{second}" for number in numbers)
+
+    assert checked(text(5, 9, 5)).family == "move"
+    assert checked(text(5, 9, 0)).family == "move_named"
+    alone = "  scope warps {0..31}:\n    st.shared.fill s, 3\n    bar.sync number=7, threads=32\n"
+    assert checked(alone + text(5, 9)).family == "move", "a barrier of one warp needs no number"
