@@ -97,7 +97,7 @@ class Image:
 
     Attributes:
         name: of the program.
-        family: the lightest of `abi.FAMILIES` that has all its ops; `form`: "small", "large" or "global"; together the entry point of the cubin.
+        family: the lightest of `abi.FAMILIES` that has all its ops; `form`: "small", "large" or "global"; together the entry point.
         code: the records. In form "global" they must lie in device memory, else they are in the parameter already.
         threads: hardware threads per CTA.
         shared_bytes: dynamic shared memory per CTA, the engine's own stage slots included.

@@ -14,6 +14,7 @@ import pytest
 import oxidecopy as ox
 from oxidecopy.engines.cuda.code import encode
 from oxidecopy.engines.cuda.code.agents import Cast
+from oxidecopy.engines.cuda.code.listing import listing
 from oxidecopy.host.pipeline import Pipeline
 from tests.helpers.device_agreement import compare, deal
 from tests.helpers.device_machine import StuckError, run
@@ -39,6 +40,8 @@ def test_examples(recipe: Any) -> None:
     verified = recipe(ox.Device.open("sim")).launch.verify()
     image = encode(verified)
     program, launch = verified.program, verified.assumptions.launch
+    lines = listing(image).splitlines()
+    assert sum(line.startswith("  ") and line.split()[0].isdigit() for line in lines) == len(image.sites)
     for seed in range(3):
         dealt = deal(program, launch, seed) if image.counted else None
         compare(program, launch, image, dealt)
