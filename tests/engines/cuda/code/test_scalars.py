@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from oxidecopy.engines.cuda.abi import STACK_DEPTH, EvalFn
-from oxidecopy.engines.cuda.code.scalars import Found, Instruction, OverflowingError, Scalars, Token, TooDeepError
+from oxidecopy.engines.cuda.code.scalars import Found, OverflowingError, Scalars, Token, TooDeepError
 from oxidecopy.engines.cuda.code.values import Lin, Terms, Values
 from oxidecopy.engines.cuda.code.values import Test as Question
 
@@ -144,5 +144,21 @@ def test_thirty_two_bits() -> None:
     case.code(v.add(v.scale(i, 1 << 10), j, -(1 << 10)))
 
 
-def test_instructions_are_plain() -> None:
-    assert Instruction(EvalFn.IMM).imm == 0
+def test_products_and_conditions_that_are_too_deep() -> None:
+    case = Case(*"abcd", high=30)
+    v, (a, b, c, d) = case.values, case.symbols
+    assert [x[0] for x in case.code(v.mul(v.add(a, (1, ())), b))] == ["REG", "REG", "MUL_POP", "STORE"]
+    deep = v.least(v.add(v.least(v.mod(a, 7), v.mod(b, 8)), (1, ())), v.add(v.least(v.mod(c, 9), v.mod(d, 10)), (2, ())))
+    test = Question("less2", deep, v.add(deep, v.mul(a, b)))
+    for kind in ("and", "or", "and"):
+        test = Question(kind, parts=(test, test._replace(kind="or" if test.parts else "same2")))
+    case.code(test)
+    assert case.depth() <= STACK_DEPTH
+    again = len(case.scalars.code)
+    case.code(Question("or", parts=(test, Question("not", parts=(test,)))))
+    assert [i.fn.name for i in case.scalars.code[again:]] == ["REG", "REG", "NOT", "OR_POP", "STORE"]
+
+
+def test_a_condition_of_an_answer() -> None:
+    answer = Question("answer", register=3)
+    assert Case("i").code(Question("not", parts=(answer,)))[0] == ("REG", answer, 0)
