@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from oxidecopy.typed.barrier_array import ManagedBarriers as ManagedBarriers
     from oxidecopy.typed.cta import Dim3 as Dim3
     from oxidecopy.typed.descriptor import TmaDescriptor as TmaDescriptor
+    from oxidecopy.typed.descriptor_table import DescriptorTable as DescriptorTable
     from oxidecopy.typed.dtypes import DType as DType
     from oxidecopy.typed.dtypes import HasAdd as HasAdd
     from oxidecopy.typed.dtypes import HasBits as HasBits
@@ -160,6 +161,7 @@ _HOME: Final = {
     "Cta": "oxidecopy.tiles.cta",
     "Dim3": "oxidecopy.typed.cta",
     "TmaDescriptor": "oxidecopy.typed.descriptor",
+    "DescriptorTable": "oxidecopy.typed.descriptor_table",
     "DType": "oxidecopy.typed.dtypes",
     "HasAdd": "oxidecopy.typed.dtypes",
     "HasBits": "oxidecopy.typed.dtypes",
@@ -264,6 +266,7 @@ __all__ = [
     "CubinLaunch",
     "CubinLaunchable",
     "DType",
+    "DescriptorTable",
     "Device",
     "Dim3",
     "Elem",

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, final
 
 from oxidecopy.engines.base import Bindings, BoundArray, BoundMap
 from oxidecopy.errors import ArgumentError, Diagnostic
-from oxidecopy.program.program import ArrayInfo, ArrayParam, IdxParam, MapParam, ScalarParam
+from oxidecopy.program.program import ArrayInfo, ArrayParam, IdxParam, MapParam, ScalarParam, entry_name
 from oxidecopy.typed.descriptor import TmaDescriptor
+from oxidecopy.typed.descriptor_table import DescriptorTable
 from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.recording import ArgumentSpec
 from oxidecopy.typed.refusal import described, refuse, whole
@@ -55,8 +56,9 @@ def bind(
     if collected.broken:
         raise ArgumentError(*collected.broken)
     (device,) = collected.devices.values()
+    alive = (*bound.arguments.values(), *collected.entries)
     bindings = Bindings(grid=grid, maps=collected.maps, arrays=collected.arrays, idx=collected.idx, scalars=collected.scalars)
-    return Arguments(specs=collected.specs, bindings=bindings, engine=device.engine, alive=tuple(bound.arguments.values()))
+    return Arguments(specs=collected.specs, bindings=bindings, engine=device.engine, alive=alive)
 
 
 def _shown(signature: inspect.Signature, formals: Sequence[Formal]) -> str:
@@ -76,6 +78,7 @@ class _Collected:
         self.idx: dict[str, int] = {}
         self.scalars: dict[str, int | float] = {}
         self.devices: dict[int, Any] = {}
+        self.entries: list[object] = []  # of tables, as they are now
 
     def refuse(self, rule: str, what: str, *, got: str, required: str, fix: str) -> None:
         self.broken.append(Diagnostic(rule=rule, what=what, got=got[:200], required=required, fix=fix, site=caller_site()))
@@ -97,6 +100,8 @@ class _Collected:
         match formal.kind:
             case "map":
                 self._map(formal, value)
+            case "table":
+                self._table(formal, value)
             case "array":
                 self._array(formal, value)
             case "idx":
@@ -108,10 +113,25 @@ class _Collected:
 
     def _map(self, formal: Formal, value: object) -> None:
         if not isinstance(value, TmaDescriptor):
-            self.mismatch(formal, described(value), "pass ox.TmaDescriptor.tiled(array, box=...)")
+            fix = "pass one entry, table[i]" if isinstance(value, DescriptorTable) else "pass ox.TmaDescriptor.tiled(array, box=...)"
+            self.mismatch(formal, described(value), fix)
             return
-        array: GlobalArray[Any, Any] = value.array
-        m = value.tensor_map
+        self._kind(formal, value, None)
+        self._bind(formal.name, value)
+
+    def _table(self, formal: Formal, value: object) -> None:
+        if not isinstance(value, DescriptorTable):
+            self.mismatch(formal, described(value), "pass ox.DescriptorTable([desc, ...])")
+            return
+        entries = value.entries
+        self._kind(formal, entries[0], len(entries))
+        for i, entry in enumerate(entries):
+            self._bind(entry_name(formal.name, i), entry)
+        self.entries += entries
+
+    def _kind(self, formal: Formal, desc: TmaDescriptor[Any, Any, Any, Any], entries: int | None) -> None:
+        """What is recorded of a descriptor, or of a table by any entry of it."""
+        m = desc.tensor_map
         wrong = (
             (formal.dtype is not None and formal.dtype != m.dtype)
             or (formal.rank is not None and formal.rank != m.rank)
@@ -119,7 +139,8 @@ class _Collected:
             or (formal.box is not None and formal.box != m.box_dim)
         )
         if wrong:
-            got = f"TmaDescriptor[{m.dtype}, D{m.rank}, swizzle {m.swizzle}, box {m.box_dim}]"
+            cls = "TmaDescriptor" if entries is None else "DescriptorTable"
+            got = f"{cls}[{m.dtype}, D{m.rank}, swizzle {m.swizzle}, box {m.box_dim}]"
             self.mismatch(formal, got, "make the descriptor as the parameter asks, or change the parameter's annotation")
         self.specs[formal.name] = MapParam(
             name=formal.name,
@@ -129,8 +150,12 @@ class _Collected:
             interleave=m.interleave,
             swizzle=m.swizzle,
             oob_fill=m.oob_fill,
+            entries=entries,
         )
-        self.maps[formal.name] = BoundMap(map=m, buffer=array.buffer, offset_bytes=array.offset_bytes)
+
+    def _bind(self, name: str, desc: TmaDescriptor[Any, Any, Any, Any]) -> None:
+        array: GlobalArray[Any, Any] = desc.array
+        self.maps[name] = BoundMap(map=desc.tensor_map, buffer=array.buffer, offset_bytes=array.offset_bytes)
         self._on(array)
 
     def _array(self, formal: Formal, value: object) -> None:

@@ -26,6 +26,8 @@ COORD_INNER_ALIGN: Final = 16  # measured, bytes: innermost coordinate times ele
 TENSOR_SMEM_ALIGN: Final = 128  # measured: shared address of a tensor copy, else fault 716
 STORE_EDGE_BYTES: Final = 16  # measured: stores are clipped at the inner edge in steps of this
 
+TABLE_ENTRIES_MAX: Final = 1024  # ours: entries of a table of maps, 128 KiB in global memory; a proof looks at every entry it may be
+
 # ---- mbarriers (PTX 9.7.13.15)
 MBARRIER_BYTES: Final = 8
 MBARRIER_COUNT_MAX: Final = (1 << 20) - 1

@@ -50,9 +50,10 @@ class TileRef:
 @final
 @dataclass(frozen=True, slots=True)
 class MapRef:
-    """Tensor map parameter, by name."""
+    """Tensor map parameter, by name; of a table of maps, entry `index`, which may be known only while the program runs."""
 
     name: str
+    index: Expr | None = None
 
 
 @final

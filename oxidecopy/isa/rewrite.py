@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from oxidecopy.isa.expr import Add, And, Cmp, Expr, FloorDiv, Max, Min, Mod, Mul, Not, Or, Sym, substitute, substitute_cond
-from oxidecopy.isa.ops import BarrierRef, Instr, Part, TileRef
+from oxidecopy.isa.ops import BarrierRef, Instr, MapRef, Part, TileRef
 
 _EXPRS = (Sym, Add, Mul, FloorDiv, Mod, Min, Max)
 _CONDS = (Cmp, And, Or, Not)
@@ -32,6 +32,8 @@ def _operand(value: Any, values: Mapping[str, Expr]) -> Any:
         return substitute_cond(value, values)
     if isinstance(value, BarrierRef):
         return BarrierRef(value.barrier, substitute(value.index, values))
+    if isinstance(value, MapRef):
+        return MapRef(value.name, substitute(value.index, values)) if value.index is not None else value
     if isinstance(value, TileRef):
         part = Part(substitute(value.part.rank, values), value.part.of) if value.part is not None else None
         return TileRef(value.tile, substitute(value.index, values), part)

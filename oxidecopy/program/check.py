@@ -222,6 +222,24 @@ class _Steps:
             known = ", ".join(p.name for p in self._params.values() if isinstance(p, wanted))[:200]
             yield operand.broken("OX1912", "names no parameter of its sort", got=ref.name, required=known or "one that is declared")
 
+    def map(self, operand: _Operand, ref: MapRef) -> Iterator[Diagnostic]:
+        """A map, or an entry of a table of maps."""
+        yield from self.param(operand, ref)
+        param, index = self._params.get(ref.name), ref.index
+        entries = param.entries if isinstance(param, MapParam) else None
+        if index is not None:
+            yield from self.node(operand, index)
+        if not isinstance(param, MapParam) or (entries is None and index is None):
+            return
+        if entries is None or index is None:
+            required = (
+                f"`{ref.name}`, one map" if entries is None else f"an entry of the table: `{ref.name}[0]` to `{ref.name}[{entries - 1}]`"
+            )
+            yield operand.broken("OX1912", "takes a map for a table of maps, or the other way round", got=ref.name, required=required)
+        elif isinstance(index, Const) and not 0 <= index.value < entries:
+            required = f"0 to {entries - 1}"
+            yield operand.broken("OX1912", f"refers to an entry that {ref.name!r} does not have", got=index.value, required=required)
+
     def coords(self, operand: _Operand, coords: tuple[Expr, ...]) -> Iterator[Diagnostic]:
         """As many as the map or array beside them has dimensions."""
         values = (getattr(operand.op, name) for name, kind in ops.operands(type(operand.op)) if kind in (ops.MAP, ops.ARRAY))
@@ -279,7 +297,7 @@ class _Steps:
 _CHECKS: Final[dict[Kind, Callable[[_Steps, _Operand, Any], Iterator[Diagnostic]]]] = {
     ops.BARRIER: _Steps.barrier,
     ops.TILE: _Steps.tile,
-    ops.MAP: _Steps.param,
+    ops.MAP: _Steps.map,
     ops.ARRAY: _Steps.param,
     ops.EXPR: _Steps.node,
     ops.COND: _Steps.node,

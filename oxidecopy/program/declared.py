@@ -74,10 +74,16 @@ def known_symbols(params: Sequence[Param]) -> dict[str, SymKind]:
                 symbols.setdefault(param.name, SymKind.PARAM)
             case MapParam() | ArrayParam():
                 axes = range(min(param.rank, limits.MAX_RANK))
-                symbols |= {extent_name(param.name, axis): SymKind.EXTENT for axis in axes}
+                names = _bound_names(param) if isinstance(param, MapParam) else (param.name,)
+                symbols |= {extent_name(name, axis): SymKind.EXTENT for name in names for axis in axes}
             case ScalarParam():
                 pass
     return symbols
+
+
+def _bound_names(param: MapParam) -> tuple[str, ...]:
+    """Those of a map or of a table of no more entries than there may be."""
+    return param.bound_names if param.entries is None or param.entries <= limits.TABLE_ENTRIES_MAX else ()
 
 
 def check_declarations(program: Program, places: Places) -> Iterator[Diagnostic]:
@@ -116,6 +122,8 @@ def _check_param(param: Param, place: Site | None) -> Iterator[Diagnostic]:
             yield from _word(f"{what}: swizzle", param.swizzle, tuple(SWIZZLES), place)
             yield from _word(f"{what}: oob_fill", param.oob_fill, OOB_FILLS, place)
             yield from _word(f"{what}: mode", param.mode, MODES, place)
+            if param.entries is not None:
+                yield from _integer(f"{what}: entries", param.entries, 1, limits.TABLE_ENTRIES_MAX, place)
         case ArrayParam():
             yield from _word(f"array {param.name!r}: dtype", param.dtype, tuple(DTYPES), place)
             yield from _integer(f"array {param.name!r}: rank", param.rank, 1, limits.MAX_RANK, place)
@@ -183,6 +191,7 @@ def well_formed(threads: ThreadSet, count: int) -> bool:
 def _check_names(program: Program, places: Places) -> Iterator[Diagnostic]:
     """Parameters are found by name, and their integers share one space with those of the block and the grid."""
     counts = Counter(p.name for p in program.params)
+    counts.update(name for p in program.params if isinstance(p, MapParam) and p.entries is not None for name in _bound_names(p))
     taken = known_symbols([p for p in program.params if not isinstance(p, IdxParam)])
     for param, place in zip(program.params, places.params, strict=True):
         if not param.name or counts[param.name] > 1 or (isinstance(param, IdxParam) and param.name in taken):

@@ -13,7 +13,7 @@ from oxidecopy.errors import Diagnostic, Site
 from oxidecopy.isa import elem, ops
 from oxidecopy.isa.elem import Elem
 from oxidecopy.isa.expr import Answer, Bool, Cond, Const, Expr, Not, Sym
-from oxidecopy.isa.ops import BarrierRef, Instr, TileRef
+from oxidecopy.isa.ops import BarrierRef, Instr, MapRef, TileRef
 from oxidecopy.program.program import Program
 
 NESTING_MAX: Final = 64  # levels of blocks, and of operators in one expression
@@ -51,6 +51,9 @@ def expressions(op: Instr) -> Iterator[tuple[str, Node]]:
             yield from ((name, e) for e in value)
         elif kind == ops.TILES:
             yield from ((name, e) for ref in value for e in _of_place(ref))
+        elif isinstance(value, MapRef):
+            if value.index is not None:
+                yield name, value.index
         elif isinstance(value, BarrierRef | TileRef):
             yield from ((name, e) for e in _of_place(value))
 
@@ -65,7 +68,7 @@ def steering(op: Instr) -> Iterator[Expr | Cond]:
     """The operands of `op` that choose more than where in global memory it works."""
     kinds = dict(ops.operands(type(op)))
     for name, e in expressions(op):
-        placed = kinds[name] == ops.COORDS or (isinstance(op, ops.LoadIndex) and name == "index")
+        placed = kinds[name] in (ops.COORDS, ops.MAP) or (isinstance(op, ops.LoadIndex) and name == "index")
         if not placed and isinstance(e, Expr | Cond):
             yield e
 

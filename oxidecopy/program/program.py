@@ -23,7 +23,8 @@ from oxidecopy.program.tensor_map import TensorMap, TileLayout, tile_shape
 class MapParam:
     """A tensor map; what is written here is part of the recording's key, extents and strides are not. Outermost dimension first.
 
-    `mode` is the form of the copies that use it: "tile" (im2col comes later). Where it is not the map's own, the hardware faults.
+    With `entries` it is a table of that many maps, alike in all that is written here; a launch binds each by its `entry_name`. `mode` is
+    the form of the copies that use it: "tile" (im2col comes later). Where it is not the map's own, the hardware faults.
     """
 
     name: str
@@ -34,6 +35,12 @@ class MapParam:
     swizzle: str = "none"
     oob_fill: str = "zero"
     mode: str = "tile"
+    entries: int | None = None
+
+    @property
+    def bound_names(self) -> tuple[str, ...]:
+        """What a launch binds for it: one map, or each entry of a table."""
+        return (self.name,) if self.entries is None else tuple([entry_name(self.name, i) for i in range(self.entries)])
 
     @property
     def rank(self) -> int:
@@ -229,6 +236,11 @@ class Launch:
         for name, info in self.arrays:
             env.update({extent_name(name, i): n for i, n in enumerate(info.shape)})
         return env
+
+
+def entry_name(table: str, index: int) -> str:
+    """What entry `index` of a table of maps is bound as."""
+    return f"{table}[{index}]"
 
 
 def extent_name(parameter: str, axis: int) -> str:

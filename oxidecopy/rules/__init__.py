@@ -22,6 +22,7 @@ def all_rules() -> dict[str, Rule]:
         recorder,
         rings,
         simulator,
+        tables,
         text,
         verifier,
     )
@@ -41,6 +42,7 @@ def all_rules() -> dict[str, Rule]:
             cuda_engine,
             cubins,
             device_code,
+            tables,
             command,
         )
         for r in m.RULES

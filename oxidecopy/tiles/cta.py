@@ -231,7 +231,7 @@ class Cta(level1.Cta, Maps):
         _, param, _ = parameter(dst, "store_ring")
         request = self._request(f"{param.name}_out", param.dtype, param.layout.shape, A1024.bytes, stages)
         request.adopt(param.swizzle)
-        return StoreRing(recorder, param, self._add(request), request)
+        return StoreRing(recorder, param, dst._ref, self._add(request), request)
 
     # ---- schedules
     def tiles(

@@ -24,7 +24,7 @@ from typing_extensions import TypeVar, override
 from oxidecopy.errors import Cause, Diagnostic, RecordError, ScopeError, ShapeError
 from oxidecopy.isa import expr, limits, ops
 from oxidecopy.isa.expr import ZERO, Const
-from oxidecopy.isa.ops import MapRef, TileRef
+from oxidecopy.isa.ops import TileRef
 from oxidecopy.program.expansion import ALWAYS
 from oxidecopy.tiles.cursor import Conditions, Cursor
 from oxidecopy.tiles.group import whole_group
@@ -151,7 +151,7 @@ class Ring(Generic[Slots_co, Tiles_co]):
             ops.LoadStoreStage(
                 full=ring.bar(ring.full, number),
                 landed=ring.turn(number),
-                map=MapRef(param.name),
+                map=dst._ref,
                 tile=TileRef(tile, expr.mod(number, Const(ring.stages))),
                 coords=recorder.coordinates(at, param.rank, what),
                 pending=pending,

@@ -10,7 +10,7 @@ from typing_extensions import TypeVar, override
 from oxidecopy.errors import Cause, ClusterError, RecordError, ScopeError, ShapeError
 from oxidecopy.isa import expr, ops
 from oxidecopy.isa.expr import Const, Expr
-from oxidecopy.isa.ops import BarrierRef, MapRef, Part, TileRef
+from oxidecopy.isa.ops import BarrierRef, Part, TileRef
 from oxidecopy.program.expansion import ALWAYS
 from oxidecopy.tiles.uniform import uneven
 from oxidecopy.tiles.work import parameter
@@ -207,10 +207,11 @@ class Slot(Generic[DT, Bx]):
         bar = ring.bar(ring.full, self._number)
         self._loads.append(condition)
         if not ring.multicast:
-            recorder.emit(ops.TensorG2S(map=MapRef(param.name), tile=TileRef(tile, slot), coords=corner, bar=bar))
+            recorder.emit(ops.TensorG2S(map=src._ref, tile=TileRef(tile, slot), coords=corner, bar=bar))
             return
         reads = {s.op.name: s.op.index for f in recorder.frames for s in f.steps if isinstance(s.op, ops.LoadIndex)}
-        if any(uneven(c, recorder.cluster, reads) for c in corner):
+        chosen = () if src._index is None else (src._index,)
+        if any(uneven(c, recorder.cluster, reads) for c in (*corner, *chosen)):
             refuse(
                 ClusterError,
                 "OX1147",
@@ -224,7 +225,7 @@ class Slot(Generic[DT, Bx]):
         first = expr.add(corner[0], expr.mul(rank, Const(param.box_dim[0])))
         recorder.emit(
             ops.TensorG2SMulticast(
-                map=MapRef(param.name),
+                map=src._ref,
                 tile=TileRef(tile, slot, Part(rank, size)),
                 coords=(first, *corner[1:]),
                 bar=bar,

@@ -37,9 +37,10 @@ Bx = TypeVar("Bx", bound=AnyBox, default=Any)
 class StoreRing(Generic[DT, C, Bx]):
     """Made by `cta.store_ring`; one group puts into it. Its stores are drained when the group's block ends."""
 
-    def __init__(self, recorder: Recorder, param: MapParam, tile: int, request: TileRequest) -> None:
+    def __init__(self, recorder: Recorder, param: MapParam, ref: MapRef, tile: int, request: TileRequest) -> None:
         self._recorder = recorder
         self._param = param
+        self._ref = ref
         self._tile = tile
         self._request = request
         self._cursor = Cursor(recorder, f"{request.name}.put")
@@ -117,5 +118,5 @@ class _Put(AbstractContextManager[Any, None]):
         recorder.emit(ops.FenceProxyAsync())
         self._group.sync()
         with self._group.elect():
-            recorder.emit(ops.TensorS2G(map=MapRef(ring._param.name), tile=TileRef(ring._tile, self._tile._index), coords=self._at))
+            recorder.emit(ops.TensorS2G(map=ring._ref, tile=TileRef(ring._tile, self._tile._index), coords=self._at))
             recorder.emit(ops.CommitGroup())

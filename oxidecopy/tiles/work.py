@@ -21,7 +21,7 @@ from oxidecopy.typed.descriptor import TmaDescriptor
 from oxidecopy.typed.frames import Frame, fresh
 from oxidecopy.typed.refusal import refuse, require
 from oxidecopy.typed.sites import caller_site
-from oxidecopy.typed.symbolic import Idx, SymIdx, extents
+from oxidecopy.typed.symbolic import Idx, SymIdx, to_expr
 
 if TYPE_CHECKING:
     from oxidecopy.program.program import MapParam
@@ -91,12 +91,19 @@ class Boxes(Generic[C]):
                 required="a box of a multiple of the stride in each dimension",
                 fix="choose such a box for the descriptor, or say with `box=` how far the visits are apart",
             )
+        extents = [to_expr(extent) for extent in desc.shape]
+        if not all(expr.is_launch_constant(extent) for extent in extents):
+            refuse(
+                ScopeError,
+                "OX1151",
+                f"{what}: how many boxes there are would differ from CTA to CTA, or from iteration to iteration",
+                got="an entry of a table that is chosen while the pipeline runs",
+                required="a descriptor, or an entry by a plain int or an `Idx` parameter",
+                fix="loop over `desc.shape` with `cta.range`, or read the work from a list with `cta.load_index`",
+            )
         self._recorder = recorder
         self._steps = steps
-        self.counts = tuple(
-            expr.floordiv(expr.add(extent.expr, Const(n - 1)), Const(n))
-            for extent, n in zip(extents(recorder, param.name, param.rank), steps, strict=True)
-        )
+        self.counts = tuple(expr.floordiv(expr.add(extent, Const(n - 1)), Const(n)) for extent, n in zip(extents, steps, strict=True))
 
     def corner(self, index: tuple[Expr, ...]) -> C:
         """Element coordinates of a box."""

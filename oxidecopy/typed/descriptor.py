@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Never, TypeAlias, final
 from typing_extensions import TypeVar
 
 from oxidecopy.errors import ScopeError
-from oxidecopy.isa import ops
+from oxidecopy.isa import expr, ops
 from oxidecopy.isa.ops import MapRef
 from oxidecopy.typed.descriptor_checks import armed, device_array, fitting, reduction, refuse_captured, swizzle_mode
 from oxidecopy.typed.dtypes import DType
@@ -44,7 +44,8 @@ from oxidecopy.typed.reduce import ReduceOp
 from oxidecopy.typed.refusal import refuse
 from oxidecopy.typed.smem import SharedArray
 from oxidecopy.typed.states import TmaBarrier
-from oxidecopy.typed.symbolic import Idx, extents
+from oxidecopy.typed.symbolic import Idx
+from oxidecopy.typed.table_extents import extents_of
 from oxidecopy.typed.tiled_map import build_tensor_map
 from oxidecopy.typed.tokens import TxToken
 
@@ -79,8 +80,9 @@ class TmaDescriptor(Generic[DT, C, SW_co, Bx]):
     outermost first, in elements (never in boxes); the innermost one times the element size must be a multiple of 16 bytes (measured).
     """
 
-    __slots__ = ("_param", "_recorder", "_source", "_tensor_map")
-    # On the host the last two are set, inside a pipeline the first two.
+    __slots__ = ("_index", "_param", "_recorder", "_source", "_tensor_map")
+    # On the host the last two are set, inside a pipeline the first ones: `_index` of an entry of a table.
+    _index: expr.Expr | None
     _param: MapParam | None
     _recorder: Recorder | None
     _source: GlobalArray[DT, Any] | None
@@ -238,6 +240,7 @@ class TmaDescriptor(Generic[DT, C, SW_co, Bx]):
         array, mode = device_array(a), swizzle_mode(swizzle)
         made: TmaDescriptor[Any, Any, Any, Any] = object.__new__(TmaDescriptor)
         made._source = array
+        made._index = None
         made._param = None
         made._recorder = None
         made._tensor_map = build_tensor_map(
@@ -272,7 +275,7 @@ class TmaDescriptor(Generic[DT, C, SW_co, Bx]):
     def shape(self) -> C:
         """Extents of the array in elements, outermost first: integers on the host, symbols inside a pipeline."""
         if self._recorder is not None and self._param is not None:
-            return extents(self._recorder, self._param.name, self._param.rank)  # type: ignore[return-value]  # C is the rank's tuple
+            return extents_of(self._recorder, self._param, self._index)  # type: ignore[return-value]  # C is the rank's tuple
         return self.tensor_map.global_dim  # type: ignore[return-value]  # as above
 
     # ---- copies
@@ -299,7 +302,7 @@ class TmaDescriptor(Generic[DT, C, SW_co, Bx]):
         at = recorder.coordinates(coords, param.rank, what)
         check_leader(issuer, recorder)
         signal._use(what, recorder)
-        recorder.emit(ops.TensorG2S(map=MapRef(param.name), tile=ref, coords=at, bar=signal._ref))
+        recorder.emit(ops.TensorG2S(map=self._ref, tile=ref, coords=at, bar=signal._ref))
 
     # fmt: off
     @overload
@@ -331,7 +334,7 @@ class TmaDescriptor(Generic[DT, C, SW_co, Bx]):
         mask = recorder.index(cta_mask, f"the CTA mask of {what}")
         check_leader(issuer, recorder)
         signal._use(what, recorder)
-        recorder.emit(ops.TensorG2SMulticast(map=MapRef(param.name), tile=ref, coords=at, bar=signal._ref, cta_mask=mask))
+        recorder.emit(ops.TensorG2SMulticast(map=self._ref, tile=ref, coords=at, bar=signal._ref, cta_mask=mask))
 
     # fmt: off
     @overload
@@ -355,7 +358,7 @@ class TmaDescriptor(Generic[DT, C, SW_co, Bx]):
         issuer, ref = leader_of(leader, what), fitting(recorder, param, tile, what)
         at = recorder.coordinates(coords, param.rank, what)
         check_leader(issuer, recorder)
-        recorder.emit(ops.TensorS2G(map=MapRef(param.name), tile=ref, coords=at))
+        recorder.emit(ops.TensorS2G(map=self._ref, tile=ref, coords=at))
 
     # fmt: off
     @overload
@@ -379,22 +382,30 @@ class TmaDescriptor(Generic[DT, C, SW_co, Bx]):
         name, issuer = reduction(op, param.dtype), leader_of(leader, what)
         ref, at = fitting(recorder, param, tile, what), recorder.coordinates(coords, param.rank, what)
         check_leader(issuer, recorder)
-        recorder.emit(ops.TensorReduce(op=name, map=MapRef(param.name), tile=ref, coords=at))
+        recorder.emit(ops.TensorReduce(op=name, map=self._ref, tile=ref, coords=at))
+
+    @property
+    def _ref(self) -> MapRef:
+        """What the ops of a recording call it."""
+        if self._param is None:
+            refuse_captured("a descriptor")
+        return MapRef(self._param.name, self._index)
 
     def _recorded(self, what: str) -> tuple[Recorder, MapParam, str]:
         """The recording, the parameter, and what a call of method `what` is named in errors."""
         if self._recorder is None or self._param is None:
             refuse_captured(f"`{what}` of a descriptor")
-        label = f"`{what}` of {self._param.name!r}"
+        label = f"`{what}` of {self._param.name!r}" if self._index is None else f"`{what}` of an entry of {self._param.name!r}"
         self._recorder.check_open(label)
         return self._recorder, self._param, label
 
 
-def recorded_descriptor(recorder: Recorder, param: MapParam) -> TmaDescriptor[Any, Any, Any, Any]:
-    """The handle that a pipeline function receives while it is recorded."""
+def recorded_descriptor(recorder: Recorder, param: MapParam, index: expr.Expr | None = None) -> TmaDescriptor[Any, Any, Any, Any]:
+    """The handle that a pipeline function receives while it is recorded, or one of an entry of a table that it received."""
     made: TmaDescriptor[Any, Any, Any, Any] = object.__new__(TmaDescriptor)
     made._source = None
     made._tensor_map = None
+    made._index = index
     made._param = param
     made._recorder = recorder
     return made

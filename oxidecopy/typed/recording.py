@@ -10,10 +10,11 @@ from typing import Any, Final
 from oxidecopy.errors import Diagnostic, OxidecopyError, RecordError, Site
 from oxidecopy.isa.expr import Sym, SymKind
 from oxidecopy.program.program import ArrayParam, IdxParam, MapParam, Program, ScalarParam
-from oxidecopy.typed import barrier, barrier_array, descriptor, handles, leader, scalar, smem, symbolic, tokens
+from oxidecopy.typed import barrier, barrier_array, descriptor, descriptor_table, handles, leader, scalar, smem, symbolic, tokens
 from oxidecopy.typed import cta as level1
 from oxidecopy.typed.cta import ClusterCta, Cta
 from oxidecopy.typed.descriptor import recorded_descriptor
+from oxidecopy.typed.descriptor_table import recorded_table
 from oxidecopy.typed.handles import RecordedArray
 from oxidecopy.typed.recorder import Recorder
 from oxidecopy.typed.refusal import described, refuse
@@ -26,7 +27,7 @@ Plain = int | bool | str
 ArgumentSpec = MapParam | ArrayParam | IdxParam | ScalarParam | Plain
 
 # Python's own errors name the class whose method was called wrongly; these are the classes of ours that users hold.
-_ROOMS: Final = (barrier, barrier_array, level1, descriptor, handles, leader, scalar, smem, symbolic, tokens)
+_ROOMS: Final = (barrier, barrier_array, level1, descriptor, descriptor_table, handles, leader, scalar, smem, symbolic, tokens)
 _HANDLES: Final = frozenset(name for room in _ROOMS for name, cls in vars(room).items() if isinstance(cls, type) and name[0].isupper())
 # Of the rooms built on this one.
 _TILES: Final = frozenset({"Elem", "Landed", "Ring", "Slot", "StageAt", "StageTuple", "StoreRing", "Work"})
@@ -84,7 +85,7 @@ def record(
 def _handle(recorder: Recorder, name: str, spec: ArgumentSpec) -> Any:
     match spec:
         case MapParam():
-            return recorded_descriptor(recorder, spec)
+            return recorded_descriptor(recorder, spec) if spec.entries is None else recorded_table(recorder, spec)
         case ArrayParam():
             return RecordedArray(recorder, spec)
         case IdxParam():

@@ -19,6 +19,7 @@ from oxidecopy.errors import ClusterError, RecordError, Site
 from oxidecopy.program.program import RANK_SYMBOL
 from oxidecopy.typed.cta import ClusterCta, Cta
 from oxidecopy.typed.descriptor import TmaDescriptor
+from oxidecopy.typed.descriptor_table import DescriptorTable
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.geometry import AnySwizzle, box_extents
 from oxidecopy.typed.global_array import GlobalArray
@@ -33,7 +34,7 @@ class Formal:
     """One parameter after `cta`. None means that the annotation leaves it open.
 
     Attributes:
-        kind: "map", "array", "idx", "scalar" or "plain".
+        kind: "map", "table" (of maps), "array", "idx", "scalar" or "plain".
         dtype: element type's name.
         rank: dimensions.
         swizzle: mode's name.
@@ -54,10 +55,10 @@ class Formal:
         """As a user would write the annotation."""
         parts = [self.dtype or "?", f"D{self.rank}" if self.rank else "?"]
         match self.kind:
-            case "map":
+            case "map" | "table":
                 parts += [f"swizzle {self.swizzle}"] if self.swizzle else []
                 parts += [f"box {self.box}"] if self.box else []
-                return f"TmaDescriptor[{', '.join(parts)}]"
+                return f"{'TmaDescriptor' if self.kind == 'map' else 'DescriptorTable'}[{', '.join(parts)}]"
             case "array":
                 return f"GlobalArray[{', '.join(parts)}]"
             case "scalar":
@@ -155,9 +156,11 @@ def _check_cta(fn: Callable[..., Any], hint: object, *, clustered: bool) -> None
 
 def _formal(fn: Callable[..., Any], name: str, hint: Any) -> Formal:
     origin, args = typing.get_origin(hint), typing.get_args(hint)
-    if hint is TmaDescriptor or origin is TmaDescriptor:
+    cls = origin if origin is not None else hint
+    if cls is TmaDescriptor or cls is DescriptorTable:
         box = box_extents(args[3]) if len(args) > 3 else None
-        return Formal(name=name, kind="map", dtype=_dtype(args, 0), rank=_rank(args, 1), swizzle=_swizzle(args, 2), box=box)
+        kind = "map" if cls is TmaDescriptor else "table"
+        return Formal(name=name, kind=kind, dtype=_dtype(args, 0), rank=_rank(args, 1), swizzle=_swizzle(args, 2), box=box)
     if hint is GlobalArray or origin is GlobalArray:
         return Formal(name=name, kind="array", dtype=_dtype(args, 0), rank=_rank(args, 1))
     if SymIdx in args:
@@ -168,7 +171,7 @@ def _formal(fn: Callable[..., Any], name: str, hint: Any) -> Formal:
     if hint in (int, bool, str):
         return Formal(name=name, kind="plain", plain=hint)
     got = "none" if hint is None else str(hint)
-    fix = "use TmaDescriptor, GlobalArray, Idx, Scalar[ox.f32] (or another element type), int, bool or str"
+    fix = "use TmaDescriptor, DescriptorTable, GlobalArray, Idx, Scalar[ox.f32] (or another element type), int, bool or str"
     _refuse(fn, "OX1036", f"parameter {name!r} has no annotation that a launch understands", got=got, fix=fix)
 
 

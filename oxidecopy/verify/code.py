@@ -110,6 +110,8 @@ def fold_op(op: ops.Instr, env: Mapping[str, int]) -> ops.Instr:  # noqa: C901  
             new: object = replace(value, index=fold(value.index, env))
         elif kind is ops.TILE:
             new = _fold_tile(value, env)
+        elif kind is ops.MAP:
+            new = replace(value, index=fold(value.index, env)) if value.index is not None else value
         elif kind is ops.TILES:
             new = tuple(_fold_tile(ref, env) for ref in value)
         elif kind is ops.COORDS:

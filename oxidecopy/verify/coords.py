@@ -6,11 +6,13 @@ instance, while the walk runs it: conditions around it may exclude the bad value
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from oxidecopy.isa import limits, ops
 from oxidecopy.isa.dtypes import DTYPES
-from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL, Launch, Program, Step
+from oxidecopy.isa.expr import Expr
+from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL, Launch, MapParam, Program, Step
+from oxidecopy.program.tensor_map import TensorMap
 from oxidecopy.verify import rule_ids as ids
 from oxidecopy.verify.affine import Range, range_of, shift_of, strided
 from oxidecopy.verify.opaque import Opaque
@@ -42,12 +44,21 @@ def doubtful(program: Program, launch: Launch, folded: Mapping[int, ops.Instr], 
                     found.add(id(step))
                 if isinstance(op, Copy):
                     _unscaled(program, launch, step, op, out)
-                    _edge(step, op, maps[op.map.name].global_dim, maps[op.map.name].global_strides, maps[op.map.name].dtype, out)
+                    _edges(step, op, [(name, maps[name]) for name in _through(program, op, env)], out)
             else:
                 visit(step.body, env)
 
     visit(program.steps, _everywhere(program, launch, opaque))
     return found
+
+
+def _through(program: Program, op: Copy, env: Mapping[str, Range]) -> tuple[str, ...]:
+    """The maps that a copy may go through: of a table all entries that its index can name."""
+    names = program.maps[op.map.name].bound_names
+    if op.map.index is None:
+        return names
+    at = range_of(op.map.index, env)
+    return names[at.lo : at.hi + 1 : at.step or 1] if at.lo >= 0 else names
 
 
 def _everywhere(program: Program, launch: Launch, opaque: Opaque) -> dict[str, Range]:
@@ -63,6 +74,8 @@ def faults(program: Program, launch: Launch, op: Placed, env: Mapping[str, Range
         yield from _outside(launch, op, env)
         return
     param = program.maps[op.map.name]
+    if op.map.index is not None:
+        yield from _no_entry(op.map.index, param, env)
     element = DTYPES[param.dtype].nbytes
     spans = [range_of(e, env) for e in op.coords]
     inner = spans[-1]
@@ -93,6 +106,18 @@ def faults(program: Program, launch: Launch, op: Placed, env: Mapping[str, Range
                 "0 or more in every dimension (loads may start outside, stores may not)",
                 "guard the store with `cta.when(...)`, or shift the tensor",
             )
+
+
+def _no_entry(index: Expr, table: MapParam, env: Mapping[str, Range]) -> Iterator[tuple[str, str, str, str, str]]:
+    at, entries = range_of(index, env), table.entries or 0
+    if at.lo < 0 or at.hi >= entries:
+        yield (
+            ids.ENTRY_RANGE,
+            f"a copy goes through an entry that table {table.name!r} does not have",
+            f"entry {at.lo}" if at.single else f"entries {at.lo} to {at.hi}",
+            f"0 to {entries - 1}",
+            f"launch as many blocks as there are entries, clamp, or read the index with `below=len({table.name})`",
+        )
 
 
 def _outside(launch: Launch, op: ops.LoadIndex, env: Mapping[str, Range]) -> Iterator[tuple[str, str, str, str, str]]:
@@ -134,17 +159,19 @@ def _unscaled(program: Program, launch: Launch, step: Step, op: Copy, out: Colle
                 )
 
 
-def _edge(step: Step, op: Copy, dims: tuple[int, ...], strides: tuple[int, ...], dtype: str, out: Collector) -> None:
+def _edges(step: Step, op: Copy, through: Iterable[tuple[str, TensorMap]], out: Collector) -> None:
     """Stores are clipped at the inner edge in 16-byte steps (measured): up to 15 bytes behind a row are written."""
-    row = dims[-1] * DTYPES[dtype].nbytes
-    written = -(-row // limits.STORE_EDGE_BYTES) * limits.STORE_EDGE_BYTES
-    if not isinstance(op, ops.TensorS2G | ops.TensorReduce) or row == written or not strides or strides[-1] == written:
-        return
-    out.add(
-        ids.STORE_EDGE,
-        f"a store through {op.map.name!r} writes past the end of its rows, into what may be live data",
-        step=step,
-        got=f"rows of {row} bytes, {strides[-1]} bytes apart: {written - row} bytes more are written",
-        required="rows that are multiples of 16 bytes, or followed by padding only",
-        fix="store to an array made with `pad=True`, or to whole rows",
-    )
+    for name, bound in through:
+        strides = bound.global_strides
+        row = bound.global_dim[-1] * DTYPES[bound.dtype].nbytes
+        written = -(-row // limits.STORE_EDGE_BYTES) * limits.STORE_EDGE_BYTES
+        if not isinstance(op, ops.TensorS2G | ops.TensorReduce) or row == written or not strides or strides[-1] == written:
+            continue
+        out.add(
+            ids.STORE_EDGE,
+            f"a store through {name!r} writes past the end of its rows, into what may be live data",
+            step=step,
+            got=f"rows of {row} bytes, {strides[-1]} bytes apart: {written - row} bytes more are written",
+            required="rows that are multiples of 16 bytes, or followed by padding only",
+            fix="store to an array made with `pad=True`, or to whole rows",
+        )

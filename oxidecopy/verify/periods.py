@@ -151,7 +151,9 @@ class Periods:
             return False
         phases = [b.phase - b.base - before for b, before in zip(machine.bars, saved.phases, strict=True)]
         asked = list(
-            {(a.agent, a.use, id(a.expr), a.bar, *a.counters.values()): a for a in (machine.log or [])[saved.log_start :]}.values()
+            {
+                (a.agent, a.use, id(a.expr), a.bar, _placed(a), *a.counters.values()): a for a in (machine.log or [])[saved.log_start :]
+            }.values()
         )
         judge = Judge(machine, deltas, phases, asked)
         periods = judge.most(left // (deltas[agent.id][op.counter] // op.step)) if judge.moves_along() else 0
@@ -268,6 +270,11 @@ def _spread(r: Range, delta: int, periods: int) -> Range:
     if not delta or not periods:
         return r
     return Range(r.lo + min(0, delta * periods), r.hi + max(0, delta * periods), gcd(r.step, delta))
+
+
+def _placed(q: Asked) -> int:
+    """Which copy or read it was asked of: two of them may share a coordinate and differ in another, or in their entry of a table."""
+    return id(q.item) if q.use is Use.COORD else 0
 
 
 def _expr(q: Asked) -> expr.Expr:

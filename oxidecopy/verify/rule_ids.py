@@ -81,6 +81,7 @@ COORD_RANK: Final = "OX3085"
 OPAQUE_USE: Final = "OX3086"
 INDEX_SOURCE: Final = "OX3087"
 INDEX_RANGE: Final = "OX3088"
+ENTRY_RANGE: Final = "OX3089"
 
 # ---- bounds of the proof
 PIECES: Final = "OX3090"

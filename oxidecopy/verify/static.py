@@ -7,6 +7,7 @@ from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.isa.swizzle import SWIZZLES
 from oxidecopy.program.program import ArrayParam, IdxParam, Launch, MapParam, Program, Step, TileDecl
 from oxidecopy.program.required import unmet
+from oxidecopy.program.tensor_map import TensorMap
 from oxidecopy.program.text.expressions import format_node
 from oxidecopy.verify import rule_ids as ids
 from oxidecopy.verify.code import answers
@@ -126,29 +127,32 @@ def _threads(program: Program, out: Collector) -> bool:
     return good
 
 
+def _recorded(m: MapParam | TensorMap) -> tuple[object, ...]:
+    """What a recording holds of a map."""
+    return (m.dtype, m.box_dim, m.element_strides, m.interleave, m.swizzle, m.oob_fill)
+
+
 def _bindings(program: Program, launch: Launch, out: Collector) -> bool:
     """Every parameter is bound to something of the recorded kind."""
     maps, arrays, idx = dict(launch.maps), dict(launch.arrays), dict(launch.idx)
     wrong: list[tuple[str, object, object]] = []
     for p in program.params:
         if isinstance(p, MapParam):
-            bound = maps.get(p.name)
-            got = bound and (bound.dtype, bound.box_dim, bound.element_strides, bound.interleave, bound.swizzle, bound.oob_fill)
-            want = (p.dtype, p.box_dim, p.element_strides, p.interleave, p.swizzle, p.oob_fill)
-            if got != want:
-                wrong.append((p.name, got, want))
+            want = _recorded(p)
+            found = {name: (bound and _recorded(bound)) for name in p.bound_names for bound in [maps.get(name)]}
+            wrong += [(name, got, want) for name, got in found.items() if got != want]
         elif isinstance(p, ArrayParam):
             info = arrays.get(p.name)
             if info is None or (info.dtype, len(info.shape)) != (p.dtype, p.rank):
                 wrong.append((p.name, info and (info.dtype, len(info.shape)), (p.dtype, p.rank)))
         elif isinstance(p, IdxParam) and p.name not in idx:
             wrong.append((p.name, None, "an integer"))
-    for name, found, asked in wrong:
+    for name, got, asked in wrong:
         out.add(
             ids.BINDING,
             f"parameter {name!r} is not bound to what the program was recorded for",
             site=program.site,
-            got=found if found is not None else "nothing",
+            got=got if got is not None else "nothing",
             required=asked,
             fix="record the program again for these arguments",
             key=name,

@@ -156,9 +156,10 @@ def _recorded(fn: Callable[..., Any]) -> Program:
 def _spec(name: str, formal: Formal) -> ArgumentSpec:
     dtype = formal.dtype or "f32"
     match formal.kind:
-        case "map":
-            box = _box(formal)
-            return MapParam(name=name, dtype=dtype, box_dim=box, element_strides=(1,) * len(box), swizzle=formal.swizzle or "none")
+        case "map" | "table":
+            box, entries = _box(formal), None if formal.kind == "map" else 2
+            ones = (1,) * len(box)
+            return MapParam(name=name, dtype=dtype, box_dim=box, element_strides=ones, swizzle=formal.swizzle or "none", entries=entries)
         case "array":
             return ArrayParam(name=name, dtype=dtype, rank=formal.rank or 2)
         case "idx":

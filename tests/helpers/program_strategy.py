@@ -106,9 +106,18 @@ def params(draw: DrawFn) -> tuple[Param, ...]:
                 box = tuple(draw(boxes))
                 strides = draw(st.just((1,) * len(box)) | st.tuples(*(st.integers(1, limits.ELEMENT_STRIDE_MAX) for _ in box)))
                 fill = draw(st.sampled_from(OOB_FILLS))
-                made.append(
-                    MapParam(name=name, dtype=draw(dtypes), box_dim=box, element_strides=strides, swizzle=draw(swizzles), oob_fill=fill)
+                entries = draw(st.none() | st.integers(1, 3))
+                param = MapParam(
+                    name=name,
+                    dtype=draw(dtypes),
+                    box_dim=box,
+                    element_strides=strides,
+                    swizzle=draw(swizzles),
+                    oob_fill=fill,
+                    entries=entries,
                 )
+                if entries is None or not {p.name for p in made} & {*param.bound_names}:
+                    made.append(param)
             case 1:
                 made.append(ArrayParam(name=name, dtype=draw(dtypes), rank=draw(st.integers(1, limits.MAX_RANK))))
             case 2:
@@ -269,7 +278,7 @@ class StepMaker:
     def map(self) -> MapRef:
         param = self.draw(st.sampled_from([p for p in self.params if isinstance(p, MapParam)]))
         self.rank = param.rank
-        return MapRef(param.name)
+        return MapRef(param.name, None if param.entries is None else self.index(param.entries))
 
     def array(self) -> ArrayRef:
         param = self.draw(st.sampled_from([p for p in self.params if isinstance(p, ArrayParam)]))

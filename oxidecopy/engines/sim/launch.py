@@ -83,7 +83,7 @@ def check_grid(program: Program, grid: tuple[int, int, int]) -> None:
 
 
 def bind(program: Program, bindings: Bindings, memory: GlobalMemory) -> Bound:
-    modes = {name: param.mode for name, param in program.maps.items()}
+    modes = {name: param.mode for param in program.maps.values() for name in param.bound_names}
     plans = {
         name: TensorPlan(bound.map, bound.buffer.address + bound.offset_bytes, memory, modes[name]) for name, bound in bindings.maps.items()
     }

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from oxidecopy.engines.sim.exprs import Value
     from oxidecopy.engines.sim.lower_ops import Make
     from oxidecopy.engines.sim.lowering import Lowering
+    from oxidecopy.engines.sim.tma import TensorPlan
     from oxidecopy.program.tensor_map import TileLayout
 
 
@@ -51,18 +52,40 @@ def _coords(low: Lowering, exprs: tuple[Expr, ...]) -> Callable[[list[int]], tup
             return lambda env: tuple([wrap32(f(env)) for f in fns])
 
 
+def _through(low: Lowering, ref: ops.MapRef) -> Callable[[list[int]], tuple[TensorPlan, Images]]:
+    """The map of a copy and the images it makes; of a table those of the entry that its index names now."""
+    names = low.bound.program.maps[ref.name].bound_names
+    table = [(plan, Images(plan.layout)) for plan in [low.bound.plans[name] for name in names]]
+    if ref.index is None:
+        (one,) = table
+        return lambda _env: one
+    index_of = low.value(ref.index)
+
+    def entry(env: list[int]) -> tuple[TensorPlan, Images]:
+        i = index_of(env)
+        if not 0 <= i < len(table):
+            raise Fault(
+                ILLEGAL_INSTRUCTION,
+                "a copy goes through what lies beside a table of maps",
+                got=f"entry {i} of {ref.name!r}",
+                required=f"0 to {len(table) - 1}",
+                fix="keep the index below the number of entries",
+            )
+        return table[i]
+
+    return entry
+
+
 def load(low: Lowering, op: ops.TensorG2S | ops.TensorG2SMulticast) -> Make:
-    plan, coords_of = low.bound.plans[op.map.name], _coords(low, op.coords)
+    through, coords_of = _through(low, op.map), _coords(low, op.coords)
     tile_at, bar_at, threads = low.tile_address(op.tile), low.barrier_address(op.bar), low.threads
     machine, flight, site = low.machine, low.machine.flight, low.site
-    images = Images(plan.layout)
-    nbytes = plan.nbytes
     mask: Value | None = low.value(op.cta_mask) if isinstance(op, ops.TensorG2SMulticast) else None
 
     def make(nxt: int) -> Op:
         def run(agent: Agent) -> int:
             env = agent.env
-            coords = coords_of(env)
+            (plan, images), coords = through(env), coords_of(env)
             plan.check(coords)
             address = tile_at(env)
             check_aligned(address)
@@ -78,7 +101,7 @@ def load(low: Lowering, op: ops.TensorG2S | ops.TensorG2SMulticast) -> Make:
                     images.at(cta, address).scatter(units)
                     bar = cta.barrier(at)
                     before = bar.phase
-                    bar.complete_tx(nbytes)
+                    bar.complete_tx(plan.nbytes)
                     if bar.phase != before:
                         machine.phase_over(bar)
             return nxt
@@ -103,17 +126,15 @@ def receivers(ctas: tuple[Cta, ...], mask: int) -> tuple[Cta, ...]:
 
 
 def store(low: Lowering, op: ops.TensorS2G | ops.TensorReduce) -> Make:
-    plan, coords_of = low.bound.plans[op.map.name], _coords(low, op.coords)
+    through, coords_of = _through(low, op.map), _coords(low, op.coords)
     tile_at, threads, flight, site = low.tile_address(op.tile), low.threads, low.machine.flight, low.site
-    images = Images(plan.layout)
     reduce_op = op.op if isinstance(op, ops.TensorReduce) else ""
-    illegal = reduce_op != "" and reduce_op not in DTYPES[plan.map.dtype].reduce
 
     def make(nxt: int) -> Op:
         def run(agent: Agent) -> int:
             env = agent.env
-            coords = coords_of(env)
-            if illegal:
+            (plan, images), coords = through(env), coords_of(env)
+            if reduce_op and reduce_op not in plan.map.dtype_info.reduce:
                 raise illegal_reduce(reduce_op, plan.map.dtype)
             plan.check_store(coords)
             address = tile_at(env)

@@ -16,7 +16,7 @@ from oxidecopy.program.check import check_operands
 from oxidecopy.program.program import Program, Step
 
 MAGIC: Final = b"\x89OXP\r\n\x1a\n"
-VERSION: Final = 1
+VERSION: Final = 2
 HEADER: Final = struct.Struct("<8sB16sII")
 SIZE_MAX: Final = 1 << 20  # bytes, header included
 STEPS: Final = "steps"  # the one field that is a tree: it comes last

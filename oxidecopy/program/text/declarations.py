@@ -70,6 +70,7 @@ TABLE: Final[dict[type[Declared], tuple[str, tuple[Setting, ...]]]] = {
             Setting("swizzle", "swizzle", WORD, _constant("none")),
             Setting("oob_fill", "oob_fill", WORD, _constant("zero")),
             Setting("mode", "mode", WORD, _constant("tile")),
+            Setting("entries", "entries", INT, _constant(None)),
         ),
     ),
     ArrayParam: ("array", (Setting("dtype", "", WORD), Setting("rank", "rank", INT))),

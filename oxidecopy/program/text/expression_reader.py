@@ -195,14 +195,18 @@ class _Reader:
             return Bool(cursor.advance().text == "true")
         return self._symbol()
 
+    def _indexed(self, name: str) -> str:
+        """`name`, with a number in brackets where one follows: an entry of a table, an axis."""
+        if self._cursor.take("["):
+            name = f"{name}[{self._cursor.integer()}]"
+            self._cursor.expect("]")
+        return name
+
     def _symbol(self) -> Sym:
         cursor = self._cursor
-        name = cursor.name("a number, a symbol or `(`")
+        name = self._indexed(cursor.name("a number, a symbol or `(`"))
         if cursor.take("."):
-            name = f"{name}.{cursor.name()}"
-            if cursor.take("["):
-                name = f"{name}[{cursor.integer()}]"
-                cursor.expect("]")
+            name = self._indexed(f"{name}.{cursor.name()}")
         if name not in self._symbols:
             refuse(
                 cursor.place,

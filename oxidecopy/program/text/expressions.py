@@ -26,7 +26,7 @@ INFIX: Final[dict[type[Pair], tuple[str, int]]] = {
     And: ("&", AND),
     Or: ("|", OR),
 }
-_EXTENT: Final = re.compile(r"(?P<name>.*)\.dim\[(?P<axis>[0-9]+)\]", re.DOTALL)
+_EXTENT: Final = re.compile(r"(?P<name>.*?)(?P<entry>\[[0-9]+\])?\.dim\[(?P<axis>[0-9]+)\]", re.DOTALL)
 
 
 def format_node(node: Node, level: int = CMP) -> str:
@@ -83,7 +83,7 @@ def _format_pair(node: Pair) -> tuple[str, int]:
 def _format_symbol(symbol: Sym) -> str:
     match = _EXTENT.fullmatch(symbol.name) if symbol.kind is SymKind.EXTENT else None
     if match:
-        return f"{format_name(match['name'])}.dim[{match['axis']}]"
+        return f"{format_name(match['name'])}{match['entry'] or ''}.dim[{match['axis']}]"
     if symbol.kind in (SymKind.BLOCK, SymKind.GRID):
         return ".".join(map(format_name, symbol.name.split(".")))
     return format_name(symbol.name)

@@ -166,6 +166,19 @@ def _read_tiles(cursor: Cursor, names: Names) -> tuple[TileRef, ...]:
     return tuple(refs)
 
 
+def _write_map(ref: MapRef, _: Names) -> str:
+    return format_name(ref.name) + (f"[{format_node(ref.index)}]" if ref.index is not None else "")
+
+
+def _read_map(cursor: Cursor, names: Names) -> MapRef:
+    name = cursor.name("the name of a map")
+    if not cursor.take("["):
+        return MapRef(name)
+    index = read_expr(cursor, names.symbols)
+    cursor.expect("]")
+    return MapRef(name, index)
+
+
 def _write_coords(coords: tuple[Expr, ...], _: Names) -> str:
     return f"[{', '.join(map(format_node, coords))}]"
 
@@ -273,7 +286,7 @@ def _read_tokens(cursor: Cursor, _: Names) -> tuple[int, ...]:
 FORMS: Final[dict[Kind, Form]] = {
     ops.BARRIER: Form(_write_barrier, _read_barrier),
     ops.TILE: Form(_write_tile, _read_tile),
-    ops.MAP: Form(lambda ref, _: format_name(ref.name), lambda cursor, _: MapRef(cursor.name("the name of a map"))),
+    ops.MAP: Form(_write_map, _read_map),
     ops.ARRAY: Form(lambda ref, _: format_name(ref.name), lambda cursor, _: ArrayRef(cursor.name("the name of an array"))),
     ops.EXPR: Form(lambda e, _: format_node(e), lambda cursor, names: read_expr(cursor, names.symbols), keyword=True),
     ops.COND: Form(lambda c, _: format_node(c), lambda cursor, names: read_cond(cursor, names.symbols)),

@@ -37,6 +37,7 @@ def encode(verified: VerifiedProgram) -> Image:
 
 def encode_program(program: Program, launch: Launch) -> Image:
     """As `encode`, of a program that somebody else answers for: probes and tests."""
+    _raise(refusals.tables(program))
     program = expanded(program)
     cast = Cast(program)
     low, streams = _lowered(program, launch, cast)

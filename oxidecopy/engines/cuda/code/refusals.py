@@ -96,6 +96,22 @@ def maps(program: Program, count: int) -> Diagnostic:
     )
 
 
+def tables(program: Program) -> list[Diagnostic]:
+    """Copies through entries of tables of maps."""
+    return [
+        Diagnostic(
+            rule="OX5512",
+            what=f"table {param.name!r} cannot be used on a GPU yet",
+            got=f"a table of {param.entries} descriptors",
+            required="descriptors that are parameters of their own",
+            fix="take each descriptor as a parameter, or run it on the simulator",
+            site=program.site,
+        )
+        for param in program.maps.values()
+        if param.entries is not None
+    ]
+
+
 def arguments(program: Program, used: int, room: int) -> Diagnostic:
     """Argument words that do not fit beside code in global memory."""
     return Diagnostic(

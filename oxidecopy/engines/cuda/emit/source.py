@@ -7,6 +7,7 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from typing import Final, final
 
+from oxidecopy.engines.cuda.code.refusals import tables
 from oxidecopy.engines.cuda.emit.body import Body
 from oxidecopy.engines.cuda.emit.context import BUILT_IN, Context
 from oxidecopy.engines.cuda.emit.elements import storage
@@ -15,6 +16,7 @@ from oxidecopy.engines.cuda.emit.host import launch_snippet
 from oxidecopy.engines.cuda.emit.names import comment
 from oxidecopy.engines.cuda.emit.parameters import MAP_BYTES, POINTER_BYTES, Parameter
 from oxidecopy.engines.cuda.emit.shares import SLOT_BYTES, counted_shares
+from oxidecopy.errors import DeviceCodeError
 from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.isa.limits import MBARRIER_BYTES
 from oxidecopy.program.expansion import expanded
@@ -76,10 +78,14 @@ def emitted(verified: VerifiedProgram) -> Emitted:
     """The program as CUDA C++.
 
     Raises:
-        DeviceCodeError: OX5501 where it cannot be told what a token names, OX5510 where an index needs more than 64 bits.
+        DeviceCodeError: OX5501 where it cannot be told what a token names, OX5510 where an index needs more than 64 bits, OX5512 for
+            tables of descriptors.
     """
     launch = verified.assumptions.launch
     program = expanded(verified.program)
+    refused = tables(program)
+    if refused:
+        raise DeviceCodeError(*refused)
     counted = counted_shares(program, verified.assumptions.sm)
     ctx = Context(program, launch, token_phases(program, launch), counted)
     body = Body(ctx).run()
