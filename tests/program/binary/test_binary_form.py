@@ -205,13 +205,13 @@ def outcome(data: bytes) -> Program | ProgramBinaryError:
         return error
 
 
-@settings(slow, max_examples=300)
+@settings(slow, max_examples=150)
 @given(mutated())
 def test_a_damaged_body_is_refused_by_byte(body: bytes) -> None:
     reads_or_is_refused(body)
 
 
-@settings(slow, max_examples=300)
+@settings(slow, max_examples=150)
 @given(st.binary())
 def test_any_body_is_refused_by_byte(body: bytes) -> None:
     reads_or_is_refused(body)
