@@ -140,7 +140,7 @@ class _Run:
             yield from self.fused(op, r)
         elif op in COPIES:
             coords = [self.read(reg) for reg in r["reg"][3 : 3 + r["aux"]]]
-            yield self.copy(op, self.image.maps[r["map"]], coords, [self.value(r, k) for k in range(3)], r["flags"])
+            yield self.copy(op, self.map(r), coords, [self.value(r, k) for k in range(3)], r["flags"])
         elif op in PLAIN:
             yield self.plain(op, r)
         else:
@@ -212,6 +212,15 @@ class _Run:
             self.pc = r["imm"][4]
 
     # ---- copies
+    def map(self, r: dict[str, Any]) -> str:
+        """The map of a record: a slot, or what a register says of a table."""
+        entry = self.read(r["imm"][3] - 1) if r["imm"][3] else 0
+        slot = r["map"] + r["imm"][4] + entry
+        if not 0 <= slot < len(self.image.maps):
+            raise BadCodeError(f"slot {slot} of {len(self.image.maps)} maps")
+        name: str = self.image.maps[slot]
+        return name
+
     def copy(self, op: DeviceOp, name: str, coords: list[int], v: list[int], flags: int) -> Event:
         match op:
             case DeviceOp.TENSOR_G2S:

@@ -10,7 +10,8 @@ count those. Agents that only synchronise are left out, and thread counts of nam
 
 A warp reads 32-byte records at `pc`, uniformly. Integers that are not known when the code is made live in its *scalar file*: 32-bit
 register i in lane i (i < 32) and, for i >= 32, in a second word of lane i - 32; they are read by shuffles. Operand k of a record is
-`imm[k] + (reg[k] == NO_REG ? 0 : R[reg[k]])`, for k < 5; registers 5 to 7 have no immediate. Coordinates are registers alone (NO_REG: 0).
+`imm[k] + (reg[k] == NO_REG ? 0 : R[reg[k]])`, for k < 5; registers 5 to 7 have no immediate. Coordinates are registers alone (NO_REG: 0),
+outermost first. Tensor copies go through map slot `map + imm[4] + (imm[3] == 0 ? 0 : R[imm[3] - 1])`: of a table an entry.
 
 Shared addresses in records and header are offsets from the start of dynamic shared memory.
 
@@ -102,7 +103,7 @@ class DeviceOp(IntEnum):
     MBARRIER_WAIT_PHASE = 0x1A  # addr 0; value1 phase, negative passes at once
     MBARRIER_WAIT_PARITY = 0x1B  # addr 0; value1 parity, bit 0 counts
     MBARRIER_TEST_PARITY = 0x1D  # addr 0; value1 parity, bit 0 counts; reg2 = 1 or 0; aux 0 try_wait, 1 test_wait
-    TENSOR_G2S = 0x20  # map; aux rank; value0 tile; value1 barrier; reg 3 to 7 coordinates, outermost first
+    TENSOR_G2S = 0x20  # map, imm3, imm4: its slot; aux rank; value0 tile; value1 barrier; reg 3 to 7 coordinates
     TENSOR_G2S_MULTICAST = 0x21  # also value2 mask
     TENSOR_S2G = 0x22
     TENSOR_REDUCE = 0x23  # flags: position in isa.dtypes.REDUCE_OPS

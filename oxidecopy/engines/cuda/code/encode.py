@@ -37,7 +37,6 @@ def encode(verified: VerifiedProgram) -> Image:
 
 def encode_program(program: Program, launch: Launch) -> Image:
     """As `encode`, of a program that somebody else answers for: probes and tests."""
-    _raise(refusals.tables(program))
     program = expanded(program)
     cast = Cast(program)
     low, streams = _lowered(program, launch, cast)
@@ -113,8 +112,8 @@ def _warps(threads: int, warps: int, entry: int, agent: int) -> list[Warp]:
 def _image(program: Program, low: Lowering, emitter: Emitter, warps: tuple[Warp, ...], agents: tuple[AgentNote, ...]) -> Image:
     records, words = emitter.records, tuple(low.words.words)
     wrong = [refusals.too_long(program, len(records))] if len(records) > refusals.RECORDS_MAX else []
-    if len(low.maps) > refusals.MAPS_MAX:
-        wrong.append(refusals.maps(program, len(low.maps)))
+    if low.single_maps > refusals.MAPS_MAX:
+        wrong.append(refusals.maps(program, low.single_maps))
     code = b"".join(records)
     form = form_of(len(low.maps), len(warps), len(words), len(code))
     if not form:

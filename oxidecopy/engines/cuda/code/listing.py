@@ -77,7 +77,7 @@ def _head(image: Image, op: DeviceOp, aux: int, slot: int, flags: int, regs: lis
     if op in (DeviceOp.STORE_GLOBAL, DeviceOp.LOAD_INDEX):
         words.append(list(image.arrays)[slot])
     elif op in _COORDINATES:
-        words.append(image.maps[slot])
+        words.append(f"map {slot + imms[4]} + r{imms[3] - 1}" if imms[3] else image.maps[slot + imms[4]])
     if op in (DeviceOp.STORE_GLOBAL, DeviceOp.FILL, DeviceOp.IOTA, DeviceOp.MAP_TILES):
         words += [_operand(regs[0], imms[0]), f"share {imms[2] & 0xFFFF}-{imms[2] >> 16} of {imms[3]}"]
         if op is not DeviceOp.STORE_GLOBAL:

@@ -22,7 +22,7 @@ from oxidecopy.errors import Diagnostic
 from oxidecopy.isa import ops
 from oxidecopy.isa.expr import Expr
 from oxidecopy.isa.ops import Loop, Scope, When
-from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL, Launch, Program, Step
+from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL, Launch, Program, Step, entry_name
 
 
 @final
@@ -41,7 +41,10 @@ class Lowering:
         self.scopes: dict[int, int] = {}
         self.loops: dict[int, int] = {}
         maps, arrays = self._look_through()
-        self.maps = {name: i for i, name in enumerate([name for name in program.maps if name in maps])}
+        # A record names a slot by 8 bits, those of a table by more: single maps come first.
+        used = sorted([param for param in program.maps.values() if param.name in maps], key=lambda param: param.entries is not None)
+        self.single_maps = sum(param.entries is None for param in used)
+        self.maps = {name: i for i, name in enumerate([name for param in used for name in param.bound_names])}
         self.words = Words(launch, tuple([name for name in program.arrays if name in arrays]))
         self.notes: dict[tuple[int, int], LoopNote] = {}
         self.refused: list[Diagnostic] = []
@@ -191,8 +194,11 @@ class AgentLowering(Operands):
         phase = self.shared.phases.get(token)
         return self.values.of(phase) if phase is not None else (0, ())
 
-    def map(self, name: str) -> int:
-        return self.shared.maps[name]
+    def map(self, ref: ops.MapRef) -> Lin:
+        """The slot of a map; of a table that of the entry that the index names."""
+        if ref.index is None:
+            return (self.shared.maps[ref.name], ())
+        return self.values.add((self.shared.maps[entry_name(ref.name, 0)], ()), self.values.of(ref.index))
 
     def array(self, name: str) -> int:
         return self.words.slot(name)

@@ -175,7 +175,7 @@ def _copy(low: AgentLowering, op: Copy, where: Where) -> Op:
         op=_COPY[type(op)],
         where=where,
         aux=len(op.coords),
-        map=low.map(op.map.name),
+        slot=low.map(op.map),
         flags=flags,
         operands=tuple(operands),
         exact=_coordinates(low, op.coords),
