@@ -135,7 +135,7 @@ class Stream:
         """Waits for all that it was given; a stream made here is destroyed. Any number of times."""
         if self._cuda is not None:
             self._cuda.close()
-        self._closed = True
+        self._closed, self._cuda = True, None
 
     def _open(self) -> CudaStream | None:
         if self._closed:
