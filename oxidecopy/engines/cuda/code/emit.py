@@ -90,6 +90,13 @@ class Emitter:
                 break
         return entry
 
+    def given(self, records: list[bytes], where: Where) -> int:
+        """As `agent`, of code that is there already, with one op in it."""
+        entry = len(self.records)
+        self.sites[entry] = where
+        self.records += records
+        return entry
+
     def _agent(self, nodes: list[Node], answers: Sequence[Test], end: Where, *, lean: bool) -> None:
         self._lean = lean
         self._free = list(range(abi.REGISTERS - 1, abi.FIRST_FREE_REG - 1, -1))
