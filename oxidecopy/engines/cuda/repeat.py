@@ -85,7 +85,10 @@ class Repeatable:
         """Launches; does not wait."""
         if self._context.left != self._left or self._words[0]:
             self._renew()
-        result = self._launch(self._config, self._function, self._pointers, 0)[0]
+            with self._context:  # nobody may have made one current in this thread yet; later calls find out by trying
+                result = self._launch(self._config, self._function, self._pointers, 0)[0]
+        else:
+            result = self._launch(self._config, self._function, self._pointers, 0)[0]
         if result:
             self._again(result)
         if self._loose:
