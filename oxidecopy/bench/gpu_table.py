@@ -104,6 +104,7 @@ def write_plot(path: Path, entries: Sequence[Entry], title: str = TITLE) -> None
         _panel(panel, [e for e in entries if len(e.copy.box) == rank])
         panel.set_title(f"{rank}-D")
     panels[0].set_ylabel("read + written, TB/s")
+    panels[0].set_ylim(0, 1.05 * max(e.tb_s for e in entries))
     panels[-1].legend(fontsize="small")
     figure.suptitle(title)
     write_whole(path, lambda file: figure.savefig(file, format=path.suffix.lstrip(".") or "png", dpi=120))
@@ -120,7 +121,6 @@ def _panel(panel: Axes, entries: Sequence[Entry]) -> None:
     panel.set_xscale("log", base=2)
     panel.set_xlabel("box, bytes")
     panel.grid(visible=True, alpha=0.3)
-    panel.set_ylim(bottom=0)
 
 
 def main(arguments: Sequence[str]) -> int:
