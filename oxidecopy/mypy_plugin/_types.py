@@ -1,0 +1,183 @@
+"""Questions to mypy's types: what is tracked, what takes its argument, what is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, final
+
+from mypy.nodes import Decorator, FuncDef, OverloadedFuncDef, TypeInfo, Var
+from mypy.types import (
+    CallableType,
+    Instance,
+    LiteralType,
+    Overloaded,
+    ProperType,
+    TupleType,
+    Type,
+    TypeAliasType,
+    TypeType,
+    TypeVarType,
+    UnionType,
+    get_proper_type,
+)
+
+from oxidecopy.mypy_plugin import _names
+
+_DEPTH_MAX: Final = 5  # types nest without end where classes name themselves
+
+
+def is_owned(t: Type | None) -> bool:
+    """`Owned[...]`, which mypy keeps as the alias that it is, through its cache too."""
+    return isinstance(t, TypeAliasType) and t.alias is not None and t.alias.fullname == _names.OWNED
+
+
+def signatures(node: object) -> list[CallableType]:
+    """The declared signatures of what a name stands for."""
+    if isinstance(node, Decorator):
+        declared = get_proper_type(node.var.type)
+        node = node.var if isinstance(declared, CallableType | Overloaded) else node.func
+    if isinstance(node, TypeInfo):
+        found = node.get("__init__")
+        node = found.node if found else None
+    t = get_proper_type(node.type) if isinstance(node, FuncDef | OverloadedFuncDef | Var) else None
+    if isinstance(t, CallableType):
+        return [t]
+    return list(t.items) if isinstance(t, Overloaded) else []
+
+
+def takes(node: object) -> bool:
+    """Does calling it take anything?"""
+    return any(is_owned(argument) for signature in signatures(node) for argument in signature.arg_types)
+
+
+def takes_self(node: object) -> bool:
+    """A method that takes its object."""
+    return any(s.arg_types and is_owned(s.arg_types[0]) for s in signatures(node))
+
+
+def fullname(t: Type | None) -> str:
+    """The class of an instance, else nothing."""
+    p = get_proper_type(t)
+    return p.type.fullname if isinstance(p, Instance) else ""
+
+
+def symbolic(t: Type | None) -> str:
+    """What kind of recorded value all values of this type are: "integer", "condition", "scalar" or nothing."""
+    p = get_proper_type(t)
+    if isinstance(p, UnionType):
+        kinds = {symbolic(item) for item in p.items}
+        return min(kinds) if kinds and "" not in kinds else ""
+    return _names.SYMBOLIC.get(p.type.fullname, "") if isinstance(p, Instance) else ""
+
+
+def literal(t: Type | None) -> int | None:
+    """The integer of a literal type."""
+    p = get_proper_type(t)
+    if isinstance(p, Instance) and p.last_known_value is not None:
+        p = p.last_known_value
+    return p.value if isinstance(p, LiteralType) and type(p.value) is int else None
+
+
+def shown(t: Type | None) -> str:
+    """A type in few words."""
+    p = get_proper_type(t)
+    if not isinstance(p, Instance):
+        return str(p)
+    return p.type.name + (f"[{', '.join(shown(a) for a in p.args)}]" if p.args else "")
+
+
+@final
+class Tracking:
+    """Which types hold values that can go. Answers are kept by class for one file."""
+
+    def __init__(self, *, everything: bool = False) -> None:
+        self.everything = everything
+        self.extra: set[TypeInfo] = set()  # classes that some Owned[...] parameter names
+        self._known: dict[TypeInfo, bool] = {}
+
+    def tracked(self, t: Type | None, depth: int = 0) -> bool:
+        """May a value of this type go, or hold one that can?"""
+        if t is None or depth > _DEPTH_MAX:
+            return False
+        p = get_proper_type(t)
+        if isinstance(p, Instance):
+            return self.class_tracked(p.type) or self._any(p.args, depth)
+        if isinstance(p, TupleType | UnionType):
+            return self._any(p.items, depth)
+        if isinstance(p, TypeVarType):
+            return self.tracked(p.upper_bound, depth + 1)
+        return False
+
+    def _any(self, types: Iterable[Type], depth: int) -> bool:
+        return any(self.tracked(t, depth + 1) for t in types)
+
+    def class_tracked(self, info: TypeInfo) -> bool:
+        """The same for a class, whatever its arguments."""
+        known = self._known.get(info)
+        if known is None:
+            self._known[info] = False  # a class that holds itself
+            known = self._known[info] = info in self.extra or self._look_into(info)
+        return known
+
+    def _look_into(self, info: TypeInfo) -> bool:
+        if self.everything:
+            return True
+        for base in info.mro:
+            if base.fullname in _names.NOUNS or base in self.extra:
+                return True
+            if base.fullname.startswith("builtins."):
+                continue
+            for symbol in base.names.values():
+                node = symbol.node
+                if isinstance(node, Var):
+                    if node.type is not None and self.tracked(node.type, 2):
+                        return True
+                elif isinstance(node, FuncDef | OverloadedFuncDef | Decorator) and takes_self(node):
+                    return True
+        return False
+
+    def interesting(self, t: Type) -> bool:
+        """Is an expression of this type a reason to analyse the function that it is in?"""
+        p = get_proper_type(t)
+        if isinstance(p, Instance):
+            return self.class_tracked(p.type) or p.type.fullname in _names.SYMBOLIC or (bool(p.args) and self._interesting_arguments(p.args))
+        if isinstance(p, TupleType | UnionType):
+            return self._interesting_arguments(p.items)
+        if isinstance(p, CallableType):
+            return self._add_taken((p,))
+        if isinstance(p, Overloaded):
+            return self._add_taken(p.items)
+        if isinstance(p, TypeType):
+            return False
+        return self.everything
+
+    def _interesting_arguments(self, types: Iterable[Type]) -> bool:
+        return any(self.tracked(t, 1) or symbolic(t) or fullname(t) in _names.SYMBOLIC for t in types)
+
+    def _add_taken(self, items: Iterable[CallableType]) -> bool:
+        """Notes the classes that these signatures take."""
+        found = False
+        for signature in items:
+            for argument in signature.arg_types:
+                if is_owned(argument):
+                    found = True
+                    self.own(argument)
+        return found
+
+    def own(self, t: Type | None) -> None:
+        """A parameter takes values of this type: they are tracked from here on."""
+        p = get_proper_type(t)
+        if isinstance(p, Instance) and p.type not in self.extra and not p.type.fullname.startswith("builtins."):
+            self.extra.add(p.type)
+            self._known.clear()  # what holds one is tracked too
+
+
+def class_of(t: ProperType | None) -> TypeInfo | None:
+    """Where the attributes of a value of this type are declared."""
+    if isinstance(t, UnionType):
+        t = next((p for p in map(get_proper_type, t.items) if isinstance(p, Instance)), None)
+    if isinstance(t, TypeVarType):
+        t = get_proper_type(t.upper_bound)
+    if isinstance(t, TupleType):
+        return t.partial_fallback.type
+    return t.type if isinstance(t, Instance) else None
