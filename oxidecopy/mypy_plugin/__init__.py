@@ -10,6 +10,6 @@ from mypy.plugin import Plugin
 from oxidecopy.mypy_plugin._plugin import OxidecopyPlugin
 
 
-def plugin(version: str) -> type[Plugin]:  # noqa: ARG001  # mypy's entry point
+def plugin(version: str) -> type[Plugin]:  # mypy's entry point
     """What mypy calls, with its own version."""
     return OxidecopyPlugin

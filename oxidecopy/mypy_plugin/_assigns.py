@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from mypy.nodes import CallExpr, Expression, IndexExpr, ListExpr, MemberExpr, NameExpr, RefExpr, StarExpr, TupleExpr, Var
-from mypy.patterns import AsPattern, ClassPattern, MappingPattern, OrPattern, Pattern, SequencePattern, StarredPattern, ValuePattern
 from mypy.types import ProperType, Type
 
 from oxidecopy.mypy_plugin._domain import ANY, NONE, State, Value, Values, union, unions
@@ -59,7 +58,7 @@ class Assigns(Takes):
         star = next((i for i, item in enumerate(items) if isinstance(item, StarExpr)), None)
         display = isinstance(source, TupleExpr | ListExpr) and star is None and len(source.items) == len(items) and len(values) == 1
         # All are read before any is written: `a, b = b, a`.
-        read = []
+        read: list[tuple[Expression, Values, Expression | None]] = []
         for i, item in enumerate(items):
             t = self.type_of(item)
             known = source.items[i] if display and isinstance(source, TupleExpr | ListExpr) else None
@@ -124,48 +123,7 @@ class Assigns(Takes):
             item.carried = next((value.carried for value in values if value.carried is not None), None)
         return item
 
-    # ---- patterns
-    def bind_pattern(self, pattern: Pattern, subject: Values, state: State) -> None:
-        """Binds the names of a `case`."""
-        if isinstance(pattern, AsPattern):
-            if pattern.pattern is not None:
-                self.bind_pattern(pattern.pattern, subject, state)
-            if pattern.name is not None:
-                self._capture(pattern.name, subject, state)
-        elif isinstance(pattern, OrPattern):
-            for alternative in pattern.patterns:
-                self.bind_pattern(alternative, subject, state)
-        elif isinstance(pattern, SequencePattern):
-            star = next((i for i, p in enumerate(pattern.patterns) if isinstance(p, StarredPattern)), len(pattern.patterns))
-            for i, part in enumerate(pattern.patterns):
-                self.bind_pattern(part, self._parts(subject, f"[{i}]" if i < star else ANY, state), state)
-        elif isinstance(pattern, StarredPattern):
-            if pattern.capture is not None:
-                self._capture(pattern.capture, NONE, state)
-        elif isinstance(pattern, MappingPattern):
-            for part in pattern.values:
-                self.bind_pattern(part, self._parts(subject, ANY, state), state)
-            if pattern.rest is not None:
-                self._capture(pattern.rest, NONE, state)
-        elif isinstance(pattern, ClassPattern):
-            for name, part in zip(pattern.keyword_keys, pattern.keyword_values, strict=True):
-                self.bind_pattern(part, self._parts(subject, f".{name}", state), state)
-            for part in pattern.positionals:
-                # `case R(x)` of a builtin binds the subject; of another class, an attribute that __match_args__ names.
-                self.bind_pattern(part, NONE, state)
-        elif isinstance(pattern, ValuePattern):
-            self.evaluate(pattern.expr, state)
-
-    def _parts(self, subject: Values, part: str, state: State) -> Values:
-        return unions(self.slot(owner, part, state) for owner in subject)
-
-    def _capture(self, name: NameExpr, values: Values, state: State) -> None:
-        t = self.type_of(name)
-        self.assign(name, values if self.tracked(t) else NONE, None, state)
-
 
 def _is_global(target: NameExpr) -> bool:
     """Bound in a function by `global`."""
     return target.fullname != target.name and "." in (target.fullname or "")
-
-

@@ -78,7 +78,7 @@ class Calls(Assigns):
             info = class_of(t)
             found = info.get(callee.name) if info is not None else None
             if found is not None and found.node is not None:
-                static = isinstance(found.node, FuncDef | Decorator | OverloadedFuncDef) and found.node.is_static
+                static = _is_static(found.node)
                 return Callee(fullname=_full(found.node), node=found.node, receiver=callee.expr, bound=not static)
         t = self.type_of(callee)
         found = t.type.get("__call__") if isinstance(t, Instance) else None
@@ -112,23 +112,13 @@ class Calls(Assigns):
         """Matches arguments and parameters, and takes those that are marked Owned."""
         e, taken = call.expr, set[Value]()
         what = f'"{call.callee.fullname.rsplit(".", 1)[-1]}"' if call.callee.fullname else f'"{self.text(e.callee)}"'
-        owned: dict[int, bool] = {}
-        takes_receiver = False
         # Of overloads, each says what it takes; the one that mypy chose is not known here, and they agree on it.
-        for signature in self._signatures(call):
-            kinds, names, types = signature.arg_kinds, signature.arg_names, signature.arg_types
-            if call.callee.bound:
-                takes_receiver |= bool(types) and is_owned(types[0])
-                kinds, names, types = kinds[1:], names[1:], types[1:]
-            formals = map_actuals_to_formals(e.arg_kinds, e.arg_names, kinds, names, self._actual_type(e))
-            for formal, matched in enumerate(formals):
-                for actual in matched:
-                    owned[actual] = owned.get(actual, False) or is_owned(types[formal])
-                    pair = (e.args[actual], call.actuals[actual])
-                    name = names[formal] or f"#{formal}"
-                    if pair not in call.arguments.setdefault(name, []):
-                        call.arguments[name].append(pair)
-        for actual in sorted(i for i, one in owned.items() if one):
+        declared = self._signatures(call)
+        owned: set[int] = set()
+        for signature in declared:
+            owned |= self._match(call, signature)
+        takes_receiver = call.callee.bound and any(s.arg_types and is_owned(s.arg_types[0]) for s in declared)
+        for actual in sorted(owned):
             take = self.take_elements if e.arg_kinds[actual] == ARG_STAR else self.take
             take(e.args[actual], call.actuals[actual], state, what, e, taken)
         if takes_receiver and call.callee.receiver is not None:
@@ -137,15 +127,27 @@ class Calls(Assigns):
             if value.method:
                 self.take(e.callee, self.slot(value, "()", state), state, f'"{value.method}"', e, taken)
 
+    def _match(self, call: Call, signature: CallableType) -> set[int]:
+        """Notes which argument is which parameter; gives those that are taken."""
+        e, skip = call.expr, 1 if call.callee.bound else 0
+        names, types = signature.arg_names[skip:], signature.arg_types[skip:]
+        formals = map_actuals_to_formals(e.arg_kinds, e.arg_names, signature.arg_kinds[skip:], names, _ActualType(self, e))
+        owned: set[int] = set()
+        for formal, matched in enumerate(formals):
+            for actual in matched:
+                pairs = call.arguments.setdefault(names[formal] or f"#{formal}", [])
+                if all(e.args[actual] is not known for known, _ in pairs):
+                    pairs.append((e.args[actual], call.actuals[actual]))
+                if is_owned(types[formal]):
+                    owned.add(actual)
+        return owned
+
     def _signatures(self, call: Call) -> list[CallableType]:
         declared = signatures(call.callee.node)
         if declared:
             return declared
         t = self.type_of(call.expr.callee)
         return [t] if isinstance(t, CallableType) and not call.callee.fullname else []
-
-    def _actual_type(self, e: CallExpr) -> "_ActualType":
-        return _ActualType(self, e)
 
     def _containers(self, call: Call, state: State) -> None:
         """Python's containers: what is put in can be reached through them; what is cleared away is no longer known."""
@@ -202,6 +204,11 @@ class _ActualType:
 
     def __call__(self, index: int) -> Type:
         return self._calls.types.get(self._args[index]) or AnyType(TypeOfAny.special_form)
+
+
+def _is_static(node: object) -> bool:
+    function = node.func if isinstance(node, Decorator) else node
+    return isinstance(function, FuncDef | OverloadedFuncDef) and function.is_static
 
 
 def _full(node: object) -> str:

@@ -32,12 +32,13 @@ def read(config_file: str | None) -> Config:
     """Reads the section; without a file or a section, the defaults."""
     given = _section(config_file)
     problems = [
-        f"[{SECTION}] has no option {name!r} = {value!r}: " + (f"one of {', '.join(CHOICES[name])}" if name in CHOICES else "unknown option")
+        f"[{SECTION}] has no option {name!r} = {value!r}: "
+        + (f"one of {', '.join(CHOICES[name])}" if name in CHOICES else "unknown option")
         for name, value in given.items()
         if value not in CHOICES.get(name, ())
     ]
     good = {name: value for name, value in given.items() if value in CHOICES.get(name, ())}
-    return Config(**good, problems=tuple(problems))  # type: ignore[arg-type]
+    return Config(**good, problems=tuple(problems))
 
 
 def _section(config_file: str | None) -> dict[str, str]:

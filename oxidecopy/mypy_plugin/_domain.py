@@ -123,9 +123,9 @@ class State:
 
     def same(self, other: State) -> bool:
         """Nothing new: a loop has reached its fixed point."""
-        return (
-            self.made == other.made and self.bytes == other.bytes and _keys(self.names) == _keys(other.names)
-        ) and _keys(self.slots) == _keys(other.slots)
+        return (self.made == other.made and self.bytes == other.bytes and _keys(self.names) == _keys(other.names)) and _keys(
+            self.slots
+        ) == _keys(other.slots)
 
 
 def _keys(places: dict[Var, Values] | dict[Slot, Values]) -> object:
@@ -187,5 +187,3 @@ def _unread(slot: Slot, state: State, lazy: Lazy) -> Values:
     """A slot of a value that this path never made holds nothing on it."""
     owner = slot[0]
     return NONE if owner.known_site and owner not in state.made else lazy(slot)
-
-

@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 from mypy.checker import TypeChecker
 from mypy.nodes import Context, Expression, FuncItem, LambdaExpr, MypyFile, Var
-from mypy.types import CallableType, Type
+from mypy.types import Type
 
 from oxidecopy.mypy_plugin import _codes, _messages
-from oxidecopy.mypy_plugin._features.geometry import check_descriptor
+from oxidecopy.mypy_plugin._features.literals_entry import literal_problems
 from oxidecopy.mypy_plugin._flow import Flow
 from oxidecopy.mypy_plugin._types import Tracking
 
@@ -24,7 +24,7 @@ class Driver:
     def __init__(self, checker: TypeChecker, tree: MypyFile, *, everything: bool = False) -> None:
         self.checker = checker
         self.tree = tree
-        self.types: dict[Expression, Type] = checker._type_maps[0]
+        self.types: dict[Expression, Type] = checker._type_maps[0]  # noqa: SLF001  # mypy has no door to it; the canary test watches
         self.tracking = Tracking(everything=everything)
         self.functions = 0
         self._lines: list[int] = []
@@ -34,9 +34,7 @@ class Driver:
         """The module's statements, and every function in it."""
         if not self._scan() and not self.tracking.everything:
             return
-        flow = self._flow(None, frozenset())
-        self._guarded(flow, lambda: flow.run_module(self.tree), "the module's statements", self.tree)
-        self._nested(flow)
+        self._nested(self._module())
 
     def function(self, function: FuncItem) -> None:
         """One function and those inside it."""
@@ -46,8 +44,14 @@ class Driver:
     def module_level(self) -> None:
         """The module's own statements only."""
         if self._scan():
-            flow = self._flow(None, frozenset())
-            self._guarded(flow, lambda: flow.run_module(self.tree), "the module's statements", self.tree)
+            self._module()
+
+    def _module(self) -> Flow:
+        flow = self._flow(None, frozenset())
+        place = self.tree.defs[0] if self.tree.defs else self.tree
+        self._guarded(flow, lambda: self._numbers(flow, None), "the module's statements", place)
+        self._guarded(flow, lambda: flow.run_module(self.tree), "the module's statements", place)
+        return flow
 
     # ---- where there is something to do
     def _scan(self, function: FuncItem | None = None) -> bool:
@@ -79,20 +83,20 @@ class Driver:
         if function in self._done:
             return
         self._done.add(function)
-        if isinstance(function.type, CallableType):
-            for argument, t in zip(function.arguments, function.type.arg_types, strict=False):
-                flow = self._flow(function, outer)
-                check_descriptor(t, argument, flow.reports)
-                flow.reports.emit(self.checker)
+        flow = self._flow(function, outer)
+        what = "this lambda" if isinstance(function, LambdaExpr) else f'"{function.name}"'
+        self._guarded(flow, lambda: self._numbers(flow, function), what, function)
         if not self._of_interest(function):
             return
         self.functions += 1
-        flow = self._flow(function, outer)
-        if isinstance(function, LambdaExpr):
-            self._guarded(flow, lambda: flow.run_lambda(function.body), "this lambda", function)
-        else:
-            self._guarded(flow, lambda: flow.run_function(function), f'"{function.name}"', function)
+        run = flow.run_lambda if isinstance(function, LambdaExpr) else flow.run_function
+        self._guarded(flow, lambda: run(function), what, function)
         self._nested(flow)
+
+    def _numbers(self, flow: Flow, function: FuncItem | None) -> None:
+        """Literal arithmetic that needs no flow."""
+        for problem in literal_problems(self.tree, function, self.types, self.tree.fullname):
+            flow.reports.say(problem.code, problem.node, problem.message, *problem.notes)
 
     def _guarded(self, flow: Flow, act: Callable[[], None], what: str, node: Context) -> None:
         """A surprise is an error of its own, at its function; what was found before it is reported too."""

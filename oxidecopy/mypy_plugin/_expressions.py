@@ -42,8 +42,8 @@ from mypy.nodes import (
     StarExpr,
     StrExpr,
     SuperExpr,
-    TempNode,
     TemplateStrExpr,
+    TempNode,
     TupleExpr,
     TypeAliasExpr,
     TypeApplication,
@@ -60,19 +60,15 @@ from mypy.types import Instance
 from typing_extensions import override
 
 from oxidecopy.mypy_plugin import _messages
-from oxidecopy.mypy_plugin._calls import Calls
 from oxidecopy.mypy_plugin._domain import ANY, NONE, State, Value, Values, join, union, unions
 from oxidecopy.mypy_plugin._features import symbolic
+from oxidecopy.mypy_plugin._patterns import Patterns, UnknownNodeError
 from oxidecopy.mypy_plugin._types import shown
 
 Evaluator: TypeAlias = Callable[["Expressions", Expression, State], Values]
 
 
-class UnknownNodeError(Exception):
-    """mypy has a kind of node that the pass does not know."""
-
-
-class Expressions(Calls):
+class Expressions(Patterns):
     """Evaluation. Every method of the table takes the node, the state and gives what the expression may be."""
 
     @override
@@ -153,11 +149,10 @@ class Expressions(Calls):
         starred = False
         for i, (item, values) in enumerate(zip(items, held, strict=True)):
             starred |= isinstance(item, StarExpr)
-            if isinstance(item, StarExpr):
-                values = unions(self.slot(owner, ANY, state) for owner in values)
-            if values:
+            inner = unions(self.slot(owner, ANY, state) for owner in values) if isinstance(item, StarExpr) else values
+            if inner:
                 part = ANY if starred else f"[{i}]"
-                state.slots[made, part] = union(state.slots.get((made, part), NONE), values)
+                state.slots[made, part] = union(state.slots.get((made, part), NONE), inner)
         return {made: None}
 
     def dictionary(self, e: DictExpr, state: State) -> Values:
@@ -331,4 +326,3 @@ MEANINGS: Final[dict[type[Expression], Evaluator]] = dict(
         ),
     )
 )
-

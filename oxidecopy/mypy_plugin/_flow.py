@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import final
 
-from mypy.nodes import Block, Expression, FuncItem, MypyFile, Var
+from mypy.nodes import Expression, FuncItem, MypyFile, Var
 from mypy.types import CallableType, Type, get_proper_type
 from typing_extensions import override
 
@@ -27,7 +27,6 @@ class Flow(Statements):
         self.loop_exits = []
         self.returns = []
         self.raising = []
-        self.memory: dict[str, Any] = {}  # what a feature keeps for this function, under its name
 
     @override
     def on_call(self, call: Call, state: State) -> None:
@@ -51,9 +50,9 @@ class Flow(Statements):
     def _parameter(self, variable: Var, t: Type, why: str) -> Value:
         return self.value(("parameter", variable), lambda: Value(variable.name, get_proper_type(t), borrowed=why))
 
-    def run_lambda(self, body: Block) -> None:
+    def run_lambda(self, function: FuncItem) -> None:
         """A lambda's parameters have no types of their own here."""
-        self._finish(self.run(body.body, State()))
+        self._finish(self.run(function.body.body, State()))
 
     def run_module(self, tree: MypyFile) -> None:
         """The statements of the module."""

@@ -14,7 +14,7 @@ def moved(noun: str, name: str, move: Move, alias: str) -> str:
     through = f' (through "{alias}")' if alias else ""
     if move.ended:
         if move.maybe:
-            return f'{sentence(noun)} "{name}" is used where its block may be over: {move.what} on line {move.line} has ended on some path to here'
+            return f'{sentence(noun)} "{name}" is used where its block may be over: {move.what} on line {move.line} has ended on some path'
         return f'{sentence(noun)} "{name}" is used after its block: {move.what} on line {move.line} has ended'
     if move.maybe:
         return f'Use of possibly moved {noun} "{name}": {move.what} takes it{through} on line {move.line} on some path to here'
@@ -127,7 +127,9 @@ def expected_bytes(name: str, announced: int, issued: int) -> str:
 
 
 def expected_note(announced: int, issued: int) -> str:
-    return "the phase never completes: this wait would hang" if announced > issued else "the phase would complete before all bytes have landed"
+    return (
+        "the phase never completes: this wait would hang" if announced > issued else "the phase would complete before all bytes have landed"
+    )
 
 
 def box(how: str) -> str:

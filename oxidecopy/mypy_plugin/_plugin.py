@@ -146,9 +146,8 @@ class OxidecopyPlugin(Plugin):
 
     def _quietly(self, checker: TypeChecker, function: FuncItem) -> None:
         """Reports past whoever collects errors of the expression in hand."""
-        watchers, checker.errors._watchers = checker.errors._watchers, []
+        watchers, checker.errors._watchers = checker.errors._watchers, []  # noqa: SLF001  # mypy has no door to it
         try:
             Driver(checker, checker.tree, everything=self.everything).function(function)
         finally:
-            checker.errors._watchers = watchers
-
+            checker.errors._watchers = watchers  # noqa: SLF001

@@ -49,8 +49,9 @@ from mypy.nodes import (
 from mypy.types import UninhabitedType, get_proper_type
 
 from oxidecopy.mypy_plugin._domain import NONE, State, join
-from oxidecopy.mypy_plugin._expressions import Expressions, UnknownNodeError
+from oxidecopy.mypy_plugin._expressions import Expressions
 from oxidecopy.mypy_plugin._features import blocks, recorded, symbolic
+from oxidecopy.mypy_plugin._patterns import UnknownNodeError
 
 Runner: TypeAlias = Callable[["Statements", Statement, State], "State | None"]
 ROUNDS_MAX: Final = 12  # a loop that has not settled then has no more to say: its states only grow
@@ -157,7 +158,7 @@ class Statements(Expressions):
                     state.slots[owner, part] = NONE
         return state
 
-    def function(self, s: FuncDef | Decorator, state: State) -> State:
+    def define(self, s: FuncDef | Decorator, state: State) -> State:
         """A function: analysed by itself, when this one is done."""
         function = s.func if isinstance(s, Decorator) else s
         self.nested[function] = self.outer | (self.locals if self.function is not None else frozenset())
@@ -167,7 +168,7 @@ class Statements(Expressions):
         """Overloads, or a property."""
         for item in [*s.items, s.impl]:
             if item is not None:
-                self.function(item, state)
+                self.define(item, state)
         return state
 
     # ---- branches
@@ -356,8 +357,8 @@ RUNNERS: Final[dict[type[Statement], Runner]] = dict(
         _row(RaiseStmt, Statements.throw),
         _row(AssertStmt, Statements.check),
         _row(DelStmt, Statements.delete),
-        _row(FuncDef, Statements.function),
-        _row(Decorator, Statements.function),
+        _row(FuncDef, Statements.define),
+        _row(Decorator, Statements.define),
         _row(OverloadedFuncDef, Statements.overloads),
         _row(ClassDef, Statements.class_),
         _row(IfStmt, Statements.branch),

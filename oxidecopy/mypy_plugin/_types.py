@@ -125,22 +125,23 @@ class Tracking:
         for base in info.mro:
             if base.fullname in _names.NOUNS or base in self.extra:
                 return True
-            if base.fullname.startswith("builtins."):
-                continue
-            for symbol in base.names.values():
-                node = symbol.node
-                if isinstance(node, Var):
-                    if node.type is not None and self.tracked(node.type, 2):
-                        return True
-                elif isinstance(node, FuncDef | OverloadedFuncDef | Decorator) and takes_self(node):
-                    return True
+            if not base.fullname.startswith("builtins.") and any(self._member(symbol.node) for symbol in base.names.values()):
+                return True
         return False
+
+    def _member(self, node: object) -> bool:
+        """An attribute that is tracked, or a method that takes its object."""
+        if isinstance(node, Var):
+            return node.type is not None and self.tracked(node.type, 2)
+        return isinstance(node, FuncDef | OverloadedFuncDef | Decorator) and takes_self(node)
 
     def interesting(self, t: Type) -> bool:
         """Is an expression of this type a reason to analyse the function that it is in?"""
         p = get_proper_type(t)
         if isinstance(p, Instance):
-            return self.class_tracked(p.type) or p.type.fullname in _names.SYMBOLIC or (bool(p.args) and self._interesting_arguments(p.args))
+            return (
+                self.class_tracked(p.type) or p.type.fullname in _names.SYMBOLIC or (bool(p.args) and self._interesting_arguments(p.args))
+            )
         if isinstance(p, TupleType | UnionType):
             return self._interesting_arguments(p.items)
         if isinstance(p, CallableType):

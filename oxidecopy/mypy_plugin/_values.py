@@ -36,7 +36,9 @@ _OPAQUE: Final = "..."  # how an expression without a name is shown
 class Core(ABC):
     """The function under analysis, and its values."""
 
-    def __init__(self, module: str, types: dict[Expression, Type], tracking: Tracking, outer: frozenset[Var], function: FuncItem | None) -> None:
+    def __init__(
+        self, module: str, types: dict[Expression, Type], tracking: Tracking, outer: frozenset[Var], function: FuncItem | None
+    ) -> None:
         self.module = module
         self.types = types
         self.tracking = tracking
@@ -243,10 +245,8 @@ class Core(ABC):
     def mark(self, values: Iterable[Value], move: Move, state: State) -> None:
         """Every place that may hold one of `values` sees it go."""
         going = set(values)
-        for places in (state.names, state.slots):
-            for place, held in list(places.items()):  # type: ignore[attr-defined]
-                if going & held.keys():
-                    places[place] = {v: _gone(old, move) if v in going else old for v, old in held.items()}  # type: ignore[index]
+        state.names = {name: _after(held, going, move) for name, held in state.names.items()}
+        state.slots = {slot: _after(held, going, move) for slot, held in state.slots.items()}
 
     def reachable(self, values: Iterable[Value], state: State) -> set[Value]:
         """The values, and all that they are known to hold."""
@@ -261,6 +261,13 @@ class Core(ABC):
         return seen
 
 
+def _after(held: Values, going: set[Value], move: Move) -> Values:
+    """What a place holds once `going` are gone."""
+    if going.isdisjoint(held):
+        return held
+    return {value: _gone(old, move) if value in going else old for value, old in held.items()}
+
+
 def _gone(old: Move | None, new: Move) -> Move:
     """A value that is certainly gone stays gone as it was."""
     return new if old is None or old.maybe else old
@@ -271,8 +278,8 @@ def _replaced(held: Values, twins: dict[Value, Value]) -> Values:
         return held
     changed: Values = {}
     for value, move in held.items():
-        value = twins.get(value, value)
-        changed[value] = join_moves(changed[value], move) if value in changed else move
+        twin = twins.get(value, value)
+        changed[twin] = join_moves(changed[twin], move) if twin in changed else move
     return changed
 
 
@@ -291,7 +298,7 @@ def worst(values: Values) -> tuple[Move | None, Value | None]:
 
 
 def contains(outer: Context, e: Expression) -> bool:
-    """Is `e` a part of this call? (Another look at it then comes from the loop around.)"""
+    """`e` is a part of this call: another look at it then comes from the loop around."""
     todo: list[object] = [outer]
     while todo:
         node = todo.pop()

@@ -19,13 +19,12 @@ Given: TypeAlias = Values
 def enter(flow: Statements, e: Expression, target: Expression, state: State) -> Given:
     """Binds what `with e as target` gives."""
     if isinstance(target, TupleExpr):
-        given = unions(enter(flow, e, item, state) for item in target.items)
-        return given
+        return unions(enter(flow, e, item, state) for item in target.items)
     t = flow.type_of(target)
     if not flow.tracked(t):
         flow.assign(target, NONE, None, state)
         return NONE
-    given = {flow.fresh(("with", target), flow.text(target), t, target, state): None}
+    given: Given = {flow.fresh(("with", target), flow.text(target), t, target, state): None}
     flow.assign(target, given, None, state)
     return given
 
@@ -51,7 +50,7 @@ def end_of_iteration(flow: Statements, s: WhileStmt | ForStmt, end: State) -> No
 
 
 def swallows(flow: Statements, s: WithStmt) -> bool:
-    """May one of its managers hold an exception back? (`__exit__` gives a bool; mypy reads it the same way.)"""
+    """One of its managers may hold an exception back: its `__exit__` gives a bool, as mypy reads it."""
     return any(_swallows(flow, e) for e in s.expr)
 
 

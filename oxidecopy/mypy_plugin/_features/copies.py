@@ -1,95 +1,55 @@
-"""Bytes: what a barrier is told against what is issued on it, and the total of shared memory (`oxidecopy-tx`, `oxidecopy-smem`).
+"""Bytes: what a barrier is told to expect against what is issued on it, path by path (`oxidecopy-tx`).
 
 Only sums that are certain are compared: an amount that is not a literal makes the sum unknown, and the verifier decides.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from mypy.nodes import ARG_STAR, Expression, MemberExpr, OpExpr, TupleExpr
+from mypy.nodes import ARG_STAR, Expression
 
-from oxidecopy.mypy_plugin import _codes, _messages, _names
+from oxidecopy.mypy_plugin import _codes, _messages
 from oxidecopy.mypy_plugin._domain import BYTES_MAX, UNKNOWN_BYTES, ZERO_BYTES, State, Values
-from oxidecopy.mypy_plugin._features.geometry import element_bytes, tile_bytes
-from oxidecopy.mypy_plugin._types import fullname
+from oxidecopy.mypy_plugin._features.literals import View, made_bytes
 
 if TYPE_CHECKING:
     from oxidecopy.mypy_plugin._calls import Call
     from oxidecopy.mypy_plugin._flow import Flow
 
-SHARED_MAX: Final = 232_448  # bytes a block may have on sm_90: CUDA C++ Programming Guide, table of compute capabilities
+
+def _view(flow: Flow, state: State) -> View:
+    """Numbers as written; of a tile, the size that it was made with."""
+
+    def tile(e: Expression) -> int | None:
+        sizes = {value.nbytes for value in flow.peek(e, state)}
+        return sizes.pop() if len(sizes) == 1 else None
+
+    return View(types=flow.types, module=flow.module, tile=tile)
 
 
-def tile_made(flow: Flow, call: Call, state: State) -> None:  # noqa: ARG001  # the shape of a feature
-    """`cta.shared(...)`: its size, and the running total of the function."""
-    if call.result is None:
-        return
-    nbytes = _asked_bytes(flow, call)
-    call.result.nbytes = nbytes
-    sizes: dict[Expression, int] = flow.memory.setdefault("shared", {})
-    if nbytes is None or call.expr in sizes:
-        return
-    before = sum(sizes.values())
-    sizes[call.expr] = nbytes
-    if before <= SHARED_MAX < before + nbytes:
-        flow.reports.say(_codes.SMEM, call.expr, _messages.shared_total(nbytes, before + nbytes, SHARED_MAX))
-
-
-def _asked_bytes(flow: Flow, call: Call) -> int | None:
-    """From the result's type, or from the extents as written."""
-    nbytes = tile_bytes(flow.type_of(call.expr))
-    args = call.expr.args
-    if nbytes is not None or len(args) < 2 or not isinstance(args[1], TupleExpr):
-        return nbytes
-    size = element_bytes(flow.type_of(call.expr))
-    for item in args[1].items:
-        extent = flow.constant(item)
-        if size is None or extent is None:
-            return None
-        size *= extent
-    return size
+def tile_made(flow: Flow, call: Call, state: State) -> None:
+    """`cta.shared(...)`: its size."""
+    if call.result is not None:
+        call.result.nbytes = made_bytes(call.expr, _view(flow, state))
 
 
 def announced(flow: Flow, call: Call, state: State) -> None:
     """Adds what a barrier is told to expect."""
-    pairs = call.arguments.get("nbytes", [])
+    view = _view(flow, state)
     known = ARG_STAR not in call.expr.arg_kinds
-    amounts = [_amount(flow, e, values, state) if known else None for e, values in pairs]
+    amounts = [view.announced(e) if known else None for e, _ in call.arguments.get("nbytes", [])]
     total = None if None in amounts else sum(a for a in amounts if a is not None)
     _add(call.held, total, 0, state)
 
 
-def _amount(flow: Flow, e: Expression, values: Values, state: State) -> int | None:
-    """The bytes that an argument stands for: a number, a tile, `tile.nbytes`, or a sum or product of them."""
-    number = flow.constant(e)
-    if number is not None:
-        return number
-    if isinstance(e, OpExpr) and e.op in "+*":
-        left, right = _amount(flow, e.left, {}, state), _amount(flow, e.right, {}, state)
-        if left is None or right is None:
-            return None
-        return left + right if e.op == "+" else left * right
-    tile = e.expr if isinstance(e, MemberExpr) and e.name == "nbytes" else e
-    return _tile_amount(flow, tile, values, state)
-
-
-def _tile_amount(flow: Flow, e: Expression, values: Values, state: State) -> int | None:
-    if fullname(flow.type_of(e)) not in (_names.TILE,):
-        return None
-    known = values or flow.peek(e, state)
-    sizes = {value.nbytes for value in known}
-    return sizes.pop() if len(sizes) == 1 and None not in sizes else tile_bytes(flow.type_of(e))
-
-
 def issued(flow: Flow, call: Call, state: State) -> None:
     """Adds what a copy reports to its token's barrier."""
-    for e, values in call.arguments.get("tile", [])[:1]:
-        nbytes = _tile_amount(flow, e, values, state)
-        _add(_barriers(call), 0, nbytes, state)
+    for e, _ in call.arguments.get("tile", [])[:1]:
+        _add(_barriers(call), 0, _view(flow, state).bytes_of_tile(e), state)
 
 
-def issued_to_many(flow: Flow, call: Call, state: State) -> None:  # noqa: ARG001
+def issued_to_many(flow: Flow, call: Call, state: State) -> None:
     """A multicast reports to barriers of other CTAs: their sums are not known here."""
     for barrier in _barriers(call):
         state.bytes[barrier] = UNKNOWN_BYTES

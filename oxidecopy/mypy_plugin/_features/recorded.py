@@ -26,7 +26,7 @@ def loop(flow: Statements, s: WhileStmt | ForStmt) -> str:
     return _names.RECORDED_LOOPS.get(called, "")
 
 
-def tokens_stay(flow: Flow, call: Call, state: State) -> None:  # noqa: ARG001  # the shape of a feature
+def tokens_stay(flow: Flow, call: Call, state: State) -> None:  # the shape of a feature
     """A token that is only lent to a call has to be of the same iteration, too."""
     for pairs in call.arguments.values():
         for e, values in pairs:

@@ -59,7 +59,7 @@ def pattern(flow: Expressions, subject: Expression, p: Pattern) -> None:
             flow.reports.say(_codes.SYMBOLIC, p, _messages.matched(kind), _messages.TESTED_NOTE)
 
 
-def ordered(flow: Flow, call: Call, state: State) -> None:  # noqa: ARG001  # the shape of a feature
+def ordered(flow: Flow, call: Call, state: State) -> None:  # the shape of a feature
     """`min(i, 3)` asks which is smaller."""
     args = call.expr.args
     if len(args) < 2:
@@ -74,7 +74,7 @@ def ordered(flow: Flow, call: Call, state: State) -> None:  # noqa: ARG001  # th
         flow.reports.say(_codes.SYMBOLIC, call.expr, _messages.compared(name.rpartition(".")[2]), *notes)
 
 
-def asked(flow: Flow, call: Call, state: State) -> None:  # noqa: ARG001
+def asked(flow: Flow, call: Call, state: State) -> None:
     """`bool(i)`, `any([i == 0])`."""
     name = call.callee.fullname.removesuffix(".__new__").rpartition(".")[2]
     for arg in call.expr.args:
@@ -85,7 +85,7 @@ def asked(flow: Flow, call: Call, state: State) -> None:  # noqa: ARG001
             flow.reports.say(_codes.SYMBOLIC, arg, _messages.tested(kind, f"{name}()"), _messages.TESTED_NOTE)
 
 
-def launch(flow: Flow, call: Call, state: State) -> None:  # noqa: ARG001
+def launch(flow: Flow, call: Call, state: State) -> None:
     """`pipe[grid](..., 2.5)` where the pipeline declares `Scalar[i32]`: mypy lets it pass, Scalar is `ScalarValue[i32] | float`."""
     e = call.expr
     formals = _formals(flow, e)

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from oxidecopy.mypy_plugin._flow import Flow
 
 
-def arrived(flow: Flow, call: Call, state: State) -> None:  # noqa: ARG001  # the shape of a feature
+def arrived(flow: Flow, call: Call, state: State) -> None:  # the shape of a feature
     """The token of an arrival comes from the barrier that it was made on."""
     if call.result is not None:
         call.result.sources |= frozenset(call.held)
 
 
-def waited(flow: Flow, call: Call, state: State) -> None:  # noqa: ARG001
+def waited(flow: Flow, call: Call, state: State) -> None:
     """All tokens of a wait come from this barrier, as far as that is known."""
     receiver = call.callee.receiver
     if receiver is None or not call.held:
