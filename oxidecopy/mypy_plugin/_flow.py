@@ -8,10 +8,10 @@ from mypy.nodes import Expression, FuncItem, MypyFile, Var
 from mypy.types import CallableType, Type, get_proper_type
 from typing_extensions import override
 
-from oxidecopy.mypy_plugin import _messages
+from oxidecopy.mypy_plugin import _messages, _names
 from oxidecopy.mypy_plugin._calls import Call
 from oxidecopy.mypy_plugin._domain import State, Value
-from oxidecopy.mypy_plugin._features import calls_of
+from oxidecopy.mypy_plugin._features import calls_of, copies
 from oxidecopy.mypy_plugin._statements import Statements
 from oxidecopy.mypy_plugin._types import Tracking, is_owned, shown
 
@@ -32,6 +32,8 @@ class Flow(Statements):
     def on_call(self, call: Call, state: State) -> None:
         for act in calls_of(call.callee.fullname):
             act(self, call, state)
+        if not call.callee.fullname.startswith(_names.PREFIX):
+            copies.lent(self, call, state)
 
     def run_function(self, function: FuncItem) -> None:
         """Parameters that are not Owned are borrowed; what was taken out of them must be back at the end."""

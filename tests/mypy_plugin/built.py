@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,3 +55,18 @@ def marks(source: str) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(source.splitlines(), 1):
         for kind in MARK.findall(line):
             yield number, kind
+
+
+def plugin_errors(name: str, source: str, cache: Path) -> list[tuple[int, str, str]]:
+    """Line, code and message of every error of a module under the plugin and otherwise plain settings."""
+    config = cache / "mypy.ini"
+    config.write_text("[mypy]\nplugins = oxidecopy.mypy_plugin\n")
+    path = cache / f"{name}.py"
+    path.write_text(source)
+    command = [sys.executable, "-m", "mypy", f"--config-file={config}", f"--cache-dir={cache}/mypy", "--output=json", str(path)]
+    environment = {**os.environ, "MYPYPATH": str(ROOT), "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=cache)
+    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    if done.returncode not in (0, 1):
+        raise RuntimeError(done.stdout + done.stderr)
+    return [(row["line"], row["code"], row["message"]) for row in rows if row["severity"] == "error"]

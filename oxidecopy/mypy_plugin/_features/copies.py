@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from mypy.nodes import ARG_STAR, Expression
 
-from oxidecopy.mypy_plugin import _codes, _messages
-from oxidecopy.mypy_plugin._domain import BYTES_MAX, UNKNOWN_BYTES, ZERO_BYTES, State, Values
+from oxidecopy.mypy_plugin import _codes, _messages, _names
+from oxidecopy.mypy_plugin._domain import BYTES_MAX, UNKNOWN_BYTES, ZERO_BYTES, Bytes, State, Value, Values
 from oxidecopy.mypy_plugin._features.literals import View, made_bytes
+from oxidecopy.mypy_plugin._types import fullname
 
 if TYPE_CHECKING:
     from oxidecopy.mypy_plugin._calls import Call
@@ -36,11 +37,20 @@ def tile_made(flow: Flow, call: Call, state: State) -> None:
 
 def announced(flow: Flow, call: Call, state: State) -> None:
     """Adds what a barrier is told to expect."""
+    _add(call.held, _total(flow, call, state), 0, state)
+
+
+def completed(flow: Flow, call: Call, state: State) -> None:
+    """`complete_tx` takes bytes off as a landed copy does."""
+    _add(call.held, 0, _total(flow, call, state), state)
+
+
+def _total(flow: Flow, call: Call, state: State) -> int | None:
+    """The sum of `nbytes`."""
     view = _view(flow, state)
     known = ARG_STAR not in call.expr.arg_kinds
     amounts = [view.announced(e) if known else None for e, _ in call.arguments.get("nbytes", [])]
-    total = None if None in amounts else sum(a for a in amounts if a is not None)
-    _add(call.held, total, 0, state)
+    return None if None in amounts else sum(a for a in amounts if a is not None)
 
 
 def issued(flow: Flow, call: Call, state: State) -> None:
@@ -53,6 +63,22 @@ def issued_to_many(flow: Flow, call: Call, state: State) -> None:
     """A multicast reports to barriers of other CTAs: their sums are not known here."""
     for barrier in _barriers(call):
         state.bytes[barrier] = UNKNOWN_BYTES
+
+
+def lent(flow: Flow, call: Call, state: State) -> None:
+    """A function that is given a barrier or its token may announce bytes or issue copies: nothing is known of the sums afterwards."""
+    for values in (*call.actuals, call.held):
+        for value in values:
+            kind = fullname(value.type)
+            for barrier in value.sources if kind in _names.TOKENS else {value} if kind == _names.BARRIER else ():
+                state.bytes[barrier] = UNKNOWN_BYTES
+
+
+def joined(before: dict[Value, Bytes], end: State) -> None:
+    """After a block that the device may skip: the sums with it, or those without."""
+    for barrier in {**before, **end.bytes}:
+        sums = before.get(barrier, ZERO_BYTES) | end.bytes.get(barrier, ZERO_BYTES)
+        end.bytes[barrier] = sums if len(sums) <= BYTES_MAX else UNKNOWN_BYTES
 
 
 def _barriers(call: Call) -> Values:
@@ -77,7 +103,8 @@ def waited(flow: Flow, call: Call, state: State) -> None:
     """A phase ends: both sums must be the same on it, and begin anew."""
     receiver = call.callee.receiver
     for barrier in call.held:
-        sums = state.bytes.get(barrier, ZERO_BYTES)
+        # What a nested function does to a captured token is not followed.
+        sums = UNKNOWN_BYTES if flow.nested else state.bytes.get(barrier, ZERO_BYTES)
         known = [(a, b) for a, b in sums if a is not None and b is not None]
         # Only when no path has them equal: a path may be one that is never taken.
         if known and len(known) == len(sums) and all(a != b for a, b in known) and receiver is not None:
