@@ -65,6 +65,7 @@ class Value:
         older: all but the newest value of a site in a loop.
         past: this value, once the recorded loop that made it has gone on.
         carried: the recorded loop that has gone on since.
+        parts: what its attributes and elements hold that nobody wrote to.
     """
 
     label: str
@@ -81,10 +82,11 @@ class Value:
     older: Value | None = None
     past: Value | None = None
     carried: Context | None = None
+    parts: dict[str, Value] = field(default_factory=dict)
 
     def twin(self, **changes: object) -> Value:
         """Another value of the same site."""
-        return replace(self, older=None, past=None, **changes)  # type: ignore[arg-type]
+        return replace(self, older=None, past=None, parts={}, **changes)  # type: ignore[arg-type]
 
 
 Values: TypeAlias = "dict[Value, Move | None]"

@@ -58,6 +58,7 @@ LAUNCHABLE: Final = "oxidecopy.host.pipeline.Launchable"
 DTYPES: Final = "oxidecopy.typed.dtypes"
 
 # Loops that the device runs: their body is recorded once. `cta.tiles` with an order may record none, and is left alone.
+WHEN: Final = "oxidecopy.typed.cta.Cta.when"
 RANGE: Final = "oxidecopy.typed.cta.Cta.range"
 CTA_TILES: Final = "oxidecopy.tiles.cta.Cta.tiles"
 RING_STAGES: Final = "oxidecopy.tiles.ring.Ring.stages"
@@ -75,6 +76,9 @@ COMPARING: Final[dict[str, str]] = {
     "builtins.sorted": "",
 }
 TRUTH: Final = frozenset({"builtins.bool", "builtins.bool.__new__", "builtins.any", "builtins.all"})
+
+# Blocks whose body is there to raise.
+RAISES: Final = frozenset({"_pytest.raises.RaisesExc", "_pytest.python_api.RaisesContext"})
 
 # Methods of Python's containers: what puts a value in, and what makes earlier knowledge of the elements worthless.
 ADDING: Final = frozenset({"append", "add", "appendleft", "insert", "setdefault", "put", "put_nowait"})

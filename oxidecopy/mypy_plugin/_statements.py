@@ -50,7 +50,7 @@ from mypy.types import UninhabitedType, get_proper_type
 
 from oxidecopy.mypy_plugin._domain import NONE, State, join
 from oxidecopy.mypy_plugin._expressions import Expressions
-from oxidecopy.mypy_plugin._features import blocks, recorded, symbolic
+from oxidecopy.mypy_plugin._features import blocks, copies, recorded, symbolic
 from oxidecopy.mypy_plugin._patterns import UnknownNodeError
 
 Runner: TypeAlias = Callable[["Statements", Statement, State], "State | None"]
@@ -89,12 +89,10 @@ class Statements(Expressions):
             if runner is None:
                 raise UnknownNodeError(f"unknown statement {type(statement).__name__}")
             state = runner(self, statement, state)
-        if state is not None:
-            self._may_raise(state)
         return state
 
     def _may_raise(self, state: State) -> None:
-        """Every statement may raise: what it is seen by a handler is the state before it, or after the one before."""
+        """Every statement may raise; a handler sees the state before it: a call that raises has taken nothing."""
         if self.raising:
             self.raising[-1].append(state.copy())
 
@@ -260,18 +258,24 @@ class Statements(Expressions):
     def with_(self, s: WithStmt, state: State) -> State | None:
         """`with`: what the library's blocks gave ends with them."""
         given = []
+        before = dict(state.bytes) if blocks.conditional(self, s) else None
         for e, target in zip(s.expr, s.target, strict=True):
             self.evaluate(e, state)
             if target is not None:
                 given.append((e, blocks.enter(self, e, target, state)))
         if not blocks.swallows(self, s):
-            return self._leave_blocks(s, given, self.block(s.body, state))
+            end = self._leave_blocks(s, given, self.block(s.body, state))
+            if before is not None and end is not None:
+                copies.joined(before, end)
+            return end
         points: list[State] = []
         self.raising.append(points)
         end = self.block(s.body, state)
         self.raising.pop()
         for point in points:
             self._may_raise(point)
+        if blocks.always_raises(self, s) and points:
+            end = None
         return self._leave_blocks(s, given, self.any_of([end, *points]))
 
     def _leave_blocks(self, s: WithStmt, given: list[tuple[Expression, blocks.Given]], end: State | None) -> State | None:

@@ -91,10 +91,10 @@ class Core(ABC):
         owner, part = slot
         if owner.depth >= DEPTH_MAX:
             return NONE
-        made = self.value(
-            ("slot", owner, part),
-            lambda: Value(owner.label + part, borrowed=owner.borrowed, depth=owner.depth + 1, loops=owner.loops, carried=owner.carried),
-        )
+        made = owner.parts.get(part)
+        if made is None:
+            made = Value(self.label(owner) + part, borrowed=owner.borrowed, depth=owner.depth + 1, loops=owner.loops, carried=owner.carried)
+            owner.parts[part] = made
         return {made: None}
 
     def slot(self, owner: Value, part: str, state: State, t: ProperType | None = None) -> Values:
@@ -122,7 +122,7 @@ class Core(ABC):
             value.older = value.twin()
         value.older.sources |= value.sources
         value.older.containers |= value.containers
-        self._substitute({value: value.older}, state)
+        self._substitute(self._twins(value, value.older), state)
 
     def retire(self, loop: Context, state: State) -> None:
         """A recorded loop goes on: what it made is of a past iteration from here on."""
@@ -131,9 +131,21 @@ class Core(ABC):
             if loop in value.loops and value.carried is None:
                 if value.past is None:
                     value.past = value.twin(carried=loop)
-                passing[value] = value.past
+                passing.update(self._twins(value, value.past))
         if passing:
             self._substitute(passing, state)
+
+    def _twins(self, value: Value, twin: Value) -> dict[Value, Value]:
+        """The twins of a value and of its parts."""
+        found, todo = {value: twin}, [(value, twin)]
+        while todo:
+            one, other = todo.pop()
+            for part, child in one.parts.items():
+                for mine in self.lazy((other, part)):
+                    mine.type = mine.type or child.type
+                    found[child] = mine
+                    todo.append((child, mine))
+        return found
 
     def _substitute(self, twins: dict[Value, Value], state: State) -> None:
         """Places that hold a value hold its twin."""
@@ -144,7 +156,7 @@ class Core(ABC):
             new = _replaced(held, twins)
             slots[place] = union(slots[place], new) if place in slots else new
         state.slots = slots
-        state.made = (state.made - twins.keys()) | set(twins.values())
+        state.made = (state.made - twins.keys()) | {twin for twin in twins.values() if twin.known_site}
         for value, twin in twins.items():
             if value in state.bytes:
                 state.bytes[twin] = state.bytes.pop(value)

@@ -20,6 +20,7 @@ CALLS: Final[dict[str, Sequence[Act]]] = {
     f"{_names.BARRIER}.arrive_drop": (tokens.arrived,),
     f"{_names.BARRIER}.arrive_expect_tx": (tokens.arrived, copies.announced),
     f"{_names.BARRIER}.expect_tx": (copies.announced,),
+    f"{_names.BARRIER}.complete_tx": (copies.completed,),
     f"{_names.BARRIER}.wait": (tokens.waited, copies.waited),
     f"{_names.BARRIER}.try_wait": (tokens.waited, recorded.tokens_stay),
     f"{_names.BARRIER}.test_wait": (tokens.waited, recorded.tokens_stay),

@@ -9,6 +9,7 @@ from mypy.types import CallableType, Instance, LiteralType, Overloaded, get_prop
 
 from oxidecopy.mypy_plugin import _names
 from oxidecopy.mypy_plugin._domain import NONE, State, Values, unions
+from oxidecopy.mypy_plugin._types import fullname
 
 if TYPE_CHECKING:
     from oxidecopy.mypy_plugin._statements import Statements
@@ -40,6 +41,11 @@ def opened(flow: Statements, e: Expression) -> bool:
     return isinstance(e, CallExpr) and flow.resolve(e).fullname.startswith(_names.PREFIX)
 
 
+def conditional(flow: Statements, s: WithStmt) -> bool:
+    """A block that the device may skip."""
+    return any(isinstance(e, CallExpr) and flow.resolve(e).fullname == _names.WHEN for e in s.expr)
+
+
 def end_of_iteration(flow: Statements, s: WhileStmt | ForStmt, end: State) -> None:
     """Stages that a loop walks over end with their iteration."""
     if not isinstance(s, ForStmt) or not isinstance(s.expr, CallExpr) or flow.resolve(s.expr).fullname not in _names.ENDING_LOOPS:
@@ -52,6 +58,11 @@ def end_of_iteration(flow: Statements, s: WhileStmt | ForStmt, end: State) -> No
 def swallows(flow: Statements, s: WithStmt) -> bool:
     """One of its managers may hold an exception back: its `__exit__` gives a bool, as mypy reads it."""
     return any(_swallows(flow, e) for e in s.expr)
+
+
+def always_raises(flow: Statements, s: WithStmt) -> bool:
+    """`with pytest.raises(...)`: its body is there to raise."""
+    return any(fullname(flow.type_of(e)) in _names.RAISES for e in s.expr)
 
 
 def _swallows(flow: Statements, e: Expression) -> bool:
