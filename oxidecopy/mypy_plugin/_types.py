@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final, final
 
 from mypy.nodes import Decorator, FuncDef, OverloadedFuncDef, TypeInfo, Var
@@ -78,12 +78,14 @@ def literal(t: Type | None) -> int | None:
     return p.value if isinstance(p, LiteralType) and type(p.value) is int else None
 
 
-def shown(t: Type | None) -> str:
-    """A type in few words."""
+def shown(t: Type | None, depth: int = 0) -> str:
+    """A type in few words; an alias may name itself, so there is an end."""
     p = get_proper_type(t)
+    if depth > _DEPTH_MAX:
+        return "..."
     if not isinstance(p, Instance):
         return str(p)
-    return p.type.name + (f"[{', '.join(shown(a) for a in p.args)}]" if p.args else "")
+    return p.type.name + (f"[{', '.join(shown(a, depth + 1) for a in p.args)}]" if p.args else "")
 
 
 @final
@@ -95,45 +97,35 @@ class Tracking:
         self.extra: set[TypeInfo] = set()  # classes that some Owned[...] parameter names
         self._known: dict[TypeInfo, bool] = {}
 
-    def tracked(self, t: Type | None, depth: int = 0) -> bool:
+    def tracked(self, t: Type | None) -> bool:
         """May a value of this type go, or hold one that can?"""
-        if t is None or depth > _DEPTH_MAX:
-            return False
-        p = get_proper_type(t)
-        if isinstance(p, Instance):
-            return self.class_tracked(p.type) or self._any(p.args, depth)
-        if isinstance(p, TupleType | UnionType):
-            return self._any(p.items, depth)
-        if isinstance(p, TypeVarType):
-            return self.tracked(p.upper_bound, depth + 1)
-        return False
-
-    def _any(self, types: Iterable[Type], depth: int) -> bool:
-        return any(self.tracked(t, depth + 1) for t in types)
+        return any(self.class_tracked(info) for info in _classes(t))
 
     def class_tracked(self, info: TypeInfo) -> bool:
-        """The same for a class, whatever its arguments."""
+        """The same for a class, whatever its arguments: it, or what it can reach through attributes, can go."""
         known = self._known.get(info)
         if known is None:
-            self._known[info] = False  # a class that holds itself
-            known = self._known[info] = info in self.extra or self._look_into(info)
+            known = self._known[info] = self._search(info)
         return known
 
-    def _look_into(self, info: TypeInfo) -> bool:
+    def _search(self, start: TypeInfo) -> bool:
+        """Looks at all classes that can be reached; when none can go, that is known of all of them at once."""
         if self.everything:
             return True
-        for base in info.mro:
-            if base.fullname in _names.NOUNS or base in self.extra:
+        seen, todo = {start}, [start]
+        while todo:
+            info = todo.pop()
+            if self._known.get(info) or self._goes(info):
                 return True
-            if not base.fullname.startswith("builtins.") and any(self._member(symbol.node) for symbol in base.names.values()):
-                return True
+            reached = {r for r in _members(info) if r not in seen and self._known.get(r) is not False}
+            seen |= reached
+            todo += reached
+        self._known.update(dict.fromkeys(seen, False))
         return False
 
-    def _member(self, node: object) -> bool:
-        """An attribute that is tracked, or a method that takes its object."""
-        if isinstance(node, Var):
-            return node.type is not None and self.tracked(node.type, 2)
-        return isinstance(node, FuncDef | OverloadedFuncDef | Decorator) and takes_self(node)
+    def _goes(self, info: TypeInfo) -> bool:
+        """A class of the library's handles, or one whose values some parameter or method takes."""
+        return any(base.fullname in _names.NOUNS or base in self.extra or _takes_its_object(base) for base in info.mro)
 
     def interesting(self, t: Type) -> bool:
         """Is an expression of this type a reason to analyse the function that it is in?"""
@@ -153,7 +145,7 @@ class Tracking:
         return self.everything
 
     def _interesting_arguments(self, types: Iterable[Type]) -> bool:
-        return any(self.tracked(t, 1) or symbolic(t) or fullname(t) in _names.SYMBOLIC for t in types)
+        return any(self.tracked(t) or fullname(t) in _names.SYMBOLIC for t in types)
 
     def _add_taken(self, items: Iterable[CallableType]) -> bool:
         """Notes the classes that these signatures take."""
@@ -171,6 +163,40 @@ class Tracking:
         if isinstance(p, Instance) and p.type not in self.extra and not p.type.fullname.startswith("builtins."):
             self.extra.add(p.type)
             self._known.clear()  # what holds one is tracked too
+
+
+def _classes(t: Type | None) -> Iterator[TypeInfo]:
+    """The classes in a type: of the value, and of what a container's arguments say that it holds."""
+    todo = [(t, 0)]
+    while todo:
+        found, depth = todo.pop()
+        if found is None or depth > _DEPTH_MAX:
+            continue
+        p = get_proper_type(found)
+        if isinstance(p, Instance):
+            yield p.type
+            todo += [(a, depth + 1) for a in p.args]
+        elif isinstance(p, TupleType | UnionType):
+            todo += [(item, depth + 1) for item in p.items]
+        elif isinstance(p, TypeVarType):
+            todo.append((p.upper_bound, depth + 1))
+
+
+def _members(info: TypeInfo) -> set[TypeInfo]:
+    """The classes of a class's attributes. What the library keeps inside its own is not the user's."""
+    found: set[TypeInfo] = set()
+    for base in info.mro:
+        if not base.fullname.startswith(("builtins.", _names.PREFIX)):
+            found |= {c for symbol in base.names.values() if isinstance(symbol.node, Var) for c in _classes(symbol.node.type)}
+    return found
+
+
+def _takes_its_object(info: TypeInfo) -> bool:
+    """Has a class a method with an Owned self?"""
+    if info.fullname.startswith("builtins."):
+        return False
+    nodes = (symbol.node for symbol in info.names.values())
+    return any(isinstance(node, FuncDef | OverloadedFuncDef | Decorator) and takes_self(node) for node in nodes)
 
 
 def class_of(t: ProperType | None) -> TypeInfo | None:
