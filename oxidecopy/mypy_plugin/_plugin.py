@@ -30,6 +30,7 @@ class OxidecopyPlugin(Plugin):
         self.config = _config.read(options.config_file)
         self.version = version
         self.tested = _config.tested(version)
+        self._data = [_config.digest(), self.config.leaks, self.config.unsupported_mypy, self.tested]
         self._seen: dict[str, TypeChecker] = {}  # by path: files of an import cycle are checked in turns
         self._told_version = False
         self._told_config = False
@@ -37,7 +38,7 @@ class OxidecopyPlugin(Plugin):
 
     @override
     def report_config_data(self, ctx: ReportConfigContext) -> Any:
-        return [_config.digest(), self.config.leaks, self.config.unsupported_mypy, self.tested]
+        return self._data  # asked for once per module
 
     # ---- hooks: they only look
     @override

@@ -17,6 +17,7 @@ BOX_DIM_MAX: Final = 256
 BOX_INNER_ALIGN: Final = 16
 BOX_BYTES_MAX: Final = 233_472
 SPANS: Final[dict[str, int]] = {f"{GEOMETRY}.Swizzle32B": 32, f"{GEOMETRY}.Swizzle64B": 64, f"{GEOMETRY}.Swizzle128B": 128}
+METHOD: Final = "tiled"
 _DEPTH_MAX: Final = 4
 
 
@@ -74,7 +75,7 @@ def of_type(node: Context, t: Type | None, depth: int = 0) -> Iterator[Problem]:
 def of_call(call: CallExpr, view: View) -> Iterator[Problem]:
     """A map that `TmaDescriptor.tiled` is to make: its element type and swizzle from the type, its box from the call."""
     callee = call.callee
-    if not (isinstance(callee, MemberExpr) and callee.name == "tiled" and isinstance(callee.expr, RefExpr)):
+    if not (isinstance(callee, MemberExpr) and callee.name == METHOD and isinstance(callee.expr, RefExpr)):
         return
     owner = callee.expr.node
     if not (isinstance(owner, TypeInfo) and owner.fullname == _names.DESCRIPTOR):

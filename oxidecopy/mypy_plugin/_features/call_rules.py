@@ -16,6 +16,7 @@ from oxidecopy.mypy_plugin._features.literals_walk import Walker
 CLUSTER_MAX: Final = 16  # as in oxidecopy.isa.limits: no cluster is larger
 TX_MAX: Final = (1 << 20) - 1
 PIPELINE: Final = "oxidecopy.host.pipeline.pipeline"
+METHODS: Final = frozenset({"g2s_multicast", "arrive_remote", "arrive_expect_tx", "arrive_expect_tx_remote", "expect_tx", "complete_tx"})
 _ANNOUNCING: Final = ("arrive_expect_tx", "arrive_expect_tx_remote", "expect_tx", "complete_tx")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, final
 
-from mypy.nodes import AssignmentStmt, CallExpr, Context, Expression, FuncDef, FuncItem, IndexExpr, MypyFile, TypeAliasExpr
+from mypy.nodes import AssignmentStmt, CallExpr, Context, Expression, FuncDef, FuncItem, IndexExpr, MemberExpr, MypyFile, TypeAliasExpr
 from mypy.types import CallableType, Type
 
 from oxidecopy.mypy_plugin._features import box_rules, call_rules, shared_total
@@ -13,6 +13,7 @@ from oxidecopy.mypy_plugin._features.literals import Problem, View
 from oxidecopy.mypy_plugin._features.literals_walk import Walker, nothing
 
 _CLUSTERED: Final = frozenset({"g2s_multicast", "arrive_remote", "arrive_expect_tx_remote", "multicast_ring"})
+_CALLS: Final = _CLUSTERED | shared_total.METHODS | call_rules.METHODS | {box_rules.METHOD}  # all others are none of ours
 
 
 def literal_problems(tree: MypyFile, fn: FuncItem | None, types: Mapping[Expression, Type], module: str) -> Iterator[Problem]:
@@ -31,7 +32,7 @@ def literal_problems(tree: MypyFile, fn: FuncItem | None, types: Mapping[Express
     for call in body.calls:
         yield from box_rules.of_call(call, view)
         yield from call_rules.of_call(call, view, cluster)
-    if fn is not None and body.calls:
+    if fn is not None and body.takes_memory:
         yield from shared_total.problems(fn, view, cluster)
 
 
@@ -44,6 +45,7 @@ class _Body(Walker):
         self.calls: list[CallExpr] = []
         self.annotations: list[tuple[Context, Type]] = []
         self.clustered = False
+        self.takes_memory = False
 
     def enter(self, fn: FuncItem) -> None:
         """The function's signature and body."""
@@ -55,8 +57,11 @@ class _Body(Walker):
         self.visit(fn.body)
 
     def _call(self, o: CallExpr) -> None:
-        self.calls.append(o)
-        self.clustered |= getattr(o.callee, "name", "") in _CLUSTERED
+        name = o.callee.name if isinstance(o.callee, MemberExpr) else ""
+        if name in _CALLS:
+            self.calls.append(o)
+            self.clustered |= name in _CLUSTERED
+            self.takes_memory |= name in shared_total.METHODS
         self.deeper(o)
 
     def _assignment(self, o: AssignmentStmt) -> None:

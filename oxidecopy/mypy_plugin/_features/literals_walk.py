@@ -60,15 +60,21 @@ Handler = Callable[..., None]
 def parts(node: Node) -> Iterator[Node]:
     """The nodes directly inside one."""
     for name in PARTS.get(type(node), ()):
-        yield from _flat(getattr(node, name))
+        value = getattr(node, name)
+        if value is None:
+            continue
+        if isinstance(value, list):
+            yield from _flat(value)
+        else:
+            yield value
 
 
-def _flat(value: object) -> Iterator[Node]:
-    if isinstance(value, n.Node):
-        yield value
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _flat(item)
+def _flat(values: Iterable[object]) -> Iterator[Node]:
+    for value in values:
+        if isinstance(value, n.Node):
+            yield value
+        elif isinstance(value, list | tuple):
+            yield from _flat(value)
 
 
 class Walker:
@@ -84,7 +90,7 @@ class Walker:
         handler = self._handlers.get(type(node))
         if handler is not None:
             handler(node)
-        else:
+        elif type(node) in PARTS:
             self.deeper(node)
 
     def deeper(self, node: Node) -> None:

@@ -55,6 +55,8 @@ from oxidecopy.mypy_plugin._features.literals import (
 from oxidecopy.mypy_plugin._features.literals_walk import Walker, any_of, nothing
 
 SHARED_BYTES_MAX: Final = 232_448  # as in oxidecopy.isa.limits, for the block that has most
+RINGS: Final = ("ring", "multicast_ring", "store_ring")
+METHODS: Final = frozenset({"shared", *RINGS})
 CTA: Final = "oxidecopy.typed.cta.Cta"
 
 Totals = dict[object, int]
@@ -248,7 +250,7 @@ class _Walk(Walker):
             if one is not None and stages is not None:
                 return variable(cta), one * stages, f"array of {one} bytes" if stages == 1 else f"array of {stages} stages x {one} bytes"
             return variable(cta), None, ""
-        for method in ("ring", "multicast_ring", "store_ring"):
+        for method in RINGS:
             cta = receiver(call, self._view, method, CTA)
             if cta is not None:
                 one, stages = self._ring_bytes(call, method), self._stages(call)
