@@ -91,7 +91,7 @@ class Calls(Assigns):
         callee = self.resolve(e)
         held, called = NONE, NONE
         if callee.receiver is not None:
-            held = self.evaluate(callee.receiver, state, whole=callee.node is not None and callee.bound)
+            held = self.evaluate(callee.receiver, state, whole=callee.bound and not _of_container(callee.node))
         elif isinstance(e.callee, NameExpr | MemberExpr) or not isinstance(e.callee, SuperExpr):
             called = self.evaluate(e.callee, state)
         actuals = [self.evaluate(arg, state) for arg in e.args]
@@ -153,9 +153,7 @@ class Calls(Assigns):
         """Python's containers: what is put in can be reached through them; what is cleared away is no longer known."""
         callee = call.callee.node
         name = call.expr.callee.name if isinstance(call.expr.callee, MemberExpr) else ""
-        if not call.held or not name or not isinstance(callee, FuncDef | OverloadedFuncDef | Decorator):
-            return
-        if callee.info.module_name not in ("builtins", "collections", "queue", "typing"):
+        if not call.held or not name or not _of_container(callee):
             return
         if name in _names.ADDING:
             values = unions(call.actuals)
@@ -204,6 +202,12 @@ class _ActualType:
 
     def __call__(self, index: int) -> Type:
         return self._calls.types.get(self._args[index]) or AnyType(TypeOfAny.special_form)
+
+
+def _of_container(node: object) -> bool:
+    """A method of one of Python's containers."""
+    function = node.func if isinstance(node, Decorator) else node
+    return isinstance(function, FuncDef | OverloadedFuncDef) and bool(function.info) and function.info.module_name in _names.CONTAINERS
 
 
 def _is_static(node: object) -> bool:

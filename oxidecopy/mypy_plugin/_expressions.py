@@ -15,6 +15,7 @@ from mypy.nodes import (
     ComparisonExpr,
     ComplexExpr,
     ConditionalExpr,
+    Context,
     DictExpr,
     DictionaryComprehension,
     EllipsisExpr,
@@ -61,7 +62,7 @@ from typing_extensions import override
 
 from oxidecopy.mypy_plugin import _messages
 from oxidecopy.mypy_plugin._domain import ANY, NONE, State, Value, Values, join, union, unions
-from oxidecopy.mypy_plugin._features import symbolic
+from oxidecopy.mypy_plugin._features import recorded, symbolic
 from oxidecopy.mypy_plugin._patterns import Patterns, UnknownNodeError
 from oxidecopy.mypy_plugin._types import shown
 
@@ -143,7 +144,7 @@ class Expressions(Patterns):
     def display(self, e: Expression, items: list[Expression], state: State) -> Values:
         """A tuple, list or set: a container of its items."""
         held = [self.evaluate(item, state) for item in items]
-        if not any(held):
+        if not any(held) and not self.tracked(self.type_of(e)):
             return NONE
         made = self.fresh(("display", e), "...", self.type_of(e), e, state)
         starred = False
@@ -158,7 +159,7 @@ class Expressions(Patterns):
     def dictionary(self, e: DictExpr, state: State) -> Values:
         """A dict: a container of its values."""
         entries = [(key, self.evaluate(key, state), self.evaluate(value, state)) for key, value in e.items]
-        if not any(values for *_, values in entries):
+        if not any(values for *_, values in entries) and not self.tracked(self.type_of(e)):
             return NONE
         made = self.fresh(("display", e), "...", self.type_of(e), e, state)
         for key, _, values in entries:
@@ -228,13 +229,19 @@ class Expressions(Patterns):
         collected = NONE
         for _ in range(2):
             body = state.copy()
+            before = self.loops
             for i, (target, source) in enumerate(zip(loop.indices, loop.sequences, strict=True)):
                 values = first if i == 0 else self.evaluate(source, body)
+                self.enter_recorded(source, recorded.name(self, source))
                 self.bind_element(target, source, values, body)
                 for condition in loop.condlists[i]:
                     self.condition(condition, body, "if")
             for out in outs:
                 collected = union(collected, self.evaluate(out, body))
+            inner, self.loops = self.loops[len(before) :], before
+            for one in reversed(inner):
+                self.retire(one, body)
+                collected = {value.past or value: move for value, move in collected.items()}
             self.meet(state, body)
         if not collected:
             return NONE
@@ -242,6 +249,12 @@ class Expressions(Patterns):
         # As they look in the state after: an element of the first round may be gone by now.
         state.slots[made, ANY] = collected
         return {made: None}
+
+    def enter_recorded(self, loop: Context, name: str) -> None:
+        """What follows is inside a loop that the device runs, if it has a name."""
+        if name:
+            self.loops = (*self.loops, loop)
+            self.loop_names[loop] = name
 
     def function_value(self, e: LambdaExpr, state: State) -> Values:
         """A lambda: analysed by itself."""

@@ -55,6 +55,8 @@ SCALAR: Final = "oxidecopy.typed.scalar.ScalarValue"
 SYMBOLIC: Final[dict[str, str]] = {INDEX: "integer", PREDICATE: "condition", SCALAR: "scalar"}
 
 LAUNCHABLE: Final = "oxidecopy.host.pipeline.Launchable"
+# A function with one of these is looked at, though they are not tracked.
+LOOKED_AT: Final = frozenset({*SYMBOLIC, LAUNCHABLE})
 DTYPES: Final = "oxidecopy.typed.dtypes"
 
 # Loops that the device runs: their body is recorded once. `cta.tiles` with an order may record none, and is left alone.
@@ -79,6 +81,9 @@ TRUTH: Final = frozenset({"builtins.bool", "builtins.bool.__new__", "builtins.an
 
 # Blocks whose body is there to raise.
 RAISES: Final = frozenset({"_pytest.raises.RaisesExc", "_pytest.python_api.RaisesContext"})
+
+# Modules of Python's containers; their methods look at no element.
+CONTAINERS: Final = frozenset({"builtins", "collections", "queue", "typing"})
 
 # Methods of Python's containers: what puts a value in, and what makes earlier knowledge of the elements worthless.
 ADDING: Final = frozenset({"append", "add", "appendleft", "insert", "setdefault", "put", "put_nowait"})

@@ -202,7 +202,7 @@ class Statements(Expressions):
     def loop(self, s: WhileStmt | ForStmt, state: State) -> State | None:
         """Runs the body until nothing new is found."""
         source = self.evaluate(s.expr, state) if isinstance(s, ForStmt) else NONE
-        name = recorded.loop(self, s)
+        name = recorded.name(self, s.expr) if isinstance(s, ForStmt) else ""
         head, exits = state, Exits()
         for _ in range(ROUNDS_MAX):
             body, exits = head.copy(), Exits()
@@ -236,9 +236,7 @@ class Statements(Expressions):
     def _recorded(self, s: WhileStmt | ForStmt, name: str) -> Iterator[None]:
         """Inside the body of a loop that the device runs."""
         before = self.loops
-        if name:
-            self.loops = (*before, s)
-            self.loop_names[s] = name
+        self.enter_recorded(s, name)
         try:
             yield
         finally:

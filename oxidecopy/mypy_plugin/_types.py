@@ -37,7 +37,7 @@ def signatures(node: object) -> list[CallableType]:
         declared = get_proper_type(node.var.type)
         node = node.var if isinstance(declared, CallableType | Overloaded) else node.func
     if isinstance(node, TypeInfo):
-        found = node.get("__init__")
+        found = node.get("__new__" if node.is_named_tuple else "__init__")
         node = found.node if found else None
     t = get_proper_type(node.type) if isinstance(node, FuncDef | OverloadedFuncDef | Var) else None
     if isinstance(t, CallableType):
@@ -132,7 +132,7 @@ class Tracking:
         p = get_proper_type(t)
         if isinstance(p, Instance):
             return (
-                self.class_tracked(p.type) or p.type.fullname in _names.SYMBOLIC or (bool(p.args) and self._interesting_arguments(p.args))
+                self.class_tracked(p.type) or p.type.fullname in _names.LOOKED_AT or (bool(p.args) and self._interesting_arguments(p.args))
             )
         if isinstance(p, TupleType | UnionType):
             return self._interesting_arguments(p.items)

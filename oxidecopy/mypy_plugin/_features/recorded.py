@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mypy.nodes import CallExpr, ForStmt, WhileStmt
+from mypy.nodes import CallExpr, Expression
 
 from oxidecopy.mypy_plugin import _names
 from oxidecopy.mypy_plugin._types import fullname
@@ -12,16 +12,16 @@ from oxidecopy.mypy_plugin._types import fullname
 if TYPE_CHECKING:
     from oxidecopy.mypy_plugin._calls import Call
     from oxidecopy.mypy_plugin._domain import State
+    from oxidecopy.mypy_plugin._expressions import Expressions
     from oxidecopy.mypy_plugin._flow import Flow
-    from oxidecopy.mypy_plugin._statements import Statements
 
 
-def loop(flow: Statements, s: WhileStmt | ForStmt) -> str:
-    """The name of the recorded loop that this is, or nothing."""
-    if not isinstance(s, ForStmt) or not isinstance(s.expr, CallExpr):
+def name(flow: Expressions, source: Expression) -> str:
+    """The name of the recorded loop that a loop over `source` is, or nothing."""
+    if not isinstance(source, CallExpr):
         return ""
-    called = flow.resolve(s.expr).fullname
-    if called == _names.CTA_TILES and "order" in s.expr.arg_names:
+    called = flow.resolve(source).fullname
+    if called == _names.CTA_TILES and "order" in source.arg_names:
         return ""  # it may be one that records no loop
     return _names.RECORDED_LOOPS.get(called, "")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from mypy.argmap import map_actuals_to_formals
-from mypy.nodes import ArgKind, CallExpr, ComparisonExpr, Expression, OpExpr
+from mypy.nodes import ArgKind, CallExpr, ComparisonExpr, Expression, GeneratorExpr, ListExpr, OpExpr, SetExpr, TupleExpr
 from mypy.patterns import AsPattern, OrPattern, Pattern, ValuePattern
 from mypy.types import AnyType, CallableType, Instance, Parameters, Type, TypeOfAny, UnionType, get_proper_type
 
@@ -62,12 +62,7 @@ def pattern(flow: Expressions, subject: Expression, p: Pattern) -> None:
 def ordered(flow: Flow, call: Call, state: State) -> None:  # the shape of a feature
     """`min(i, 3)` asks which is smaller."""
     args = call.expr.args
-    if len(args) < 2:
-        elements = get_proper_type(flow.types.get(args[0])) if args else None
-        kinds = [kind_of(a) for a in elements.args] if isinstance(elements, Instance) else []
-    else:
-        kinds = [kind_of(flow.type_of(arg)) for arg in args]
-    if any(kinds):
+    if any(_elements(flow, args[0]) if len(args) == 1 else [kind_of(flow.type_of(arg)) for arg in args]):
         name = call.callee.fullname
         better = _names.COMPARING.get(name)
         notes = (f"use `{better}(a, b)`",) if better else ()
@@ -78,11 +73,20 @@ def asked(flow: Flow, call: Call, state: State) -> None:
     """`bool(i)`, `any([i == 0])`."""
     name = call.callee.fullname.removesuffix(".__new__").rpartition(".")[2]
     for arg in call.expr.args:
-        t = get_proper_type(flow.types.get(arg))
-        kinds = [kind_of(t)] if name == "bool" else [kind_of(a) for a in t.args] if isinstance(t, Instance) else []
+        kinds = [kind_of(flow.type_of(arg))] if name == "bool" else _elements(flow, arg)
         kind = next(filter(None, kinds), "")
         if kind:
             flow.reports.say(_codes.SYMBOLIC, arg, _messages.tested(kind, f"{name}()"), _messages.TESTED_NOTE)
+
+
+def _elements(flow: Flow, e: Expression) -> list[str]:
+    """What kinds of values an iterable has, as far as it is written here or its type says."""
+    if isinstance(e, ListExpr | TupleExpr | SetExpr):
+        return [kind_of(flow.type_of(item)) for item in e.items]
+    if isinstance(e, GeneratorExpr):
+        return [kind_of(flow.type_of(e.left_expr))]
+    t = flow.type_of(e)
+    return [kind_of(a) for a in t.args] if isinstance(t, Instance) else []
 
 
 def launch(flow: Flow, call: Call, state: State) -> None:
