@@ -53,14 +53,33 @@ class Call:
     result: Value | None = None
 
 
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Which arguments of a call are which parameters, and which are taken: by number, the same whenever it is executed."""
+
+    pairs: tuple[tuple[str, int], ...]
+    owned: tuple[int, ...]
+    takes_receiver: bool
+
+
 class Calls(Assigns):
     """Calls. What a call of the library means beyond its signature is in `_features`."""
+
+    _plans: dict[CallExpr, Plan]
+    _callees: dict[CallExpr, Callee]
 
     def on_call(self, call: Call, state: State) -> None:
         """Told of every call after its arguments are taken."""
 
     def resolve(self, e: CallExpr) -> Callee:
         """Who is called, as far as the source says."""
+        known = self._callees.get(e)
+        if known is None:
+            known = self._callees[e] = self._resolve(e)
+        return known
+
+    def _resolve(self, e: CallExpr) -> Callee:
         callee = e.callee
         if isinstance(callee, RefExpr) and callee.fullname:
             node = callee.node
@@ -112,35 +131,34 @@ class Calls(Assigns):
         """Matches arguments and parameters, and takes those that are marked Owned."""
         e, taken = call.expr, set[Value]()
         what = f'"{call.callee.fullname.rsplit(".", 1)[-1]}"' if call.callee.fullname else f'"{self.text(e.callee)}"'
-        # Of overloads, each says what it takes; the one that mypy chose is not known here, and they agree on it.
-        declared = self._signatures(call)
-        owned: set[int] = set()
-        for signature in declared:
-            owned |= self._match(call, signature)
-        takes_receiver = call.callee.bound and any(s.arg_types and is_owned(s.arg_types[0]) for s in declared)
-        for actual in sorted(owned):
+        plan = self._plans.get(e)  # a loop's body is run through several times
+        if plan is None:
+            plan = self._plans[e] = self._plan(call)
+        for name, actual in plan.pairs:
+            call.arguments.setdefault(name, []).append((e.args[actual], call.actuals[actual]))
+        for actual in plan.owned:
             take = self.take_elements if e.arg_kinds[actual] == ARG_STAR else self.take
             take(e.args[actual], call.actuals[actual], state, what, e, taken)
-        if takes_receiver and call.callee.receiver is not None:
+        if plan.takes_receiver and call.callee.receiver is not None:
             self.take(call.callee.receiver, call.held, state, what, e, taken)
         for value in called:
             if value.method:
                 self.take(e.callee, self.slot(value, "()", state), state, f'"{value.method}"', e, taken)
 
-    def _match(self, call: Call, signature: CallableType) -> set[int]:
-        """Notes which argument is which parameter; gives those that are taken."""
+    def _plan(self, call: Call) -> Plan:
+        """Of overloads, each says what it takes; the one that mypy chose is not known here, and they agree on it."""
         e, skip = call.expr, 1 if call.callee.bound else 0
-        names, types = signature.arg_names[skip:], signature.arg_types[skip:]
-        formals = map_actuals_to_formals(e.arg_kinds, e.arg_names, signature.arg_kinds[skip:], names, _ActualType(self, e))
+        pairs: dict[tuple[str, int], None] = {}
         owned: set[int] = set()
-        for formal, matched in enumerate(formals):
-            for actual in matched:
-                pairs = call.arguments.setdefault(names[formal] or f"#{formal}", [])
-                if all(e.args[actual] is not known for known, _ in pairs):
-                    pairs.append((e.args[actual], call.actuals[actual]))
-                if is_owned(types[formal]):
-                    owned.add(actual)
-        return owned
+        declared = self._signatures(call)
+        for signature in declared:
+            names, types = signature.arg_names[skip:], signature.arg_types[skip:]
+            formals = map_actuals_to_formals(e.arg_kinds, e.arg_names, signature.arg_kinds[skip:], names, _ActualType(self, e))
+            for formal, matched in enumerate(formals):
+                pairs.update(dict.fromkeys((names[formal] or f"#{formal}", actual) for actual in matched))
+                owned.update(matched if is_owned(types[formal]) else ())
+        takes_receiver = call.callee.bound and any(s.arg_types and is_owned(s.arg_types[0]) for s in declared)
+        return Plan(pairs=tuple(pairs), owned=tuple(sorted(owned)), takes_receiver=takes_receiver)
 
     def _signatures(self, call: Call) -> list[CallableType]:
         declared = signatures(call.callee.node)

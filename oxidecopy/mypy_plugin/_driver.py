@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from mypy.checker import TypeChecker
 from mypy.nodes import Context, Expression, FuncItem, LambdaExpr, MypyFile, Var
-from mypy.types import Type
+from mypy.types import CallableType, Overloaded, Type
 
 from oxidecopy.mypy_plugin import _codes, _messages
 from oxidecopy.mypy_plugin._features.literals_entry import literal_problems
@@ -61,7 +61,15 @@ class Driver:
         while known != len(self.tracking.extra):  # again when a class turned out to be taken somewhere
             known = len(self.tracking.extra)
             first, last = (function.line, _end(function)) if function is not None else (0, 1 << 60)
-            lines = {e.line for e, t in self.types.items() if first <= e.line <= last and self.tracking.interesting(t)}
+            for e, t in self.types.items():
+                line = e.line
+                # Of a line that is known already, only what takes something can still tell more.
+                if (
+                    first <= line <= last
+                    and (line not in lines or isinstance(t, CallableType | Overloaded))
+                    and self.tracking.interesting(t)
+                ):
+                    lines.add(line)
         self._lines = sorted(lines)
         return bool(lines)
 

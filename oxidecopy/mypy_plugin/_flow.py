@@ -27,6 +27,8 @@ class Flow(Statements):
         self.loop_exits = []
         self.returns = []
         self.raising = []
+        self._plans = {}
+        self._callees = {}
 
     @override
     def on_call(self, call: Call, state: State) -> None:

@@ -96,10 +96,16 @@ class Tracking:
         self.everything = everything
         self.extra: set[TypeInfo] = set()  # classes that some Owned[...] parameter names
         self._known: dict[TypeInfo, bool] = {}
+        self._answers: dict[int, tuple[Type, bool]] = {}  # by identity, which is quicker than a type's hash; the type is kept alive
 
     def tracked(self, t: Type | None) -> bool:
         """May a value of this type go, or hold one that can?"""
-        return any(self.class_tracked(info) for info in _classes(t))
+        if t is None:
+            return False
+        known = self._answers.get(id(t))
+        if known is None:
+            known = self._answers[id(t)] = t, any(self.class_tracked(info) for info in _classes(t))
+        return known[1]
 
     def class_tracked(self, info: TypeInfo) -> bool:
         """The same for a class, whatever its arguments: it, or what it can reach through attributes, can go."""
@@ -163,6 +169,7 @@ class Tracking:
         if isinstance(p, Instance) and p.type not in self.extra and not p.type.fullname.startswith("builtins."):
             self.extra.add(p.type)
             self._known.clear()  # what holds one is tracked too
+            self._answers.clear()
 
 
 def _classes(t: Type | None) -> Iterator[TypeInfo]:

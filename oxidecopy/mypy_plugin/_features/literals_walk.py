@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from mypy import nodes as n
@@ -57,26 +57,6 @@ PARTS: Final[Mapping[type[object], tuple[str, ...]]] = {
 Handler = Callable[..., None]
 
 
-def parts(node: Node) -> Iterator[Node]:
-    """The nodes directly inside one."""
-    for name in PARTS.get(type(node), ()):
-        value = getattr(node, name)
-        if value is None:
-            continue
-        if isinstance(value, list):
-            yield from _flat(value)
-        else:
-            yield value
-
-
-def _flat(values: Iterable[object]) -> Iterator[Node]:
-    for value in values:
-        if isinstance(value, n.Node):
-            yield value
-        elif isinstance(value, list | tuple):
-            yield from _flat(value)
-
-
 class Walker:
     """Visits nodes; `handlers` take over those of a class, and go deeper themselves where they want to."""
 
@@ -95,8 +75,19 @@ class Walker:
 
     def deeper(self, node: Node) -> None:
         """What is inside a node."""
-        for part in parts(node):
-            self.visit(part)
+        for name in PARTS.get(type(node), ()):
+            value = getattr(node, name)
+            if isinstance(value, list):
+                self._each(value)
+            elif value is not None:
+                self.visit(value)
+
+    def _each(self, values: Iterable[object]) -> None:
+        for value in values:
+            if isinstance(value, n.Node):
+                self.visit(value)
+            elif isinstance(value, list | tuple):
+                self._each(value)
 
     def all(self, many: Iterable[Node]) -> None:
         """One after the other."""
