@@ -105,7 +105,7 @@ def tiles_bad(cta: ox.Cta, src: Src) -> None:
     r = make(cta)
     tok = r.arrive()
     for _ in cta.tiles(src):
-        r.wait(tok)  # E: [oxidecopy-moved]
+        r.try_wait(tok)  # E: [oxidecopy-moved]
 
 
 def tiles_of_an_order_ok(cta: ox.Cta, src: Src) -> None:
@@ -123,7 +123,7 @@ def stages_bad(cta: ox.Cta, src: Src) -> None:
     tok = r.arrive()
     with cta.consumers() as group:
         for _ in ring.stages(group, work):
-            r.wait(tok)  # E: [oxidecopy-moved]
+            r.try_wait(tok)  # E: [oxidecopy-moved]
 
 
 def generator_bad(cta: ox.Cta) -> None:
