@@ -204,7 +204,7 @@ class Statements(Expressions):
         source = self.evaluate(s.expr, state) if isinstance(s, ForStmt) else NONE
         name = recorded.name(self, s.expr) if isinstance(s, ForStmt) else ""
         head, exits = state, Exits()
-        for _ in range(ROUNDS_MAX):
+        for turn in range(ROUNDS_MAX):
             body, exits = head.copy(), Exits()
             self.loop_exits.append(exits)
             with self._recorded(s, name):
@@ -219,7 +219,11 @@ class Statements(Expressions):
             if end is not None and name:
                 self.retire(s, end)
             settled = self.either(head, end)
-            if settled is None or settled.same(head):
+            if settled is None:
+                break
+            if turn:
+                copies.widen(head, settled)
+            if settled.same(head):
                 break
             head = settled
         return self._after_loop(s, head, exits)

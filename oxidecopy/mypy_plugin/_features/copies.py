@@ -81,6 +81,13 @@ def joined(before: dict[Value, Bytes], end: State) -> None:
         end.bytes[barrier] = sums if len(sums) <= BYTES_MAX else UNKNOWN_BYTES
 
 
+def widen(head: State, settled: State) -> None:
+    """Sums that still grow in a loop's second round would grow with every round: they are not known."""
+    for barrier, sums in settled.bytes.items():
+        if sums != head.bytes.get(barrier, ZERO_BYTES):
+            settled.bytes[barrier] = UNKNOWN_BYTES
+
+
 def _barriers(call: Call) -> Values:
     found: Values = {}
     for _, values in call.arguments.get("token", []):
