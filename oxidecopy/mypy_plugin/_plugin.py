@@ -82,7 +82,9 @@ class OxidecopyPlugin(Plugin):
     @override
     def get_additional_indirect_deps(self, file: MypyFile) -> set[str]:
         checker = self._seen.pop(file.path, None)
-        if checker is not None and checker.tree is file:
+        # Nobody sees what is said of files that mypy checks silently: packages that were installed, ours among them.
+        shown = checker is not None and (self.everything or checker.path not in checker.errors.ignored_files)
+        if checker is not None and shown and checker.tree is file:
             self._analyse(checker, file)
         return set()
 
@@ -100,7 +102,7 @@ class OxidecopyPlugin(Plugin):
             type(self).functions += driver.functions
 
     def _tell(self, checker: TypeChecker) -> None:
-        """What is wrong with the version or the config: once, in the first file."""
+        """What is wrong with the version or the config: once, in the first file whose errors are shown."""
         place = Context()
         place.set_line(1, 0)
         if not self.tested and not self._told_version:
