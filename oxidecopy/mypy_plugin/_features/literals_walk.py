@@ -54,6 +54,8 @@ PARTS: Final[Mapping[type[object], tuple[str, ...]]] = {
     n.DictionaryComprehension: ("sequences", "condlists", "key", "value"),
 }
 
+LEAVES: Final = frozenset({n.NameExpr, n.IntExpr, n.StrExpr, n.FloatExpr, n.PassStmt})  # nothing is in them, and no handler asks for them
+
 Handler = Callable[..., None]
 
 
@@ -79,15 +81,15 @@ class Walker:
             value = getattr(node, name)
             if isinstance(value, list):
                 self._each(value)
-            elif value is not None:
+            elif value is not None and type(value) not in LEAVES:
                 self.visit(value)
 
     def _each(self, values: Iterable[object]) -> None:
         for value in values:
-            if isinstance(value, n.Node):
-                self.visit(value)
-            elif isinstance(value, list | tuple):
+            if isinstance(value, list | tuple):
                 self._each(value)
+            elif isinstance(value, n.Node) and type(value) not in LEAVES:
+                self.visit(value)
 
     def all(self, many: Iterable[Node]) -> None:
         """One after the other."""
