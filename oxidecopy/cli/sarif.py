@@ -36,7 +36,9 @@ def document(findings: Sequence[Finding], root: Path) -> dict[str, Any]:
 
 
 def _rule(rule: str) -> dict[str, Any]:
-    page = all_rules().get(rule)
+    # The page of a code of the plugin's has an id of its own; the code stands at the beginning of its title.
+    pages = all_rules()
+    page = pages.get(rule) or next((p for p in pages.values() if p.title.startswith(f"{rule}: ")), None)
     if page is None:
         described = _mypy_words(rule)
         help_text = {"text": f"{described}. See {_MYPY_CODES}{rule}"}

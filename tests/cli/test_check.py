@@ -132,6 +132,20 @@ def test_mypy_is_merged_by_line(typed: Path) -> None:
     assert [p.name for p in file.parent.iterdir()] == ["mine.py"]
 
 
+def test_the_plugin_runs_without_any_configuration(typed: Path) -> None:
+    source = TILES.replace("    full.inval()\n", "    full.inval()\n    full.inval()\n")
+    typed.write_text(source)
+    data = json_of(command("check", typed, "--json"))
+    line = line_of(source, "full.inval()", 1)
+    assert [(e["rule"], e["line"], e["gate"]) for e in data["errors"]] == [
+        ("OX1003", line, "program"),
+        ("oxidecopy-moved", line, "types"),
+    ]
+    assert data["mypy_plugin"] is True
+    assert data["errors"][1]["column"] == 5
+    assert "oxidecopy explain OX1003 says why" in command("check", typed).stdout
+
+
 def test_without_mypy_it_says_so(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mypy_run, "installed", lambda: False)
     result = command("check", file)

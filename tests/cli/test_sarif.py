@@ -41,3 +41,10 @@ def test_places_rules_and_related_lines() -> None:
     assert "```python" in ours["help"]["markdown"]
     assert theirs["shortDescription"]["text"] == "Check argument types in calls"
     assert run["originalUriBaseIds"]["SRCROOT"]["uri"] == "file:///src/pro%20ject/"
+
+
+def test_codes_of_the_plugin_have_pages() -> None:
+    (run,) = document([finding("oxidecopy-moved", None)], Path("/src"))["runs"]
+    (rule,) = run["tool"]["driver"]["rules"]
+    assert rule["id"] == "oxidecopy-moved"
+    assert rule["fullDescription"]["text"] == all_rules()["OX7001"].why
