@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from mypy.checker import TypeChecker
 from mypy.lookup import lookup_fully_qualified
@@ -15,8 +15,9 @@ from mypy.version import __version__
 from typing_extensions import override
 
 from oxidecopy.mypy_plugin import _codes, _config, _messages, _names
-from oxidecopy.mypy_plugin._driver import Driver
 from oxidecopy.mypy_plugin._types import takes
+
+_DONE: Final = 0  # instead of the number of the visit that is awaited
 
 
 class OxidecopyPlugin(Plugin):
@@ -64,19 +65,19 @@ class OxidecopyPlugin(Plugin):
         return takes(self._node(fullname))
 
     def _see(self, ctx: FunctionContext | MethodContext) -> Type:
-        self._look(ctx.api)
+        self._look(ctx.api, ctx.context)
         return ctx.default_return_type
 
     def _see_attribute(self, ctx: AttributeContext) -> Type:
-        self._look(ctx.api)
+        self._look(ctx.api, ctx.context)
         return ctx.default_attr_type
 
-    def _look(self, api: object) -> None:
+    def _look(self, api: object, context: Context) -> None:
         if not isinstance(api, TypeChecker):
             return
         self._seen[api.path] = api
         if self.options.fine_grained_incremental and self.tested:
-            self._revisit(api)
+            self._revisit(api, context)
 
     # ---- the pass
     @override
@@ -94,6 +95,8 @@ class OxidecopyPlugin(Plugin):
             self._tell(checker)
             if not self.tested:
                 return
+            from oxidecopy.mypy_plugin._driver import Driver  # the pass: where nothing has changed, nobody waits for its import
+
             driver = Driver(checker, tree, everything=self.everything)
             if self.options.fine_grained_incremental:
                 driver.module_level()  # functions were looked at while they were checked
@@ -120,7 +123,7 @@ class OxidecopyPlugin(Plugin):
                 checker.fail(problem, place, code=_codes.PLUGIN)
 
     # ---- the daemon
-    def _revisit(self, checker: TypeChecker) -> None:
+    def _revisit(self, checker: TypeChecker, context: Context) -> None:
         """The daemon checks single functions again, and calls no hook for the file then.
 
         So the checker is asked to visit the function once more; when the first call of the library comes by again, the types of the
@@ -134,13 +137,13 @@ class OxidecopyPlugin(Plugin):
             known = self._visits[checker.path] = (checker, {})
         visits = known[1]
         at = visits.get(function)
-        if at is None or checker.current_node_deferred or at == -1:
+        # Done, and no type of this expression any more: the daemon has forgotten the function's types to check it anew.
+        anew = at == _DONE and context not in checker._type_maps[0]  # noqa: SLF001  # mypy has no door to it
+        if at is None or anew or checker.current_node_deferred:
             self._defer(checker, function, visits)
         elif 0 < at <= checker.pass_num:
-            visits[function] = -checker.pass_num - 1
+            visits[function] = _DONE
             self._quietly(checker, function)
-        elif at < -1 and -at - 1 != checker.pass_num:
-            self._defer(checker, function, visits)
 
     def _defer(self, checker: TypeChecker, function: FuncItem, visits: dict[FuncItem, int]) -> None:
         visits[function] = checker.pass_num + 1
@@ -149,6 +152,8 @@ class OxidecopyPlugin(Plugin):
 
     def _quietly(self, checker: TypeChecker, function: FuncItem) -> None:
         """Reports past whoever collects errors of the expression in hand."""
+        from oxidecopy.mypy_plugin._driver import Driver
+
         watchers, checker.errors._watchers = checker.errors._watchers, []  # noqa: SLF001  # mypy has no door to it
         try:
             Driver(checker, checker.tree, everything=self.everything).function(function)

@@ -29,7 +29,8 @@ RULES: Final[tuple[Rule, ...]] = (
         "what is only lent is not taken",
         "MovedError",
         "A parameter that is not `Owned`, an attribute of one, a variable of the enclosing function or of the module, and an element "
-        "at an index that is not a constant belong to somebody else. Declare the parameter `Owned[...]`, or put something back before the function ends.",
+        "at an index that is not a constant belong to somebody else. Declare the parameter `Owned[...]`, "
+        "or put something back before the function ends.",
     ),
     _rule(
         "OX7003",
