@@ -150,6 +150,8 @@ CASES = (
     Case(lesson="15_counter", pipeline="copy", dtype=np.float32, shapes=PLANES, result=same),
     Case(lesson="15_counter", pipeline="scale", dtype=np.float32, shapes=PLANES, result=scaled),
     Case(lesson="16_own_kernel", pipeline="scale", dtype=np.float32, shapes=PLANES, result=scaled_alike),
+    Case(lesson="17_table", pipeline="ragged", dtype=np.float32, shapes=PLANES, result=same),
+    Case(lesson="17_table", pipeline="grouped", dtype=np.float32, shapes=PLANES, result=same),
 )
 ON_USERS_DATA = [pytest.param(case, shape, id=f"{case.lesson}-{case.pipeline}-{shape}") for case in CASES for shape in case.shapes]
 LESSONS = pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

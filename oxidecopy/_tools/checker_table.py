@@ -24,7 +24,7 @@ from oxidecopy._tools.typing_matrix import matrix
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 CONTRACT: Final = ROOT / "tests" / "typing" / "contract"
-FILES: Final = ("types_ok", "inferred", "types_bad", "host", "level1", "rings", "rings_bad", "cubins")
+FILES: Final = ("types_ok", "inferred", "types_bad", "host", "level1", "rings", "rings_bad", "cubins", "tables")
 PAGE: Final = ROOT / "docs" / "checkers.md"
 _TABLES: Final = re.compile(r"(?<=<!-- checkers -->\n)(?P<body>.*)(?=<!-- /checkers -->\n)", re.DOTALL)
 # Functions that show several mistakes of one kind, in words; others say by their names what is wrong in them.
@@ -51,6 +51,8 @@ _WORDS: Final = {
     "scale": "maps of tiles and store rings",
     "bad": "slots, tiles, groups and leaders of rings",
     "calls": "arguments of a launch with rings",
+    "tables_bad": "tables of descriptors, and launches with them",
+    "table_copies": "copies through entries of tables",
     "own_kernels": "arguments of own kernels",
     "own_declarations": "declarations of own kernels",
     "reductions": "reduction x element type (all pairs)",

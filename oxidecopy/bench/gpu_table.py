@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, cast, final
 
 import oxidecopy as ox
-from oxidecopy.bench.copies import Copy, box_of, shape_of
+from oxidecopy.bench.copies import Copy, Schedule, box_of, shape_of
 from oxidecopy.bench.gpu import BOX_BYTES, Bench, rate
 from oxidecopy.host.npy import write_whole
 
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 NBYTES: Final = 1 << 30
-_ROW_BYTES: Final = {ox.SwizzleNone: 256, ox.Swizzle128B: 128}
+TITLE: Final = "oxidecopy: copies of 1 GiB f32, bytes read and written"
+_ROW_BYTES: Final = {ox.SwizzleNone: 1024, ox.Swizzle128B: 128}
 _STAGES: Final = (2, 4, 8)
 _PER_SM: Final = (1, 2, 4)
 _SHARED_SM: Final = 226 << 10  # what CTAs of one multiprocessor can have together, less a KiB for each
@@ -52,7 +54,7 @@ def copies() -> Iterator[Copy]:
         if box is None or box[-1] > 256:
             continue
         shape = shape_of(NBYTES, box)
-        yield Copy(schedule="one-shot", shape=shape, box=box, swizzle=swizzle)
+        yield Copy(schedule="one-shot", shape=shape, box=box, swizzle=swizzle, per_sm=0)
         for stages, per_sm in product(_STAGES, _PER_SM):
             if per_sm * (nbytes * stages + 1024) <= _SHARED_SM:
                 yield Copy(schedule="persistent", shape=shape, box=box, swizzle=swizzle, stages=stages, per_sm=per_sm)
@@ -78,7 +80,20 @@ def write_csv(path: Path, entries: Sequence[Entry]) -> None:
     write_whole(path, lambda file: file.write(text.getvalue().encode()))
 
 
-def write_plot(path: Path, entries: Sequence[Entry], title: str) -> None:
+def read_csv(path: Path) -> list[Entry]:
+    """The table that `write_csv` wrote, to draw it where it was not measured."""
+    swizzles = {swizzle.__name__.removeprefix("Swizzle"): swizzle for swizzle in _ROW_BYTES}
+    entries = []
+    for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines()):
+        box = tuple(map(int, row["box"].split("x")))
+        ring = {"stages": int(row["stages"]), "per_sm": int(row["per_sm"])} if row["stages"] else {"per_sm": 0}
+        schedule = cast("Schedule", row["schedule"])
+        copy = Copy(schedule=schedule, shape=shape_of(NBYTES, box), box=box, swizzle=swizzles[row["swizzle"]], **ring)
+        entries.append(Entry(copy=copy, tb_s=float(row["tb_s"]), of_memcpy=float(row["of_memcpy"])))
+    return entries
+
+
+def write_plot(path: Path, entries: Sequence[Entry], title: str = TITLE) -> None:
     """One panel for each rank: the best of each schedule and swizzle by box bytes. Needs matplotlib (the extra `plot`)."""
     from matplotlib.figure import Figure
 
@@ -106,3 +121,14 @@ def _panel(panel: Axes, entries: Sequence[Entry]) -> None:
     panel.set_xlabel("box, bytes")
     panel.grid(visible=True, alpha=0.3)
     panel.set_ylim(bottom=0)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """`python -m oxidecopy.bench.gpu_table TABLE.csv PLOT.png`: draws a table that was measured somewhere else."""
+    table, plot = map(Path, arguments)
+    write_plot(plot, read_csv(table))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -83,7 +83,7 @@ class TableSuite(Protocol):
 
     def measure(self, bench: Any, runs: int, say: Callable[[str], None], /) -> Iterable[Any]: ...
     def write_csv(self, path: Path, entries: Sequence[Any], /) -> None: ...
-    def write_plot(self, path: Path, entries: Sequence[Any], title: str, /) -> None: ...
+    def write_plot(self, path: Path, entries: Sequence[Any], /) -> None: ...
 
 
 @app.callback()
@@ -195,7 +195,7 @@ def _table(bench: Any, table: Path, plot: Path | None, say: Callable[[str], None
     with no_sites():
         suite.write_csv(table, entries)
         if plot is not None:
-            suite.write_plot(plot, entries, "oxidecopy: copies of 1 GiB f32, read + written")
+            suite.write_plot(plot, entries)
 
 
 def _figure(value: float, unit: str) -> str:

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from oxidecopy.cli.options import AsJson
 from oxidecopy.cli.report import OK, REFUSED, counted, err, guarded, out, print_json
+from oxidecopy.errors import DeviceError, Diagnostic
 
 HELP: Final = """Run every kind of program on the simulator and on a device, and compare the results byte for byte.
 
@@ -72,11 +73,14 @@ def command(
 ) -> int:
     """Runs the cases; 1 when any differs."""
     from oxidecopy.cli.launch import open_device
+    from oxidecopy.host.opening import SIMULATORS
     from oxidecopy.typed.sites import no_sites
 
     suite = cast("Suite", import_module("oxidecopy.conformance.run"))
     workers = cast("Workers", import_module("oxidecopy.conformance.workers"))
     found = open_device(device)
+    if emitted and found.name in SIMULATORS:
+        raise DeviceError(Diagnostic(rule="OX6014", what="emitted code runs on a GPU", got=found.name, fix="--device cuda:0"))
     console = err()
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:

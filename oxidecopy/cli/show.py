@@ -53,11 +53,13 @@ def program(
     from oxidecopy.host.npy import write_whole
     from oxidecopy.program.binary import to_bytes
     from oxidecopy.program.text import to_text
+    from oxidecopy.typed.sites import no_sites
 
     shown, recipe, launch = _read(target, inputs or []) or _record(target, inputs or [])
     if binary is not None:
         data = to_bytes(shown)
-        write_whole(binary, lambda file: file.write(data))
+        with no_sites():
+            write_whole(binary, lambda file: file.write(data))
     if device:
         code, loops = describe(shown, launch, target)
         if as_json:

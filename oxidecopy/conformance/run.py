@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, final
 import numpy as np
 
 from oxidecopy._version import __version__
-from oxidecopy.conformance import clusters, compute, copies, lessons, rings, sync
+from oxidecopy.conformance import clusters, compute, copies, lessons, rings, sync, tables
 from oxidecopy.conformance.case import Case
 from oxidecopy.errors import OxidecopyError
 from oxidecopy.host.device import Device
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from oxidecopy.conformance.case import Made
 
 REFERENCE: Final = "sim-fast"
-_SUITES: Final = (copies, compute, sync, clusters, rings, lessons)
+_SUITES: Final = (copies, compute, sync, clusters, rings, tables, lessons)
 _MESSAGE_LINES: Final = 6
 Launcher = Callable[["Made", Device], None]
 

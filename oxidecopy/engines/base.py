@@ -163,13 +163,14 @@ class SupportsGraphs(Protocol):
 class RawParameter:
     """One parameter of a kernel that the user compiled: `nbytes` bytes at `offset`, where the kernel's own table has it.
 
-    A map is passed by value (the 128 bytes that the driver encodes), an array as the address of its element 0, anything else as it is.
+    A map is passed by value (the 128 bytes that the driver encodes), several as the address of a table of them in device memory, an array
+    as the address of its element 0, anything else as it is.
     """
 
     name: str
     offset: int
     nbytes: int
-    value: BoundMap | BoundArray | bytes
+    value: BoundMap | tuple[BoundMap, ...] | BoundArray | bytes
 
 
 @final

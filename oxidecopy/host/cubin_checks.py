@@ -56,9 +56,7 @@ def _sizes(formal: Formal) -> tuple[int, ...]:
     match formal.kind:
         case "map":
             return (_MAP_BYTES,)
-        case "table":
-            return ()
-        case "array":
+        case "array" | "table":
             return (_POINTER_BYTES,)
         case "idx":
             return _IDX_BYTES
@@ -75,8 +73,6 @@ def _fits(formal: Formal, parameter: ParameterInfo) -> bool:
 
 
 def _needs(formal: Formal) -> str:
-    if formal.kind == "table":
-        return "a table of maps, which only pipelines take"
     sizes = _sizes(formal)
     where = f"aligned to {_MAP_ALIGN}" if formal.kind == "map" else "aligned to its size"
     return f"{' or '.join(map(str, sizes))} bytes, {where}"
@@ -87,8 +83,6 @@ def _shown(parameter: ParameterInfo) -> str:
 
 
 def _fix(formal: Formal, parameter: ParameterInfo) -> str:
-    if formal.kind == "table":
-        return "take each map by value in the kernel, and declare each as ox.TmaDescriptor"
     if formal.kind == "map" and parameter.size == _POINTER_BYTES:
         return f"take the map by value in the kernel: const __grid_constant__ CUtensorMap {formal.name}"
     if formal.kind == "map" and parameter.size == _MAP_BYTES:

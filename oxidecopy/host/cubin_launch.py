@@ -169,11 +169,13 @@ def _machine(of: Declared, given: Arguments) -> SupportsCubins:
     return engine
 
 
-def _value(formal: Formal, nbytes: int, bindings: Bindings) -> BoundMap | BoundArray | bytes:
+def _value(formal: Formal, nbytes: int, bindings: Bindings) -> BoundMap | tuple[BoundMap, ...] | BoundArray | bytes:
     """An argument as it goes into the parameters."""
     match formal.kind:
         case "map":
             return bindings.maps[formal.name]
+        case "table":
+            return tuple([bound for name, bound in bindings.maps.items() if name.startswith(f"{formal.name}[")])  # in their order
         case "array":
             return bindings.arrays[formal.name]
         case "idx":

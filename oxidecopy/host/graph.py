@@ -50,6 +50,10 @@ class Graph:
     """
 
     def __init__(self, dev: Device) -> None:
+        known: object = dev
+        if not isinstance(known, Device):
+            required, fix = "an ox.Device", "ox.Graph(ox.Device.open())"
+            refuse(UsageError, "OX5339", "a graph is made on a device", got=described(known), required=required, fix=fix)
         engine = dev.engine
         self._device = dev
         self._graph: EngineGraph = engine.graph() if isinstance(engine, SupportsGraphs) else InOrder()

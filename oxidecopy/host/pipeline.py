@@ -158,7 +158,7 @@ class Pipeline(Generic[P]):
         program = self._programs.get(key)
         if program is None:
             program = record(self._fn, threads=self.threads, cluster=self.cluster, arguments=arguments.specs, cta=self._cta)
-            self._programs[key] = program
+            program = self._programs.setdefault(key, program)  # another thread's, if it was first: a prepared launch is held against it
         return program, arguments
 
 

@@ -14,9 +14,10 @@ from oxidecopy.engines.cuda.stream import Event as CudaEvent
 from oxidecopy.engines.cuda.stream import Stream as CudaStream
 from oxidecopy.errors import ArgumentError, LifetimeError
 from oxidecopy.host.arrays import refusal
+from oxidecopy.host.device import Device
+from oxidecopy.typed.refusal import described
 
 if TYPE_CHECKING:
-    from oxidecopy.host.device import Device
     from oxidecopy.host.pipeline import SupportsCudaStream
 
 
@@ -135,7 +136,7 @@ class Stream:
         """Waits for all that it was given; a stream made here is destroyed. Any number of times."""
         if self._cuda is not None:
             self._cuda.close()
-        self._closed = True
+        self._closed, self._cuda = True, None
 
     def _open(self) -> CudaStream | None:
         if self._closed:
@@ -220,14 +221,19 @@ class Event:
 
 def _inside(device: Device, event: Event) -> CudaEvent | None:
     """The engine's event, where the event is one of this device."""
-    if event.device is not device:
+    known: object = event
+    if not isinstance(known, Event) or known.device is not device:
         required = f"one of this {device.name}"
-        what = f"an event of another device is used on {device.name}"
+        what = f"what is no event, or one of another device, is used on {device.name}"
         raise ArgumentError(refusal(OTHER_DEVICE, what, got=repr(event), required=required, fix="use streams and events of one device"))
     return event._open()
 
 
 def _context_of(device: Device) -> PrimaryContext | None:
     """The GPU's context; None on a simulator."""
+    known: object = device
+    if not isinstance(known, Device):
+        what, fix = "streams and events are made on a device", "ox.Stream(ox.Device.open())"
+        raise ArgumentError(refusal(OTHER_DEVICE, what, got=described(known), required="an ox.Device", fix=fix))
     context = getattr(device.engine, "context", None)
     return context if isinstance(context, PrimaryContext) else None

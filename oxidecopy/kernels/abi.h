@@ -30,6 +30,9 @@ constexpr u32 HEADER_BYTES = 0x40;
 constexpr u32 ARRAY_WORDS = 0x9;
 constexpr u32 RING_FLAG_READ = 0x1;
 constexpr u32 RING_FLAG_COUNTER = 0x2;
+constexpr u32 ONCE_CODE = 0x20;
+constexpr u32 ONCE_FLAG_READ = 0x1;
+constexpr u32 ONCE_FLAG_INVAL = 0x2;
 constexpr u32 NO_TILE = 0xffffffff;
 constexpr u32 FEW_BARRIERS = 0x2;
 constexpr u32 REPORT_ENTRIES = 0x100;
@@ -72,6 +75,7 @@ enum : u32 {
     OP_WARP_SYNC = 0x86,
     OP_PRODUCE = 0x90,
     OP_DRAIN = 0x91,
+    OP_ONCE = 0x93,
     OP_NEXT_STAGE = 0x92,
 };
 
@@ -279,6 +283,51 @@ static_assert(OFFSET_OF(Copy, eval_begin) == 16);
 static_assert(OFFSET_OF(Copy, eval_end) == 18);
 static_assert(OFFSET_OF(Copy, tile_reg) == 20);
 static_assert(OFFSET_OF(Copy, mask_reg) == 21);
+
+struct alignas(16) Once {
+    u8 op;
+    u8 loads;
+    u8 stores;
+    u8 flags;
+    i32 bar;
+    i32 nbytes;
+    u8 gap[20];
+};
+static_assert(sizeof(Once) == 32);
+static_assert(OFFSET_OF(Once, op) == 0);
+static_assert(OFFSET_OF(Once, loads) == 1);
+static_assert(OFFSET_OF(Once, stores) == 2);
+static_assert(OFFSET_OF(Once, flags) == 3);
+static_assert(OFFSET_OF(Once, bar) == 4);
+static_assert(OFFSET_OF(Once, nbytes) == 8);
+
+struct alignas(16) Coordinate {
+    i32 step_x;
+    i32 step_y;
+    i32 step_z;
+    i32 offset;
+    u32 magic;
+    u32 modulus_magic;
+    u8 shift;
+    u8 modulus_shift;
+    u8 gap8[2];
+    u32 modulus;
+    i32 scale;
+    i32 base;
+    u8 gap[8];
+};
+static_assert(sizeof(Coordinate) == 48);
+static_assert(OFFSET_OF(Coordinate, step_x) == 0);
+static_assert(OFFSET_OF(Coordinate, step_y) == 4);
+static_assert(OFFSET_OF(Coordinate, step_z) == 8);
+static_assert(OFFSET_OF(Coordinate, offset) == 12);
+static_assert(OFFSET_OF(Coordinate, magic) == 16);
+static_assert(OFFSET_OF(Coordinate, modulus_magic) == 20);
+static_assert(OFFSET_OF(Coordinate, shift) == 24);
+static_assert(OFFSET_OF(Coordinate, modulus_shift) == 25);
+static_assert(OFFSET_OF(Coordinate, modulus) == 28);
+static_assert(OFFSET_OF(Coordinate, scale) == 32);
+static_assert(OFFSET_OF(Coordinate, base) == 36);
 
 struct alignas(8) EvalInstr {
     u8 fn;

@@ -17,18 +17,18 @@ OX_DEVICE void arrive_expect_tx_remote(u32 bar, u32 bytes, u32 threads) {
     for (u32 i = 0; i < threads; ++i) ptx::mbarrier_arrive_expect_tx_cluster(bar, bytes);
 }
 
-// All ops between MBARRIER_INIT and MBARRIER_ARRIVE_EXPECT_TX_REMOTE; by one lane, after the whole warp has come.
+// All ops between MBARRIER_INIT and MBARRIER_ARRIVE_EXPECT_TX_REMOTE, after the whole warp has come; by one lane, but INIT by one for each
+// barrier.
 template <class R>
 OX_DEVICE void barrier_op(Warp& w, const R& r, u32 threads, bool first_warp) {
     const u32 bar = w.address(r, 0);
     const u32 value1 = static_cast<u32>(w.value(r, 1));
     const u32 value2 = static_cast<u32>(w.value(r, 2));
     __syncwarp();
-    if (lane_number() == 0) {
+    if (r.op() == OP_MBARRIER_INIT) {
+        if (first_warp && lane_number() < value2) ptx::mbarrier_init(bar + 8 * lane_number(), static_cast<u32>(r.imm(1)));
+    } else if (lane_number() == 0) {
         switch (r.op()) {
-            case OP_MBARRIER_INIT:
-                if (first_warp) ptx::mbarrier_init(bar, static_cast<u32>(r.imm(1)));
-                break;
             case OP_MBARRIER_INVAL:
                 if (first_warp) ptx::mbarrier_inval(bar);
                 break;

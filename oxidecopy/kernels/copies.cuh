@@ -87,6 +87,12 @@ OX_DEVICE void wait_group(u32 pending) {
     }
 }
 
+// The slot of a record's map: of a table that of the entry that a register says.
+template <class R>
+OX_DEVICE u32 map_slot(const Warp& w, const R& r) {
+    return r.map() + static_cast<u32>(r.imm(4) + w.or_zero(static_cast<u32>(r.imm(3) - 1) & 0xff));
+}
+
 // The four tensor ops, by the first lane.
 template <class L>
 OX_DEVICE void copy_op(const L& launch, const Warp& w, const RecordAt<L>& r) {
@@ -94,10 +100,10 @@ OX_DEVICE void copy_op(const L& launch, const Warp& w, const RecordAt<L>& r) {
     ptx::Coords at;
     for (u32 i = 0; i < 5; ++i) at.c[i] = i < rank ? w.or_zero(r.reg(2 + rank - i)) : 0;
     const u32 tile = w.address(r, 0), bar = w.address(r, 1);
-    const u32 mask = static_cast<u32>(w.value(r, 2));
-    const u64 map = launch.map(r.map());
+    const u32 mask = static_cast<u32>(w.value(r, 2)), slot = map_slot(w, r);
     __syncwarp();
     if (lane_number() == 0) {
+        const u64 map = launch.map(slot);
         switch (r.op()) {
             case OP_TENSOR_G2S: load(rank, tile, map, bar, at); break;
             case OP_TENSOR_G2S_MULTICAST: load_multicast(rank, tile, map, bar, at, mask); break;

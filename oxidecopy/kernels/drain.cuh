@@ -21,7 +21,7 @@ struct Drainer {
 #pragma unroll 1
         for (u32 j = 0; j < ring.copies(); ++j) {
             const CopyOf copy(ring.launch, w, ring.copy(j));
-            ptx::Coords its;
+            ptx::Coords its{};
 #pragma unroll
             for (u32 d = 0; d < 5; ++d) its.c[d] = __shfl_sync(FULL_WARP, at.c[d], j * ring.per() + n);
             if (lane_number() == 0) {
@@ -93,30 +93,74 @@ struct Drainer {
         return why;
     }
 
-    // Iterations `i` to `stop` - 1, or as many as there are tiles. Returns why it gave up.
-    __device__ __forceinline__ u32 run() {
-        const bool counter = ring.counter();
-        u32 why = counter ? wait_full() : 0;  // the producer has cleared the slots
-        if (why) return why;
+    // The next `count` iterations with one plain store each, waited for by its reads, released in this CTA: what does not change in them is
+    // read once.
+    __device__ __forceinline__ u32 stores(u32 count, const ptx::Coords& at) {
+        const CopyOf copy(ring.launch, w, ring.copy(0));
+        const u32 full = ring.full(0), empty = ring.empty(0);
+        const u32 small = ring.stages() | ring.nbytes() << 16 | copy.rank() << 24;  // in one register
+        const u32 kept = static_cast<u32>(max(ring.first() - (i + ring.offset()), 0));  // iterations that release nothing
+        const u64 map = ring.launch.map(copy.map());
 #pragma unroll 1
-        while (counter || i < stop) {
-            u32 slot = 0, count = min(ring.per(), static_cast<u32>(stop - i));
-            if (counter) why = next_tiles(slot, count);
-            if (why) return why;
-            ptx::Coords at{};
-            batch(tile_of(slot), at, count);
-#pragma unroll 1
-            for (u32 n = 0; n < count; ++n, ++i) {
-                if (counter && tile_of(__shfl_sync(FULL_WARP, slot, n)) == NO_TILE) return 0;
-                why = wait_full();
-                if (why) return why;
-                issue(n, at);
-                if (i + ring.offset() >= ring.first()) release();
-                if (++behind == ring.stages()) behind = 0;
-                place.step(ring.stages());
+        for (u32 n = 0; n < count; ++n, ++i) {
+            ptx::Coords its{};
+#pragma unroll
+            for (u32 d = 0; d < 5; ++d) {
+                if (d < 2 || d < small >> 24) its.c[d] = __shfl_sync(FULL_WARP, at.c[d], n);
             }
+            const u32 why = wait_parity(header(), full + 8 * place.stage, place.round & 1);
+            if (why) return why;
+            if (lane_number() == 0) {
+                store(small >> 24, map, copy.tile + copy.stride * place.stage, its);
+                ptx::cp_async_bulk_commit_group();
+                wait_group<true>(small >> 16 & 0xff);
+                if (n >= kept) ptx::mbarrier_arrive(empty + 8 * behind, 1);
+            }
+            __syncwarp();
+            if (++behind == (small & 0xffff)) behind = 0;
+            place.step(small & 0xffff);
         }
         return 0;
+    }
+
+    // The same for any copies.
+    __device__ __forceinline__ u32 any(u32 count, const ptx::Coords& at) {
+#pragma unroll 1
+        for (u32 n = 0; n < count; ++n, ++i) {
+            const u32 why = wait_full();
+            if (why) return why;
+            issue(n, at);
+            if (i + ring.offset() >= ring.first()) release();
+            if (++behind == ring.stages()) behind = 0;
+            place.step(ring.stages());
+        }
+        return 0;
+    }
+
+    __device__ __forceinline__ u32 iterations(u32 count, const ptx::Coords& at) {
+        const u32 kind = ring.launch.word(ring.copy(0), 0) >> 16 & 0xff;
+        if (ring.copies() == 1 && kind == OP_TENSOR_S2G && ring.read() && ring.peers() == 0) return stores(count, at);
+        return any(count, at);
+    }
+
+    // Iterations `i` to `stop` - 1, or as many as there are tiles. Returns why it gave up.
+    __device__ __forceinline__ u32 run() {
+        u32 why = ring.counter() ? wait_full() : 0;  // the producer has cleared the slots
+        if (ring.counter()) stop = 0x7fffffff;  // until a slot says that there are no more tiles
+#pragma unroll 1
+        while (why == 0 && i < stop) {
+            u32 slot = 0, count = min(ring.per(), static_cast<u32>(stop - i));
+            if (ring.counter()) {
+                why = next_tiles(slot, count);
+                if (why) break;
+                const u32 ends = __ballot_sync(FULL_WARP, lane_number() < count && tile_of(slot) == NO_TILE);
+                if (ends) count = __ffs(ends) - 1, stop = i + static_cast<i32>(count);
+            }
+            ptx::Coords at{};
+            batch(tile_of(slot), at, count);
+            why = iterations(count, at);
+        }
+        return why;
     }
 };
 

@@ -1,12 +1,13 @@
-// Entry points: by family (move: all ops but MAP_TILES; named: all 16 barriers), and by where the code lies.
+// Entry points: by family (once: one-shot programs; move: all ops but MAP_TILES; named: all 16 barriers), and by where the code lies.
 #include "interpreter.cuh"
+#include "once.cuh"
 
 // As few registers as there are without spills, and never more than a CTA of 1,024 threads can have: on compute capability 12, which needs
 // more, a few are spilled.
 #if __CUDA_ARCH__ >= 1200
 #define OX_MOVE_INLINE __maxnreg__(64)
 #else
-#define OX_MOVE_INLINE __maxnreg__(48)
+#define OX_MOVE_INLINE __maxnreg__(56)
 #endif
 #define OX_MOVE_GLOBAL __maxnreg__(64)
 #define OX_MAP __maxnreg__(64)
@@ -19,6 +20,11 @@
     OX_KERNEL(NAME##_small, INLINE, MAP, NAMED, Small, false)             \
     OX_KERNEL(NAME##_large, INLINE, MAP, NAMED, Large, false)             \
     OX_KERNEL(NAME##_global, IN_MEMORY, MAP, NAMED, Small, true)
+
+#define OX_ONCE(NAME, PARAMETER) \
+    extern "C" __global__ void __launch_bounds__(32) oxidecopy_##NAME(const __grid_constant__ PARAMETER parameter) { once(parameter); }
+OX_ONCE(once_small, Small)
+OX_ONCE(once_large, Large)
 
 OX_FAMILY(move, OX_MOVE_INLINE, OX_MOVE_GLOBAL, false, false)
 OX_FAMILY(move_named, OX_MOVE_INLINE, OX_MOVE_GLOBAL, false, true)

@@ -5,8 +5,6 @@
 #include "produce.cuh"
 #include "store.cuh"
 
-constexpr u32 LANDING_NS = 100000;  // copies in flight land before the memory of a CTA that gave up is given away
-
 template <class L>
 OX_DEVICE Warp begin(const L& launch) {
     Warp w{};
@@ -16,10 +14,6 @@ OX_DEVICE Warp begin(const L& launch) {
     if (lane_number() == REG_BLOCK_Z) w.low = blockIdx.z;
     if (lane_number() == REG_RANK) w.low = ptx::cluster_ctarank();
     return w;
-}
-
-OX_DEVICE Failure failure(u32 kind) {
-    return Failure{kind, 0, 0, 0, 0, 0};
 }
 
 // Ops that go on elsewhere, or take so long that the next record is better read behind them: `next` is set. False for any other op.

@@ -87,9 +87,9 @@ OX_DEVICE u32 lane_number() {
 }
 
 OX_DEVICE u32 cta_number() {
-    return blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
+    return blockIdx.x + ptx::nctaid<0>() * (blockIdx.y + ptx::nctaid<1>() * blockIdx.z);
 }
 
 OX_DEVICE u32 cta_count() {
-    return gridDim.x * gridDim.y * gridDim.z;
+    return ptx::nctaid<0>() * ptx::nctaid<1>() * ptx::nctaid<2>();
 }

@@ -32,6 +32,30 @@ struct Producer {
         __syncwarp();
     }
 
+    // All iterations of a batch with one plain load each: what does not change in them is read once.
+    __device__ __forceinline__ u32 loads(const CopyOf& copy, u32 base, u32 end, const ptx::Coords& at) {
+        const u32 full = ring.full(0), empty = ring.empty(0), nbytes = ring.nbytes();
+        const u32 small = ring.stages() | copy.rank() << 16 | ring.counter() << 24;  // in one register
+        const u64 map = ring.launch.map(copy.map());
+        const u32 mine = base + lane_number();
+#pragma unroll 1
+        for (; base < end; ++base, ++k) {
+            if (place.round != 0) {
+                const u32 why = wait_parity(header(), empty + 8 * place.stage, place.round & 1 ^ 1);
+                if (why) return why;
+            }
+            if (base == mine) {
+                const u32 bar = full + 8 * place.stage;
+                if (small >> 24) ptx::st_volatile_shared_u32(slot_of(header(), place.stage), slot_with(base, place.round));
+                if (nbytes) ptx::mbarrier_arrive_expect_tx(bar, nbytes);
+                load(small >> 16 & 0xff, copy.tile + copy.stride * place.stage, map, bar, at);
+            }
+            __syncwarp();
+            place.step(small & 0xffff);
+        }
+        return 0;
+    }
+
     // Iterations, or tiles, `base` to `end` - 1. While coordinates are computed all that is common to the lanes is put away.
     __device__ __forceinline__ u32 batch(u32 base, u32 end) {
         Parked parked{};
@@ -52,6 +76,7 @@ struct Producer {
         k = static_cast<i32>(parked.take(4));
         const u32 mine = ring.mine(lane_number());
         const CopyOf copy(ring.launch, w, ring.copy(min(mine, ring.copies() - 1)));
+        if (ring.copies() == 1 && copy.kind() == OP_TENSOR_G2S) return loads(copy, base, end, at);
         u32 until = mine < ring.copies() ? ring.which(lane_number()) : ~0u;  // iterations until this lane's
 #pragma unroll 1
         for (; base < end; ++base, ++k, --until) {
@@ -66,7 +91,7 @@ struct Producer {
     // Counter mode: as many iterations as there are tiles. Returns why it gave up; `k` says how far it came.
     __device__ __forceinline__ u32 run(u32 stop) {
         const bool counter = ring.counter();
-        u32 count = counter ? tiles_at_once(stop) : ring.per();
+        u32 count = counter ? tiles_at_once(stop, ring.nbytes()) : ring.per();
         u32 taken = counter ? take(header(), w, count) : static_cast<u32>(k);
 #pragma unroll 1
         for (;;) {
@@ -74,7 +99,7 @@ struct Producer {
             if (static_cast<i32>(base) >= static_cast<i32>(stop)) return 0;
             const u32 left = stop - base, end = base + min(count, left);
             if (counter) {
-                count = tiles_at_once(left);
+                count = tiles_at_once(left, ring.nbytes());
                 taken = take(header(), w, count);  // on its way while these are issued
             } else {
                 taken = end;

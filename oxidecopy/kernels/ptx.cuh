@@ -135,6 +135,16 @@ OX_DEVICE u64 globaltimer() {
     return now;
 }
 
+// The extent of the grid along dimension 0 (x), 1 or 2: read where it is used, rarely, instead of being kept in registers from the start.
+template <int D>
+OX_DEVICE u32 nctaid() {
+    u32 n;
+    if constexpr (D == 0) asm volatile("mov.u32 %0, %nctaid.x;" : "=r"(n));
+    if constexpr (D == 1) asm volatile("mov.u32 %0, %nctaid.y;" : "=r"(n));
+    if constexpr (D == 2) asm volatile("mov.u32 %0, %nctaid.z;" : "=r"(n));
+    return n;
+}
+
 OX_DEVICE u32 cluster_ctarank() {
     u32 rank;
     asm("mov.u32 %0, %cluster_ctarank;" : "=r"(rank));

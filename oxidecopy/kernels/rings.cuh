@@ -117,9 +117,10 @@ OX_DEVICE u32 slot_of(const Header& header, u32 stage) {
     return shared_base() + header.stage_slots + 4 + 4 * stage;
 }
 
-// Several tiles at once hide the counter's latency; towards the end one by one, so that all CTAs end together.
-OX_DEVICE u32 tiles_at_once(u32 left) {
-    const u32 share = left / (4 * cta_count());
+// Several small tiles at once hide the counter's latency. Large ones hide it themselves, and are best asked for in the order in which they
+// lie; so are all towards the end, when all CTAs should end together.
+OX_DEVICE u32 tiles_at_once(u32 left, u32 nbytes) {
+    const u32 share = nbytes >= 16384 ? 1u : left / (4 * cta_count());
     return share >= 4 ? 4 : share >= 2 ? 2 : 1;
 }
 

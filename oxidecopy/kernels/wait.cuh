@@ -2,6 +2,8 @@
 #pragma once
 #include "warp.cuh"
 
+constexpr u32 LANDING_NS = 100000;  // copies in flight land before the memory of a CTA that gave up is given away
+
 // Why a warp gives up, as the report says it. Ops return it; the interpreter's loop has the one place that reports.
 struct Failure {
     u32 kind;  // 0: none
@@ -14,6 +16,10 @@ struct Failure {
 
 OX_DEVICE Failure no_failure() {
     return Failure{};
+}
+
+OX_DEVICE Failure failure(u32 kind) {
+    return Failure{kind, 0, 0, 0, 0, 0};
 }
 
 // Appends to the report, tells all other warps to give up too, and goes into skip mode.

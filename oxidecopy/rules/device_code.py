@@ -115,22 +115,6 @@ a, b = dev.array(np.ones((32, 32), np.float32)), dev.zeros((32, 32), ox.f32)
 encode(kernel[1].bind(ox.TmaDescriptor.tiled(a, box=(32, 32)), ox.TmaDescriptor.tiled(b, box=(32, 32))).verify())
 """
 )
-_TABLE: Final = (
-    _CODE
-    + """
-@ox.pipeline(threads=32)
-def kernel(cta: ox.Cta, src: ox.{parameter}[ox.f32, ox.D2]) -> None:
-    one = {one}
-    tile, full = cta.shared(one), cta.barrier().init(1)
-    with cta.elect() as leader:
-        token = full.arrive_expect_tx(leader, tile.nbytes)
-        one.g2s(leader, tile, (0, 0), token)
-    full.wait(token)
-
-desc = ox.TmaDescriptor.tiled(dev.zeros((8, 8), ox.f32), box=(8, 8))
-encode(kernel[1].bind({argument}).verify())
-"""
-)
 _MACHINE: Final = "the interpreter's device code, oxidecopy.engines.cuda.abi"
 
 
@@ -220,12 +204,5 @@ RULES: Final[tuple[Rule, ...]] = (
         "Device code counts the warps that come, and leaves out threads that have nothing to do, so it must know who comes. "
         + _NO_SCRIPT_OF
         + "what the recorder makes names all threads in scope.",
-    ),
-    _rule(
-        12,
-        "Tables of descriptors run on the simulator",
-        "Device code does not index them yet.",
-        _TABLE.format(parameter="DescriptorTable", one="src[0]", argument="ox.DescriptorTable([desc])"),
-        _TABLE.format(parameter="TmaDescriptor", one="src", argument="desc"),
     ),
 )

@@ -14,7 +14,7 @@ from oxidecopy.typed.cta import fill_tile, iota_tile
 from oxidecopy.typed.descriptor import TmaDescriptor
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.geometry import A128, AnyBox
-from oxidecopy.typed.refusal import refuse
+from oxidecopy.typed.refusal import refuse, require
 from oxidecopy.typed.scalar import Scalar
 from oxidecopy.typed.smem import SharedArray
 from oxidecopy.typed.symbolic import Idx
@@ -68,10 +68,11 @@ class Group(leader.Group, Maps):
         Fence and sync of the group, one elected lane issues the copy, commits and waits for the read, sync again.
         """
         self._executes("a store")
+        to = require(dst, TmaDescriptor, "`store` of a group", "pass the descriptor that is stored through; `cta.store` takes arrays")
         self._recorder.emit(ops.FenceProxyAsync())
         self.sync()
         with self.elect() as elected:
-            dst.s2g(elected, tile, at)
+            to.s2g(elected, tile, at)
             elected.commit_group()
             elected.wait_group_read(0)
         self.sync()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from types import CodeType, MappingProxyType
 from typing import Any, final
@@ -134,12 +135,21 @@ def declared(fn: Callable[..., Any], *, names: Mapping[str, Any]) -> tuple[inspe
 
 def _hints(fn: Callable[..., Any], names: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        return typing.get_type_hints(fn, localns={**names, **inspect.getclosurevars(fn).nonlocals})
+        return typing.get_type_hints(fn, localns={**names, **_nonlocals(fn)})
     except Exception as problem:  # an annotation is any expression: it may fail in any way
         fix = "import the names at run time too, and define them before the function is launched"
         _refuse(
             fn, "OX1036", f"the annotations of {fn.__name__!r} cannot be evaluated", got=f"{type(problem).__name__}: {problem}", fix=fix
         )
+
+
+def _nonlocals(fn: Callable[..., Any]) -> dict[str, Any]:
+    """What `fn` takes from functions around it, but for what they have not assigned yet: its body may use that later."""
+    found = {}
+    for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True):
+        with suppress(ValueError):
+            found[name] = cell.cell_contents
+    return found
 
 
 def _check_cta(fn: Callable[..., Any], hint: object, *, clustered: bool) -> None:

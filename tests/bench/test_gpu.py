@@ -78,6 +78,14 @@ def test_csv(tmp_path: Path) -> None:
     assert (rows[3]["swizzle"], rows[3]["stages"]) == ("128B", "4")
 
 
+def test_a_table_is_drawn_where_it_was_not_measured(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    gpu_table.write_csv(tmp_path / "t.csv", entries())
+    assert [e.fields() for e in gpu_table.read_csv(tmp_path / "t.csv")] == [e.fields() for e in entries()]
+    assert gpu_table.main([str(tmp_path / "t.csv"), str(tmp_path / "t.png")]) == 0
+    assert (tmp_path / "t.png").exists()
+
+
 def test_plot(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     gpu_table.write_plot(tmp_path / "t.png", entries(), "a title")

@@ -36,3 +36,9 @@ def test_json(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_case_is_no_success() -> None:
     assert command("conformance", "--device", "sim-fast", "--only", "no such case").exit_code == 1
+
+
+def test_emitted_code_needs_a_gpu() -> None:
+    result = command("conformance", "--device", "sim-fast", "--emitted")
+    assert result.exit_code == 2
+    assert result.output.count("OX6014") == 2  # once, and where it is explained

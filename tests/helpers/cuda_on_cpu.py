@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from oxidecopy.engines.base import Bindings
 from oxidecopy.engines.cuda.emit import Emitted, emitted
@@ -49,6 +50,7 @@ def for_cpu(made: Emitted) -> str:
         if "asm(" in body:
             text = text.replace(body, _ON_CPU[name])
     copies = "\n".join(_copy(m.group(1), m.group(2)) for m in re.finditer(r"void (cp_(?:reduce_)?async_bulk_tensor_\w+)\((.*?)\)", text))
+    copies += "\nstatic const TensorMap* tensormap_acquired(const TensorMap* map) { return map; }"
     text = re.sub(r"namespace ptx \{.*?\}  // namespace ptx\n", lambda _: f"namespace ptx {{\n{copies}\n}}\n", text, flags=re.DOTALL)
     text = re.sub(r"extern __shared__ .*\n", "", text)
     arguments = ", ".join(_argument(i, p.kind, p.ctype) for i, p in enumerate(made.parameters))
@@ -57,7 +59,7 @@ def for_cpu(made: Emitted) -> str:
 
 
 def _argument(i: int, kind: str, ctype: str) -> str:
-    return f"*static_cast<{ctype}{'*' if kind in ('array', 'counter') else ''}*>(arguments[{i}])"
+    return f"*static_cast<{ctype}{'*' if kind in ('array', 'table', 'counter') else ''}*>(arguments[{i}])"
 
 
 def _copy(name: str, parameters: str) -> str:
@@ -84,11 +86,16 @@ def prepared(verified: VerifiedProgram, bindings: Bindings, memory: GlobalMemory
     bound = bind(verified.program, bindings, memory)
     names = sorted(bound.plans)
     counters = {p.of: np.zeros(1, np.uint32) for p in made.parameters if p.kind == "counter"}
+    maps = {n: names.index(n).to_bytes(128, "little") for n in names}
+    tables = {
+        p.of: _aligned(b"".join(maps[n] for n in verified.program.maps[p.of].bound_names)) for p in made.parameters if p.kind == "table"
+    }
     packed = [
         p.pack(
             verified.assumptions.launch,
-            maps={n: names.index(n).to_bytes(128, "little") for n in names},
-            addresses={n: _pointer(a.buffer, a.offset_bytes) for n, a in bindings.arrays.items()},
+            maps=maps,
+            addresses={n: _pointer(a.buffer, a.offset_bytes) for n, a in bindings.arrays.items()}
+            | {n: t.ctypes.data for n, t in tables.items()},
             scalars=bindings.scalars,
             counters={n: c.ctypes.data for n, c in counters.items()},
         )
@@ -99,11 +106,21 @@ def prepared(verified: VerifiedProgram, bindings: Bindings, memory: GlobalMemory
     plans, blocks = [bound.plans[n] for n in names], list(clusters(verified.program, bindings.grid))
 
     def run(seed: int) -> None:
+        assert all(table.size for table in tables.values())  # they live as long as this
         for counter in counters.values():
             counter[:] = 0
         _run(dll, made, plans, packed, blocks, bindings, seed)
 
     return run
+
+
+def _aligned(data: bytes) -> npt.NDArray[np.uint8]:
+    """A copy at a multiple of 128."""
+    room = np.zeros(len(data) + 128, np.uint8)
+    start = -room.ctypes.data % 128
+    made = room[start : start + len(data)]
+    made[:] = np.frombuffer(data, np.uint8)
+    return made
 
 
 def _pointer(buffer: object, offset: int) -> int:

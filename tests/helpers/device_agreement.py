@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, zip_longest
 from random import Random
 
 from oxidecopy.engines.cuda.code import Image, encode_program
@@ -53,8 +53,8 @@ def compare(program: Program, launch: Launch, image: Image, dealt: Sequence[list
                 idle = {event[0] for event in wanted} <= IDLE
                 assert idle or len(agents) == 1, f"{who} was left out"
                 continue
-            got = list(plainly(emulator.agent(agents[str(who)])))
-            for i, (given, theirs) in enumerate(zip_longest(got, synced(wanted, sizes, lanes))):
+            got = sorted_inits(plainly(emulator.agent(agents[str(who)])))
+            for i, (given, theirs) in enumerate(zip_longest(got, sorted_inits(synced(wanted, sizes, lanes)))):
                 mine = given
                 if given is not None and theirs is not None and given[0] == theirs[0] == "bar_sync":
                     assert numbers.setdefault(given[1], theirs[1]) == theirs[1], "one number of device code for two of the program"
@@ -69,6 +69,15 @@ def plainly(events: list[Event]) -> Iterator[Event]:
             yield event[:5]
         elif event[0] not in ("last_wait", "last_arrive") and (event[0] != "bar_sync" or event[1] is not None):
             yield event
+
+
+def sorted_inits(events: Iterable[Event]) -> list[Event]:
+    """Events with inits that follow each other in order of their barriers: which of them comes first is of no matter."""
+    made: list[Event] = []
+    for inits, group in groupby(events, lambda event: bool(event[0] == "mbarrier_init")):
+        run = list(group)
+        made += sorted(run) if inits else run
+    return made
 
 
 def synced(events: list[Event], sizes: dict[str, int], lanes: dict[str, int]) -> Iterator[Event]:

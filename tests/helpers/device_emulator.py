@@ -129,6 +129,8 @@ class _Run:
             if op is DeviceOp.END:
                 return
             yield from self.step(op, record)
+            if op is DeviceOp.ONCE:
+                return
         raise BadCodeError("no end")
 
     def step(self, op: DeviceOp, r: dict[str, Any]) -> Iterator[Event]:
@@ -138,9 +140,11 @@ class _Run:
             yield from CONTROL[op](self, r)
         elif op in (DeviceOp.PRODUCE, DeviceOp.DRAIN):
             yield from self.fused(op, r)
+        elif op is DeviceOp.ONCE:
+            yield from self.once()
         elif op in COPIES:
             coords = [self.read(reg) for reg in r["reg"][3 : 3 + r["aux"]]]
-            yield self.copy(op, self.image.maps[r["map"]], coords, [self.value(r, k) for k in range(3)], r["flags"])
+            yield self.copy(op, self.map(r), coords, [self.value(r, k) for k in range(3)], r["flags"])
         elif op in PLAIN:
             yield self.plain(op, r)
         else:
@@ -168,8 +172,12 @@ class _Run:
                 yield ("bar_sync", v[0], v[1])
             case DeviceOp.WARP_SYNC:
                 yield ("bar_sync", None, 32)
-            case DeviceOp.MBARRIER_INIT | DeviceOp.MBARRIER_INVAL:
-                yield (name, *v[: 2 if op is DeviceOp.MBARRIER_INIT else 1])
+            case DeviceOp.MBARRIER_INIT:
+                if not 1 <= v[2] <= 32:
+                    raise BadCodeError("barriers for more lanes than a warp has")
+                yield from ((name, v[0] + 8 * i, v[1]) for i in range(v[2]))
+            case DeviceOp.MBARRIER_INVAL:
+                yield (name, v[0])
             case _ if "MBARRIER" in op.name and "FENCE" not in op.name:
                 yield (name, *v, self.threads)
             case _:
@@ -212,6 +220,15 @@ class _Run:
             self.pc = r["imm"][4]
 
     # ---- copies
+    def map(self, r: dict[str, Any]) -> str:
+        """The map of a record: a slot, or what a register says of a table."""
+        entry = self.read(r["imm"][3] - 1) if r["imm"][3] else 0
+        slot = r["map"] + r["imm"][4] + entry
+        if not 0 <= slot < len(self.image.maps):
+            raise BadCodeError(f"slot {slot} of {len(self.image.maps)} maps")
+        name: str = self.image.maps[slot]
+        return name
+
     def copy(self, op: DeviceOp, name: str, coords: list[int], v: list[int], flags: int) -> Event:
         match op:
             case DeviceOp.TENSOR_G2S:
@@ -286,6 +303,41 @@ class _Run:
                 yield from (("mbarrier_arrive_remote", at, rank, 0, 1) for rank in range(ring["peers"]))
             else:
                 yield ("mbarrier_arrive", at, 0, 0, 1)
+
+    def once(self) -> Iterator[Event]:
+        """What a kernel of family "once" does, which looks for the code at a fixed place."""
+        if self.image.family != abi.ONCE_FAMILY or self.pc != 1 or self.image.args_at % 64 != 8 or self.image.arrays or self.image.scalars:
+            raise BadCodeError("a one-shot program elsewhere")
+        self.pc = 0
+        head = self.record(abi.ONCE)
+        copies = [self.record(abi.COPY) for _ in range(head["loads"] + head["stores"])]
+        yield ("mbarrier_init", head["bar"], 1)
+        yield ("mbarrier_arrive_expect_tx", head["bar"], head["nbytes"], 0, 1)
+        for i, c in enumerate(copies):
+            if i == head["loads"]:
+                yield ("mbarrier_wait_phase", head["bar"], 0)
+            coords = [self.coordinate(c["eval_begin"] + d) for d in reversed(range(c["rank"]))]
+            yield self.copy(DeviceOp(c["kind"]), self.image.maps[c["map"]], coords, [c["tile"], head["bar"], 0], c["reduce"])
+        if not head["stores"]:
+            yield ("mbarrier_wait_phase", head["bar"], 0)
+        yield ("commit_group", 0)
+        yield ("wait_group_read" if head["flags"] & abi.ONCE_FLAG_READ else "wait_group", 0)
+        if head["flags"] & abi.ONCE_FLAG_INVAL:
+            yield ("mbarrier_inval", head["bar"])
+
+    def coordinate(self, number: int) -> int:
+        at = self.pc * abi.RECORD_BYTES + number * abi.COORDINATE_BYTES
+        if at + abi.COORDINATE_BYTES > self.end * abi.RECORD_BYTES:
+            raise BadCodeError("a coordinate behind the end")
+        c = fields(self.code, abi.COORDINATE, at)
+        x = sum(c[f"step_{name}"] * self.read(reg) for reg, name in enumerate("xyz")) + c["offset"]
+        if c["magic"] or c["modulus_magic"]:
+            self.fits(x)
+            if x < 0:
+                raise BadCodeError("a negative number is divided")
+        x = (x * c["magic"] >> 32) >> c["shift"] if c["magic"] else x
+        x -= ((x * c["modulus_magic"] >> 32) >> c["modulus_shift"]) * c["modulus"]
+        return self.fits(x * c["scale"] + c["base"])
 
     # ---- plain accesses
     def layout(self) -> Event:

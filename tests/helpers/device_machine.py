@@ -78,7 +78,7 @@ class Cluster:
     """The blocks of one cluster, running."""
 
     def __init__(self, program: Program, blocks: list[Block], random: Random) -> None:
-        self.program = program
+        self.landing = {name: param.layout.nbytes for param in program.maps.values() for name in param.bound_names}
         self.blocks = blocks
         self.random = random
         self.waiting: dict[tuple[int, int], Event] = {}
@@ -138,7 +138,7 @@ class Cluster:
                 block.peers[rank].barriers[at].change(threads, nbytes * threads)
             case ("load", name, _, _, at, mask):
                 for peer in self.receivers(block, mask):
-                    peer.barriers[at].change(0, -self.program.maps[name].layout.nbytes)
+                    peer.barriers[at].change(0, -self.landing[name])
             case _:
                 pass
         return True

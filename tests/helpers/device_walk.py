@@ -16,7 +16,7 @@ from oxidecopy.isa.expr import Cond, Expr, evaluate, holds
 from oxidecopy.isa.swizzle import SWIZZLES
 from oxidecopy.program.expansion import expanded
 from oxidecopy.program.phases import token_phases
-from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL, Launch, Program, Step
+from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL, Launch, Program, Step, entry_name
 from tests.helpers.device_emulator import Event, Oracle
 
 STEPS_MAX = 200_000
@@ -188,13 +188,13 @@ class _Run:
             case ops.MbarrierTestParity(bar=bar, parity=parity):
                 yield self.test(op, self.bar(bar), self.value(parity))
             case ops.TensorG2S(map=m, tile=t, coords=c, bar=bar):
-                yield ("load", m.name, self.coords(c), self.tile(t), self.bar(bar), None)
+                yield ("load", self.map(m), self.coords(c), self.tile(t), self.bar(bar), None)
             case ops.TensorG2SMulticast(map=m, tile=t, coords=c, bar=bar, cta_mask=mask):
-                yield ("load", m.name, self.coords(c), self.tile(t), self.bar(bar), self.value(mask))
+                yield ("load", self.map(m), self.coords(c), self.tile(t), self.bar(bar), self.value(mask))
             case ops.TensorS2G(map=m, tile=t, coords=c):
-                yield ("store", m.name, self.coords(c), self.tile(t))
+                yield ("store", self.map(m), self.coords(c), self.tile(t))
             case ops.TensorReduce(op=how, map=m, tile=t, coords=c):
-                yield ("reduce", how, m.name, self.coords(c), self.tile(t))
+                yield ("reduce", how, self.map(m), self.coords(c), self.tile(t))
             case ops.StoreGlobal(array=a, tile=t, coords=c):
                 yield ("store_global", a.name, self.tile(t), self.coords(c), self.share(), self.layout(t))
             case ops.Fill(tile=t, value=value):
@@ -215,6 +215,9 @@ class _Run:
     def test(self, op: ops.MbarrierTestToken | ops.MbarrierTestParity, at: int, parity: int) -> Event:
         self.answers[op.pred] = answer = self.oracle.answer()
         return ("mbarrier_test_parity", at, parity & 1, int(op.form == "test_wait"), int(answer))
+
+    def map(self, ref: ops.MapRef) -> str:
+        return ref.name if ref.index is None else entry_name(ref.name, self.value(ref.index))
 
     def filled(self, tile: ops.TileRef, value: float | ops.ScalarRef) -> object:
         dtype = self.program.tiles[tile.tile].dtype

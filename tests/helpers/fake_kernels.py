@@ -17,7 +17,7 @@ SIZES = {"small": abi.PARAM_BYTES_SMALL, "large": abi.PARAM_BYTES_LARGE, "global
 
 def interpreter_image(sm: int = 90) -> FakeImage:
     """All entry points, each with its one parameter."""
-    kernels = [FakeKernel(f"{abi.KERNEL_PREFIX}{family}_{form}", ((0, SIZES[form]),)) for family in abi.FAMILIES for form in abi.PARAMETERS]
+    kernels = [FakeKernel(name, ((0, SIZES[name.rsplit("_", 1)[1]]),)) for name in abi.ENTRY_POINTS]
     return FakeImage(CODE, tuple(kernels), sm=sm)
 
 

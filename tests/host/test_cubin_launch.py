@@ -148,7 +148,7 @@ def test_a_prepared_launch_holds_the_memory_of_its_arrays() -> None:
     dev, engine = noting_device()
     ready = scale[2].prepare(*arrays(dev), 1.0, 1, 1, 1)
     ready()
-    held = [p.value.buffer for p in launched(engine).parameters if not isinstance(p.value, bytes)]
+    held = [p.value.buffer for p in launched(engine).parameters if not isinstance(p.value, bytes | tuple)]
     assert held == engine.memory.buffers
 
 

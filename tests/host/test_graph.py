@@ -59,6 +59,11 @@ def refused(use: Any) -> None:
     assert caught.value.rules == ("OX5339",)
 
 
+@pytest.mark.parametrize("wrong", [None, 3, "sim", DEV.engine])
+def test_what_is_no_device(wrong: Any) -> None:
+    refused(lambda: ox.Graph(wrong))
+
+
 def test_out_of_order() -> None:
     a, out = DEV.array(numbers()), DEV.zeros((32, 32), ox.f32)
     load = copy_pipeline()[2, 2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -250,3 +251,28 @@ def test_launching_while_recording() -> None:
     with pytest.raises(ox.errors.ScopeError) as caught:
         outer[1].bind(desc(a), a)
     assert caught.value.rules == ("OX1060",)
+
+
+def test_a_pipeline_recorded_by_two_threads_at_once_is_one_program() -> None:
+    """A prepared launch is held against it when it is given other arguments."""
+    made: list[object] = []
+
+    def other_thread() -> None:
+        made.append(load[2, 2].bind(*args).program)
+
+    @ox.pipeline(threads=32)
+    def load(cta: ox.Cta, src: Src, out: Out) -> None:
+        tile, full = cta.shared(src), cta.barrier().init(1)
+        with cta.elect() as leader:
+            token = full.arrive_expect_tx(leader, tile)
+            src.g2s(leader, tile, (0, 0), token)
+        full.wait(token)
+        if not started:
+            started.append(threading.Thread(target=other_thread))
+            started[0].start()
+            started[0].join()
+        full.inval()
+
+    started: list[threading.Thread] = []
+    args = (ox.TmaDescriptor.tiled(DEV.zeros((32, 32), ox.f32), box=(16, 16)), DEV.zeros((32, 32), ox.f32))
+    assert load[2, 2].bind(*args).program is made[0] is load[2, 2].bind(*args).program

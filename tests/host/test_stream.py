@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -145,3 +146,20 @@ def test_a_stream_of_another_library(driver: FakeDriver, gpu: Device) -> None:
     with pytest.raises(ArgumentError) as caught:
         ox.Stream.of(gpu, "theirs")  # type: ignore[arg-type]  # the mistake
     assert caught.value.rule == "OX5320"
+
+
+@pytest.mark.parametrize("wrong", [3, "sim", (), MemoryEngine(name="sim")])
+def test_what_is_no_device_and_no_event(dev: Device, wrong: Any) -> None:
+    stream, event = ox.Stream(dev), ox.Event(dev)
+    uses: list[Callable[[], object]] = [
+        lambda: ox.Stream(wrong),
+        lambda: ox.Stream.of(wrong, 0),
+        lambda: ox.Event(wrong),
+        lambda: stream.wait(wrong),
+        lambda: stream.record(wrong),
+        lambda: event.milliseconds_since(wrong),
+    ]
+    for use in uses:
+        with pytest.raises(ArgumentError) as caught:
+            use()
+        assert caught.value.rules == ("OX5321",)

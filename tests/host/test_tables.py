@@ -134,3 +134,14 @@ def test_a_launch_of_more_blocks_is_refused() -> None:
     with pytest.raises(VerificationError) as caught:
         copy[3](table(), out(3))
     assert caught.value.rule == "OX3089"
+
+
+# ---- kernels of the user's
+def test_a_kernel_takes_a_table_by_its_address() -> None:
+    from oxidecopy.engines.cuda.elf import ParameterInfo
+    from oxidecopy.host.cubin_checks import _fits
+    from oxidecopy.typed.signature import Formal
+
+    formal = Formal(name="src", kind="table", dtype="f32", rank=2)
+    assert _fits(formal, ParameterInfo(offset=0, size=8, alignment=8))
+    assert not _fits(formal, ParameterInfo(offset=0, size=128, alignment=128))

@@ -125,6 +125,15 @@ def test_functions_that_are_no_pipelines(fn: Any) -> None:
     refuses(fn, "OX1067")
 
 
+def test_a_body_may_use_what_the_function_around_assigns_later() -> None:
+    @ox.pipeline(threads=32)
+    def pipe(cta: ox.Cta, out: ox.GlobalArray[ox.u8, ox.D1]) -> None:
+        cta.range(times)
+
+    assert pipe.signature.parameters.keys() == {"out"}
+    times = 3
+
+
 def test_a_cluster_cta_needs_a_cluster() -> None:
     def pipe(cta: ox.ClusterCta) -> None: ...
     def plain(cta: ox.Cta) -> None: ...

@@ -144,7 +144,15 @@ CUBINS: Final[dict[str, list[Expected]]] = {
         "OX5405",
     ],  # Python says that `threads` is missing
 }
-FILES: Final = {"types_bad": TYPES_BAD, "host": HOST, "level1": LEVEL1, "moves": MOVES, "cubins": CUBINS}
+TABLES: Final[dict[str, list[Expected]]] = {
+    "tables_bad": [
+        *("OX2031", "OX2031", "OX2031", "OX2030", "OX2030", "OX2030"),  # entries
+        *("OX1150", "OX1150", "OX2031", "OX2030", "OX1150"),  # indices and updates
+        *("OX1053", "OX1053", "OX1053", "OX1053", "OX1053"),  # launches
+    ],
+    "table_copies": ["OX1056", "OX1009", "OX1013", "OX1011", "OX1012", "OX1023", "OX1029", "OX1029"],
+}
+FILES: Final = {"types_bad": TYPES_BAD, "host": HOST, "level1": LEVEL1, "moves": MOVES, "cubins": CUBINS, "tables": TABLES}
 
 
 def cases() -> list[tuple[Mark, str, int]]:

@@ -10,7 +10,8 @@ count those. Agents that only synchronise are left out, and thread counts of nam
 
 A warp reads 32-byte records at `pc`, uniformly. Integers that are not known when the code is made live in its *scalar file*: 32-bit
 register i in lane i (i < 32) and, for i >= 32, in a second word of lane i - 32; they are read by shuffles. Operand k of a record is
-`imm[k] + (reg[k] == NO_REG ? 0 : R[reg[k]])`, for k < 5; registers 5 to 7 have no immediate. Coordinates are registers alone (NO_REG: 0).
+`imm[k] + (reg[k] == NO_REG ? 0 : R[reg[k]])`, for k < 5; registers 5 to 7 have no immediate. Coordinates are registers alone (NO_REG: 0),
+outermost first. Tensor copies go through map slot `map + imm[4] + (imm[3] == 0 ? 0 : R[imm[3] - 1])`: of a table an entry.
 
 Shared addresses in records and header are offsets from the start of dynamic shared memory.
 
@@ -20,6 +21,9 @@ iteration i + l.
 
 **Fused loops.** `PRODUCE` and `DRAIN` are whole loops over the stages of a ring. Stage and phase of iteration k are k % stages and
 k // stages; barriers lie 8 bytes apart, tiles `stride` bytes.
+
+**One-shot programs.** Where all that a CTA does is one thread's straight line, loads, a wait, stores, its whole code is a `ONCE` record,
+which kernels of their own run (family "once"): such CTAs live for two microseconds, and reading code op by op takes longer than that.
 """
 
 from __future__ import annotations
@@ -90,7 +94,7 @@ class DeviceOp(IntEnum):
     """Opcodes. Those of the op table keep their number; others start at 0x80."""
 
     # from the op table
-    MBARRIER_INIT = 0x10  # addr 0; imm1 count
+    MBARRIER_INIT = 0x10  # addr 0; imm1 count; imm2 how many barriers, 8 bytes apart: 1 to 32
     MBARRIER_INVAL = 0x11  # addr 0
     MBARRIER_ARRIVE = 0x12  # addr 0; the warp's threads arrive
     MBARRIER_ARRIVE_EXPECT_TX = 0x13  # addr 0; value1 bytes, for each of the warp's threads
@@ -102,7 +106,7 @@ class DeviceOp(IntEnum):
     MBARRIER_WAIT_PHASE = 0x1A  # addr 0; value1 phase, negative passes at once
     MBARRIER_WAIT_PARITY = 0x1B  # addr 0; value1 parity, bit 0 counts
     MBARRIER_TEST_PARITY = 0x1D  # addr 0; value1 parity, bit 0 counts; reg2 = 1 or 0; aux 0 try_wait, 1 test_wait
-    TENSOR_G2S = 0x20  # map; aux rank; value0 tile; value1 barrier; reg 3 to 7 coordinates, outermost first
+    TENSOR_G2S = 0x20  # map, imm3, imm4: its slot; aux rank; value0 tile; value1 barrier; reg 3 to 7 coordinates
     TENSOR_G2S_MULTICAST = 0x21  # also value2 mask
     TENSOR_S2G = 0x22
     TENSOR_REDUCE = 0x23  # flags: position in isa.dtypes.REDUCE_OPS
@@ -128,6 +132,7 @@ class DeviceOp(IntEnum):
     WARP_SYNC = 0x86  # a barrier of one warp
     PRODUCE = 0x90  # value0 start; value1 stop; + ring record; + load records; + evals
     DRAIN = 0x91  # value0 start; value1 stop; + ring record; + store records; + evals
+    ONCE = 0x93  # the whole program of a CTA: see `ONCE` below
     NEXT_STAGE = (
         0x92  # head of a loop whose tiles a counter gives: value0 is k; imm1 full of stage 0; imm2 stages; tile to reg2; none left: imm4
     )
@@ -180,6 +185,31 @@ COPY: Final = (
     ("tile_reg", "u8", 20),  # added to tile; NO_REG: nothing
     ("mask_reg", "u8", 21),
 )
+ONCE: Final = (  # instead of a head: init of the barrier, announce, loads, wait for phase 0, stores, commit, wait for all groups
+    ("op", "u8", 0),
+    ("loads", "u8", 1),  # 1 to 4 COPY records follow; eval_begin: the first of the copy's coordinates, innermost first
+    ("stores", "u8", 2),  # 0 to 4 more
+    ("flags", "u8", 3),  # ONCE_FLAG_READ and _INVAL
+    ("bar", "i32", 4),
+    ("nbytes", "i32", 8),  # announced
+)
+COORDINATE: Final = (  # follow the copies: (x // divisor % modulus) * scale + base, x = offset + step . block_idx
+    ("step_x", "i32", 0),
+    ("step_y", "i32", 4),
+    ("step_z", "i32", 8),
+    ("offset", "i32", 12),
+    ("magic", "u32", 16),  # x // divisor = x * magic >> 32 >> shift for 0 <= x < 2**31; magic 0: no divisor
+    ("modulus_magic", "u32", 20),  # in the same way; 0: no modulus
+    ("shift", "u8", 24),
+    ("modulus_shift", "u8", 25),
+    ("modulus", "u32", 28),
+    ("scale", "i32", 32),
+    ("base", "i32", 36),
+)
+COORDINATE_BYTES: Final = 48
+ONCE_CODE: Final = 32  # where the code of such a program starts in the blob: behind a warp table of one entry, as it has no argument words
+ONCE_FLAG_READ: Final = 1  # waits by wait_group.read, else by wait_group
+ONCE_FLAG_INVAL: Final = 2  # ends with an inval of the barrier
 RING_FLAG_READ: Final = 1  # DRAIN waits by wait_group.read, else by wait_group
 RING_FLAG_COUNTER: Final = (
     2  # PRODUCE takes tiles (value1: how many there are) from the counter and hands them on by stage; DRAIN takes those
@@ -289,7 +319,15 @@ class ReportKind(IntEnum):
 # ---- entry points of a cubin: f"{FAMILY}_{PARAMETER}"; the code lies in the parameter or in global memory ("global" has the small one)
 # move: all but MAP_TILES. A kernel that may name any of the 16 barriers takes all of them, and a multiprocessor has 64: it holds no more
 # than 4 of its CTAs, but 32 of a kernel with barriers 0 and 1 only (measured). So each family is there twice.
-FAMILIES: Final = ("move", "move_named", "map", "map_named")
+# once: a `ONCE` record and nothing else, which is always in the parameter.
+ONCE_FAMILY: Final = "once"
+FAMILIES: Final = (ONCE_FAMILY, "move", "move_named", "map", "map_named")
 FEW_BARRIERS: Final = 2  # what families without "_named" have
 PARAMETERS: Final = ("small", "large", "global")
 KERNEL_PREFIX: Final = "oxidecopy_"
+ENTRY_POINTS: Final = tuple(
+    f"{KERNEL_PREFIX}{family}_{parameter}"
+    for family in FAMILIES
+    for parameter in PARAMETERS
+    if (family, parameter) != (ONCE_FAMILY, "global")
+)

@@ -8,10 +8,14 @@ It is pushed for each use and popped after it, so that whatever was current befo
 What lives in it (buffers, streams, events, modules) is registered with `own`: it is released when its Python object is dropped, at the
 latest when the context closes, with the context current and without ever raising. A context outlives what it owns. When the interpreter
 ends, nothing is called: launches may be in flight, other libraries may be gone already, and the driver frees what a process held.
+
+A forked child has none of it: CUDA does not survive a fork (measured: cuInit answers NOT_INITIALIZED there). So contexts are closed in the
+child, without a call.
 """
 
 from __future__ import annotations
 
+import os
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -44,7 +48,20 @@ class PrimaryContext:
         after_wait: called when the host has waited for a stream or an event, to raise what launches have to say.
     """
 
-    __slots__ = ("__weakref__", "_held", "_release", "after_wait", "driver", "gpu", "handle", "left", "ordinal", "owned", "parked")
+    __slots__ = (
+        "__weakref__",
+        "_forked",
+        "_held",
+        "_release",
+        "after_wait",
+        "driver",
+        "gpu",
+        "handle",
+        "left",
+        "ordinal",
+        "owned",
+        "parked",
+    )
 
     def __init__(self, driver: Driver, ordinal: int) -> None:
         start(driver)
@@ -60,11 +77,13 @@ class PrimaryContext:
         self._held = _Held(driver, device, self.handle)
         self._release = weakref.finalize(self, self._held.release)
         self._release.atexit = False  # the process ends, and the driver frees all of it, in an order that it knows
+        self._forked = False
+        _CONTEXTS.add(self)
 
     # ---- use
     def __enter__(self) -> Self:
         if not self._release.alive:
-            raise self._closed()
+            self.require_open()
         answer = self.driver.cuCtxPushCurrent(self.handle)
         if answer[0]:
             check(answer, "cuCtxPushCurrent", str(self))
@@ -150,18 +169,40 @@ class PrimaryContext:
         self.owned.clear()  # whatever could not be let go
         self._release()
 
+    def abandon(self) -> None:
+        """In the child of a fork: nothing of it can be used, and nothing is let go."""
+        self._forked = True
+        self._release.detach()
+        self.left += 1  # so that prepared launches look before they touch anything
+
+    def require_open(self) -> None:
+        """Raises LifetimeError when it was closed."""
+        if self.closed:
+            raise self._closed()
+
     def _closed(self) -> LifetimeError:
-        return LifetimeError(
-            Diagnostic(
-                rule=CLOSED, what=f"{self} was closed", required="an open device", fix="open the device again and copy the data to it"
-            )
-        )
+        what, fix = f"{self} was closed", "open the device again and copy the data to it"
+        if self._forked:
+            what, fix = f"{self} was opened before this process was forked", 'start processes with multiprocessing.get_context("spawn")'
+        return LifetimeError(Diagnostic(rule=CLOSED, what=what, required="an open device", fix=fix))
 
     def __str__(self) -> str:
         return f"cuda:{self.ordinal}"
 
     def __repr__(self) -> str:
         return f"PrimaryContext({self.ordinal}, {self.gpu.name!r}{', closed' if self.closed else ''})"
+
+
+_CONTEXTS: Final[weakref.WeakSet[PrimaryContext]] = weakref.WeakSet()
+
+
+def _abandon_all() -> None:
+    for context in list(_CONTEXTS):
+        context.abandon()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_abandon_all)
 
 
 @final

@@ -49,6 +49,9 @@ def start(driver: Driver) -> None:
         absent = type(problem).__name__ == "DynamicLibNotFoundError"  # cuda-pathfinder's, which need not be installed
         reason = "libcuda was not found" if absent else first_line(problem)
         raise _no_driver(f"no NVIDIA driver answers ({reason})", "install NVIDIA's driver") from problem
+    if name_of(result) == "CUDA_ERROR_NOT_INITIALIZED":  # measured: what it answers in the child of a process that used CUDA
+        reason = "CUDA was used before this process was forked (cuInit: CUDA_ERROR_NOT_INITIALIZED)"
+        raise _no_driver(reason, 'start processes with multiprocessing.get_context("spawn")')
     if result:
         raise _no_driver(f"no NVIDIA driver answers (cuInit: {name_of(result)})", "`nvidia-smi` says whether the driver works")
 

@@ -31,7 +31,10 @@ class _Captured:
 
     def __init__(self, context: PrimaryContext, graph: CUgraph) -> None:
         self.graph = graph
-        self.executable: CUgraphExec = check(context.driver.cuGraphInstantiate(graph, 0), "cuGraphInstantiate")
+        answer = context.driver.cuGraphInstantiate(graph, 0)
+        if answer[0]:
+            context.driver.cuGraphDestroy(graph)
+        self.executable: CUgraphExec = check(answer, "cuGraphInstantiate")
 
 
 @final
@@ -70,11 +73,17 @@ class CudaGraph:
 
     def finish(self) -> None:
         context, stream = self._context, self._ended()
+        launches, self._launches = self._launches, []  # of a capture that fails nothing is left
         with context:
             graph = check(context.driver.cuStreamEndCapture(stream.handle), "cuStreamEndCapture", str(stream))
-            self._captured = captured = _Captured(context, graph)
-            context.own(self, _destroyer(context, captured, self._launches))
-            self._nodes = self._find_nodes(graph)
+            captured = _Captured(context, graph)
+            ownership = context.own(self, _destroyer(context, captured, launches))
+            try:
+                self._nodes = self._find_nodes(graph, launches)
+            except BaseException:
+                ownership.drop()
+                raise
+        self._captured, self._launches = captured, launches
 
     def abandon(self) -> None:
         context, stream = self._context, self._ended()
@@ -119,7 +128,7 @@ class CudaGraph:
             raise _misused("a capture is ended once", "no capture", "a capture that is going on")
         return stream
 
-    def _find_nodes(self, graph: CUgraph) -> list[CUgraphNode]:
+    def _find_nodes(self, graph: CUgraph, launches: list[CudaLaunch]) -> list[CUgraphNode]:
         """The node of each launch, by the report's address: no two launches have the same."""
         driver = self._context.driver
         _, count = check(driver.cuGraphGetNodes(graph), "cuGraphGetNodes")
@@ -131,7 +140,7 @@ class CudaGraph:
         ]
         parameters = [check(driver.cuGraphKernelNodeGetParams(node), "cuGraphKernelNodeGetParams") for node in kernels]
         found = []
-        for launch in self._launches:
+        for launch in launches:
             mine = [node for node, of in zip(kernels, parameters, strict=True) if _is_of(of, launch)]
             if len(mine) != 1:
                 raise _misused("a launch is not in the graph that was captured", f"{len(mine)} nodes of it", "one node")

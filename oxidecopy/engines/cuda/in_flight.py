@@ -6,86 +6,109 @@ private stream that waits for those events (cuMemFreeAsync is ordered by streams
 that kernels write, tensors borrowed from another library) is parked until the events have passed.
 
 A stream whose handle nobody keeps alive (a raw integer) may be gone by then: there the event is recorded right after the launch.
+
+Several threads may launch, wait and drop at once, and a finalizer may run between any two steps of this. So what is noted carries the round
+it was noted in: a wait begins a new round, and forgets only what it has waited for, not what was noted meanwhile.
 """
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, final
+from threading import RLock
+from typing import TYPE_CHECKING, Final, final
 
 from oxidecopy.engines.cuda.driver import Driver, check
-from oxidecopy.errors import DriverError
+from oxidecopy.errors import DriverError, LifetimeError
 
 if TYPE_CHECKING:
     from oxidecopy.engines.cuda.stream import Stream
+
+_Noted = tuple[int, int]  # a stream's handle, and the round in which it was noted
+_RECORDING: Final = RLock()  # one for all: finalizers record events, too, and with several they could wait for each other
 
 
 @final
 class Uses:
     """The streams on which something is in use, and with which events it will not be any more."""
 
-    __slots__ = ("_driver", "_events", "_kept", "_streams")
+    __slots__ = ("_driver", "_events", "_kept", "_round", "_spare", "_streams")
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
-        self._kept: Counter[int] = Counter()  # handles of streams that stay noted, whatever is waited for
-        self._streams: dict[int, Stream] = {}
-        self._events: dict[int, int] = {}  # stream handle -> event, for streams that may be gone when they are asked
+        self._round = 0
+        self._kept: dict[int, Stream] = {}  # who keeps it -> a stream that stays noted, whatever is waited for
+        self._streams: dict[_Noted, Stream] = {}
+        self._events: dict[_Noted, int] = {}  # for streams that may be gone when they are asked
+        self._spare: list[int] = []  # events to record again: others may still be waiting for them, so they live until `take_events`
 
     def __bool__(self) -> bool:
-        return bool(self._streams or self._events)
+        return bool(self._streams or self._events or self._kept)
 
     def note(self, stream: Stream) -> None:
         """A launch that uses it was just given to `stream`. The context is current."""
+        noted = (stream.handle, self._round)
         if stream.stable:
-            self._streams[stream.handle] = stream
+            self._streams[noted] = stream
             return
-        event = self._events.get(stream.handle)
-        if event is None:
-            event = self._events[stream.handle] = new_event(self._driver)
-        check(self._driver.cuEventRecord(event, stream.handle), "cuEventRecord", str(stream))
+        with _RECORDING:
+            event = self._events.get(noted)
+            if event is None:
+                event = self._events[noted] = self._spare.pop() if self._spare else new_event(self._driver)
+            check(self._driver.cuEventRecord(event, stream.handle), "cuEventRecord", str(stream))
 
-    def keep(self, stream: Stream) -> None:
-        """Launches that use it may be given to `stream`, a stable one, without a word, until `unkeep`."""
-        self._streams[stream.handle] = stream
-        self._kept[stream.handle] += 1
+    def keep(self, stream: Stream, by: int) -> None:
+        """Launches that use it may be given to `stream`, a stable one, without a word, until `unkeep`; `by` is whose word that is."""
+        self._kept[by] = stream
 
-    def unkeep(self, handle: int) -> None:
-        """Undoes one `keep`: from now on the stream is noted as after a last launch."""
-        self._kept[handle] -= 1
-        if self._kept[handle] <= 0:
-            del self._kept[handle]
+    def unkeep(self, by: int) -> None:
+        """Undoes `keep`: from now on the stream is noted as after a last launch."""
+        stream = self._kept.get(by)
+        handle = _open_handle(stream) if stream is not None else None
+        if stream is not None and handle is not None:
+            self._streams[handle, self._round] = stream
+        self._kept.pop(by, None)
 
     def synchronize(self) -> None:
         """Waits until it is in use no more. The context is current."""
-        for stream in self._streams.values():
-            if not stream.closed:
-                check(self._driver.cuStreamSynchronize(stream.handle), "cuStreamSynchronize", str(stream))
-        for event in self._events.values():
+        with _RECORDING:
+            self._round += 1
+            streams, events = list(self._streams.items()), list(self._events.items())
+        for stream in dict.fromkeys([*(stream for _, stream in streams), *list(self._kept.values())]):
+            handle = _open_handle(stream)
+            if handle is not None:
+                check(self._driver.cuStreamSynchronize(handle), "cuStreamSynchronize", str(stream))
+        for _, event in events:
             check(self._driver.cuEventSynchronize(event), "cuEventSynchronize")
-        self._forget()
+        for noted, _ in streams:
+            self._streams.pop(noted, None)
+        for noted, event in events:
+            if self._events.pop(noted, None) is not None:
+                self._spare.append(event)
 
-    def take_events(self) -> list[int]:
-        """Events that pass when it is in use no more; the caller destroys them. Streams being captured are left noted: ask again later."""
-        events = list(self._events.values())
-        self._events.clear()
-        for handle, stream in list(self._streams.items()):
-            if not stream.closed:
+    def take_events(self, events: list[int]) -> None:
+        """Adds events that pass when it is in use no more; the caller destroys them.
+
+        Streams being captured are left noted, and so are those at which the driver fails: ask again later.
+        """
+        with _RECORDING:
+            events += self._events.values()
+            self._events, spare, self._spare = {}, self._spare, []
+        for event in spare:
+            self._driver.cuEventDestroy(event)
+        for by in list(self._kept):
+            self.unkeep(by)
+        recorded = set()
+        for noted, stream in list(self._streams.items()):
+            handle = _open_handle(stream)
+            if handle is not None and handle not in recorded:
                 if _in_capture(stream):  # an event recorded now would be part of the capture, or spoil it
                     continue
                 event = new_event(self._driver)
                 events.append(event)
                 check(self._driver.cuEventRecord(event, handle), "cuEventRecord", str(stream))
-            del self._streams[handle]
-        return events
-
-    def _forget(self) -> None:
-        for handle in self._streams.keys() - self._kept.keys():
-            del self._streams[handle]
-        for event in self._events.values():
-            self._driver.cuEventDestroy(event)
-        self._events.clear()
+                recorded.add(handle)
+            self._streams.pop(noted, None)
 
 
 @final
@@ -124,8 +147,12 @@ class Parked:
             parking = self._next()
             if parking is None:
                 return
-            parking.events += parking.uses.take_events()
-            parking.events = [event for event in parking.events if not self._passed(event)]
+            try:
+                parking.uses.take_events(parking.events)
+                parking.events = [event for event in parking.events if not self._passed(event)]
+            except BaseException:  # the driver failed: it waits on
+                self._waiting.append(parking)
+                raise
             if parking.events or parking.uses:
                 self._waiting.append(parking)
             else:
@@ -137,7 +164,8 @@ class Parked:
             parking = self._next()
             if parking is None:
                 return
-            for event in [*parking.events, *parking.uses.take_events()]:
+            parking.uses.take_events(parking.events)
+            for event in parking.events:
                 self._driver.cuEventSynchronize(event)
                 self._driver.cuEventDestroy(event)
             parking.events = []
@@ -160,10 +188,20 @@ class Parked:
         return True
 
 
+def _open_handle(stream: Stream) -> int | None:
+    """Its handle, which is good for as long as the object is held; None when it was closed, by another thread perhaps: then it is done."""
+    try:
+        return stream.handle
+    except LifetimeError:
+        return None
+
+
 def _in_capture(stream: Stream) -> bool:
     """It is captured; or it is the default stream, and one that it would have to wait for is: the driver then does not even answer."""
     try:
         return stream.capturing
+    except LifetimeError:  # closed by another thread
+        return False
     except DriverError as error:
         if error.name == "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT":
             return True

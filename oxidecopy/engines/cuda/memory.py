@@ -244,7 +244,9 @@ def _free(context: PrimaryContext, address: int, uses: Uses) -> None:
         context.parked.park(uses, lambda: check(driver.cuMemFree(address), "cuMemFree"))
         return
     stream = context.private_stream(_FREEING)
-    for event in uses.take_events():
+    events: list[int] = []
+    uses.take_events(events)
+    for event in events:
         check(driver.cuStreamWaitEvent(stream, event, 0), "cuStreamWaitEvent")
         driver.cuEventDestroy(event)
     if uses:  # of streams that are being captured: their earlier work cannot be told apart before the capture ends

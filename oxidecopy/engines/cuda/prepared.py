@@ -147,10 +147,12 @@ class CudaLaunch(Repeatable):
             return
         for buffer in self.buffers:
             buffer.wait()
-        with context:
-            self()
-            check(context.driver.cuStreamSynchronize(self.stream.handle), "cuStreamSynchronize", f"`{self.code.image.name}`")
-        self.settle()
+        watch = self._room.watch
+        with watch.awaiting(self.slot):
+            with context:
+                self()
+                check(context.driver.cuStreamSynchronize(self.stream.handle), "cuStreamSynchronize", f"`{self.code.image.name}`")
+            watch.check(self.slot)
 
     def update(self, bindings: Bindings) -> None:
         """Other arguments, for which the same proof holds, from the next call on; launches in flight keep theirs.

@@ -12,6 +12,7 @@ from oxidecopy.engines.cuda.context import PrimaryContext
 from oxidecopy.engines.cuda.launch import LaunchShape, ParameterBlock
 from oxidecopy.engines.cuda.memory import CudaBuffer, owned_by
 from oxidecopy.engines.cuda.module import Module
+from oxidecopy.engines.cuda.quiet import upload
 from oxidecopy.engines.cuda.repeat import Repeatable
 from oxidecopy.engines.cuda.stream import Stream
 from oxidecopy.engines.cuda.tensor_map import MapEncoder
@@ -47,7 +48,12 @@ class RawLauncher:
             data, buffers = bytearray(launch.parameter_bytes), []
             for parameter in launch.parameters:
                 value = parameter.value
-                if not isinstance(value, bytes):
+                if isinstance(value, tuple):
+                    pointed = [owned_by(context, entry.buffer) for entry in value]
+                    table = upload(context, b"".join(map(self._pointing, value, pointed)))
+                    buffers += [*pointed, table]
+                    value = table.address.to_bytes(8, "little")
+                elif not isinstance(value, bytes):
                     buffers.append(owned_by(context, value.buffer))
                     value = self._pointing(value, buffers[-1])
                 data[parameter.offset : parameter.offset + parameter.nbytes] = value

@@ -79,7 +79,7 @@ class Repeatable:
         self._function = kernel.function
         self._pointers = block.pointers
         self._kept: list[Uses] = []  # told that the stream may use them
-        weakref.finalize(self, _unkeep, self._kept, stream.handle)
+        weakref.finalize(self, _unkeep, self._kept)
 
     def __call__(self) -> None:
         """Launches; does not wait."""
@@ -106,16 +106,24 @@ class Repeatable:
 
     def _renew(self) -> None:
         """Raises when something that it needs is gone, or when an earlier launch was given up."""
-        handle = self.stream.handle
+        left = self._context.left  # before the looks: what another thread frees meanwhile is seen by the next call
+        self._context.require_open()
+        self.stream.handle  # noqa: B018  # raises when it was closed
         self.settle()
         for buffer in self.buffers:
             buffer.address  # noqa: B018  # raises when it was freed
         if not self._loose:
-            _unkeep(self._kept, handle)
-            self._kept += [self.uses, *(buffer.uses for buffer in self.buffers)]
-            for used in self._kept:
-                used.keep(self.stream)
-        self._left = self._context.left
+            self._keep([self.uses, *(buffer.uses for buffer in self.buffers)])
+        self._left = left
+
+    def _keep(self, wanted: list[Uses]) -> None:
+        """Tells those; nothing is untold in between that stays, since another thread may be calling as well."""
+        for used in wanted:
+            used.keep(self.stream, id(self._kept))
+        gone = [used for used in self._kept if used not in wanted]
+        self._kept[:] = wanted
+        for used in gone:
+            used.unkeep(id(self._kept))
 
     def _note(self) -> None:
         """For a stream whose handle nobody keeps: events are recorded now. A graph that is being captured keeps what it uses itself."""
@@ -132,8 +140,7 @@ class Repeatable:
         check((result,), "cuLaunchKernelEx", f"`{self.kernel.name}`, {self.shape}")
 
 
-def _unkeep(kept: list[Uses], handle: int) -> None:
-    """No more launches come, or none with this memory."""
+def _unkeep(kept: list[Uses]) -> None:
+    """No more launches come."""
     for used in kept:
-        used.unkeep(handle)
-    kept.clear()
+        used.unkeep(id(kept))

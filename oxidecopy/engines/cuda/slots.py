@@ -6,6 +6,8 @@ them when the host has waited for something, and raises what they say.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final, final
 
 from oxidecopy.engines.cuda.abi import REPORT_BYTES
@@ -64,22 +66,27 @@ class SlotPool:
     def __init__(self, context: PrimaryContext) -> None:
         self._context = context
         self._free: list[Slot] = []
-        self._made = 0
+        self._made: list[None] = []  # as long as slots were made: threads make them at once
 
     @property
     def taken(self) -> int:
         """Slots that are in use."""
-        return self._made - len(self._free)
+        return len(self._made) - len(self._free)
 
     def take(self) -> Slot:
         """A slot with an empty report and a counter of 0."""
-        if not self._free:
-            reports = HostBuffer(self._context, SLOTS_PER_CHUNK * REPORT_PITCH)
-            counters = CudaBuffer.allocate(self._context, SLOTS_PER_CHUNK * COUNTER_PITCH)
-            zero(counters, 0, counters.nbytes)
-            self._free += [Slot(reports, counters, number) for number in range(SLOTS_PER_CHUNK)]
-            self._made += SLOTS_PER_CHUNK
-        return self._free.pop()
+        while True:
+            try:
+                return self._free.pop()  # not looked at first: another thread may take the last one
+            except IndexError:
+                self._make()
+
+    def _make(self) -> None:
+        reports = HostBuffer(self._context, SLOTS_PER_CHUNK * REPORT_PITCH)
+        counters = CudaBuffer.allocate(self._context, SLOTS_PER_CHUNK * COUNTER_PITCH)
+        zero(counters, 0, counters.nbytes)
+        self._made += [None] * SLOTS_PER_CHUNK
+        self._free += [Slot(reports, counters, number) for number in range(SLOTS_PER_CHUNK)]
 
     def give(self, slot: Slot) -> None:
         """Takes a slot back that is as `take` gave it."""
@@ -94,6 +101,7 @@ class Watch:
         self._context = context
         self.pool = SlotPool(context)
         self._facts: dict[Slot, Facts] = {}
+        self._awaited: set[Slot] = set()
         self._errors: list[ExecutionError] = []
 
     def begin(self, facts: Facts) -> Slot:
@@ -107,20 +115,31 @@ class Watch:
         self._collect(slot, self._facts.pop(slot))
         self.pool.give(slot)
 
-    def check(self) -> None:
-        """Raises what any launch has reported until now, once; the launches can then be repeated.
+    @contextmanager
+    def awaiting(self, slot: Slot) -> Iterator[None]:
+        """A thread waits for this launch: what it reports is raised by `check(slot)`, not in another thread that checks before."""
+        self._awaited.add(slot)
+        try:
+            yield
+        finally:
+            self._awaited.discard(slot)
+
+    def check(self, mine: Slot | None = None) -> None:
+        """Raises what launches have reported until now, once; the launches can then be repeated. Others await theirs: those are left.
 
         Raises:
             DeadlockError: a wait was given up.
             ExecutionError: anything else that a report says.
         """
+        self._context.require_open()
         # A list: finalizers, which end launches, may run at any point.
-        if not self._errors and not any(slot.words[0] for slot in list(self._facts)):
+        if not self._errors and not any(slot.words[0] for slot in list(self._facts) if slot is mine or slot not in self._awaited):
             return
         # Warps may still be writing their entries, and what is reset below may not be in use.
         self._context.synchronize()
         for slot, facts in list(self._facts.items()):
-            self._collect(slot, facts)
+            if slot is mine or slot not in self._awaited:
+                self._collect(slot, facts)
         errors, self._errors = self._errors, []
         if errors:
             worst = next((e for e in errors if not isinstance(e, DeadlockError)), errors[0])

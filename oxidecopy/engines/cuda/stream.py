@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from operator import index
 from typing import Final, Self, final
 
 from oxidecopy.engines.cuda.context import Ownership, PrimaryContext
@@ -51,7 +53,8 @@ def _by_protocol(of: object) -> object:
     given = getattr(of, "__cuda_stream__", None)
     pair = given() if callable(given) else given
     if isinstance(pair, tuple) and len(pair) == 2 and pair[0] == 0:  # version 0 is the only one there is
-        return int(pair[1])
+        with suppress(TypeError):
+            return index(pair[1])
     return None
 
 
@@ -183,14 +186,17 @@ class Stream:
         return event
 
     def close(self) -> None:
-        """Waits for all that it was given, then destroys it if it was made here. Any number of times."""
+        """Waits for all that it was given; it cannot be used any more. Any number of times.
+
+        If it was made here, the driver's stream goes with this object: another thread may be waiting for it just now.
+        """
         if self.closed:
             return
         if self._ownership is not None:
             self.synchronize()
-            self._ownership.end()
         self._closed = True
         self._keep = None
+        self.context.left += 1  # prepared launches on it look before the next call
 
     def __str__(self) -> str:
         return f"stream {self._handle:#x} of {self.context}"

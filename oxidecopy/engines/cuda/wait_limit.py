@@ -23,7 +23,7 @@ def wait_limit_us(*, checked: bool) -> int:
     text = os.environ.get(LIMIT_VARIABLE, "")
     if not text:
         return 1000 * (LIMIT_CHECKED_MS if checked else LIMIT_MS)
-    if text.isascii() and text.isdecimal() and 1 <= int(text) <= LIMIT_MAX_MS:
+    if len(text) <= len(str(LIMIT_MAX_MS)) and text.isascii() and text.isdecimal() and 1 <= int(text) <= LIMIT_MAX_MS:
         return 1000 * int(text)
     raise UsageError(
         Diagnostic(

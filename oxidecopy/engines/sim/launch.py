@@ -39,8 +39,12 @@ class Result:
 
 
 def execute(program: Program, bindings: Bindings, memory: GlobalMemory, *, seed: int, hazards: bool, max_steps: int = MAX_STEPS) -> Result:
-    """Runs every cluster of the grid, one after the other."""
-    program = expanded(program)
+    """Runs every cluster of the grid, one after the other; launches of several threads, too."""
+    with memory.lock:
+        return _execute(expanded(program), bindings, memory, seed, max_steps, hazards=hazards)
+
+
+def _execute(program: Program, bindings: Bindings, memory: GlobalMemory, seed: int, max_steps: int, *, hazards: bool) -> Result:
     classes = thread_classes(program)
     clocks = Clocks(program, len(classes) * program.cluster_size) if hazards else None
     schedule, shares = Schedule(seed) if hazards else None, Shares(seed, bindings.grid)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
+from threading import RLock
 from typing import Any, Final, TypeAlias, final
 from weakref import WeakValueDictionary
 
@@ -74,27 +75,34 @@ class ForeignBuffer:
 
 @final
 class GlobalMemory:
-    """All live buffers of one engine, found by address. A buffer nobody holds any more is unmapped."""
+    """All live buffers of one engine, found by address. A buffer nobody holds any more is unmapped.
+
+    Attributes:
+        lock: held while a launch runs and while buffers come and go: threads share a device.
+    """
 
     def __init__(self) -> None:
+        self.lock = RLock()
         self._live: WeakValueDictionary[int, SimBuffer] = WeakValueDictionary()
         self._bases: list[int] = []
         self._next = FIRST_ADDRESS
 
     def allocate(self, nbytes: int) -> SimBuffer:
-        buffer = SimBuffer(self._next, nbytes, self)
-        self._next += -(-buffer.mapped_bytes // PAGE) * PAGE + PAGE
-        self._live[buffer.address] = buffer
-        if len(self._bases) > 2 * len(self._live) + 64:  # mostly buffers that nobody holds any more
-            self._bases = sorted(self._live)
-        else:
-            insort(self._bases, buffer.address)
+        with self.lock:
+            buffer = SimBuffer(self._next, nbytes, self)
+            self._next += -(-buffer.mapped_bytes // PAGE) * PAGE + PAGE
+            self._live[buffer.address] = buffer
+            if len(self._bases) > 2 * len(self._live) + 64:  # mostly buffers that nobody holds any more
+                self._bases = sorted(self._live)
+            else:
+                insort(self._bases, buffer.address)
         return buffer
 
     def free(self, buffer: SimBuffer) -> None:
         """Unmaps a buffer that somebody may still hold; touching it is then a fault."""
-        buffer.alive = False
-        self._live.pop(buffer.address, None)
+        with self.lock:
+            buffer.alive = False
+            self._live.pop(buffer.address, None)
 
     def find(self, address: int) -> SimBuffer | None:
         """The live buffer that maps `address`, or None."""

@@ -18,9 +18,10 @@ can be printed and parsed without a change here.
         cp.async.bulk.tensor.g2s src, t0, [block_idx.y * 64, block_idx.x * 64], full
       mbarrier.wait full, %0
 
-Operands come in the order of the op table: references by name (`full[i0 % 2]`, `t0[1].part(cta_rank, of=4)`), `[..]` coordinates with the
-outermost dimension first, `{0..31}` threads, `cast(x0:f32 * alpha:f32, bf16)` for what a map makes of the elements of its tiles, `%0`
-tokens and `?0` answers of a test, after `->` where the op makes them.
+Operands come in the order of the op table: references by name (`full[i0 % 2]`, `t0[1].part(cta_rank, of=4)`, and `src[block_idx.y]` for
+an entry of `map src: f32 box=(64, 64) entries=3`, whose extents are `src[0].dim[0]` and so on), `[..]` coordinates with the outermost
+dimension first, `{0..31}` threads, `cast(x0:f32 * alpha:f32, bf16)` for what a map makes of the elements of its tiles, `%0` tokens and
+`?0` answers of a test, after `->` where the op makes them.
 """
 
 from __future__ import annotations

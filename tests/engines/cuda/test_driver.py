@@ -94,6 +94,16 @@ def test_start() -> None:
     assert caught.value.diagnostics[0].got == "no NVIDIA driver answers (cuInit: CUDA_ERROR_NO_DEVICE)"
 
 
+def test_start_in_a_forked_child() -> None:
+    driver = FakeDriver()
+    driver.fail["cuInit"] = "CUDA_ERROR_NOT_INITIALIZED"
+    with pytest.raises(DeviceError) as caught:
+        start(driver)
+    assert caught.value.rule == "OX5305"
+    assert caught.value.diagnostics[0].got.startswith("CUDA was used before this process was forked")
+    assert "spawn" in caught.value.diagnostics[0].fix
+
+
 class DynamicLibNotFoundError(RuntimeError):
     """As cuda-pathfinder calls it."""
 

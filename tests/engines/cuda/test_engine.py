@@ -30,6 +30,7 @@ from oxidecopy.errors import (
     UsageError,
 )
 from oxidecopy.host.device import Device
+from oxidecopy.host.graph import GraphLaunch
 from tests.helpers.fake_driver import FakeDriver, FakeGpu, FakeImage, FakeKernel, Launch
 from tests.helpers.fake_engine import fake_engine
 from tests.helpers.fake_kernels import interpreter_image, write_kernels
@@ -416,6 +417,25 @@ def test_what_another_librarys_graph_may_replay_is_kept(scene: Scene) -> None:
     assert driver.memory[address].alive
     plain, replayed = driver.launches
     assert scene.header(plain, "report") != scene.header(replayed, "report")
+
+
+@pytest.mark.parametrize("call", ["cuStreamEndCapture", "cuGraphInstantiate", "cuGraphGetNodes"])
+def test_a_capture_whose_end_fails_leaves_nothing(scene: Scene, call: str) -> None:
+    graph, launch = ox.Graph(scene.dev), scene.load.prepare(*scene.args)
+
+    def capture() -> GraphLaunch[[Src, Out]]:
+        with graph.capture():
+            return graph.add(launch)
+
+    scene.driver.fail[call] = "CUDA_ERROR_OUT_OF_MEMORY"
+    with pytest.raises(OxidecopyError):
+        capture()
+    assert scene.driver.graphs == scene.driver.graph_execs == {}
+    refused(UsageError, "OX5339", graph.replay)
+    node = capture()
+    graph.replay()
+    node.update(*scene.args)
+    graph.replay()
 
 
 def test_a_graph_keeps_what_it_uses(scene: Scene) -> None:

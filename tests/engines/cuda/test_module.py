@@ -127,11 +127,9 @@ def test_the_interpreter_is_loaded_with_all_its_entry_points(tmp_path: Path) -> 
         assert found.code.target == "sm_90a"
         assert not found.programmatic
         assert interpreter(driver, 90, 232_448, write_kernels(tmp_path, programmatic=True)).programmatic
-        for family in abi.FAMILIES:
-            for form in abi.PARAMETERS:
-                name = f"{abi.KERNEL_PREFIX}{family}_{form}"
-                assert module.kernel(name) is module.kernel(name)
-        assert driver.calls["cuModuleGetFunction"] == len(abi.FAMILIES) * len(abi.PARAMETERS)
+        for name in abi.ENTRY_POINTS:
+            assert module.kernel(name) is module.kernel(name)
+        assert driver.calls["cuModuleGetFunction"] == len(abi.ENTRY_POINTS)
         with pytest.raises(DriverError):
             module.kernel("another")
         module.unload()

@@ -58,6 +58,7 @@ def test_handles(context: PrimaryContext) -> None:
         (1 << 64, "ox.Stream(dev)"),
         (3.0, "ox.Stream(dev)"),
         (Theirs(5, version=1), "pass its `.handle`"),
+        *((SimpleNamespace(__cuda_stream__=(0, handle)), "ox.Stream(dev)") for handle in (None, "5", "five", 5.0, (5,))),
         (SimpleNamespace(__cuda_stream__=5), "ox.Stream(dev)"),
         (SimpleNamespace(cuda_stream=5), "pass its `.cuda_stream`"),
         (SimpleNamespace(ptr=5), "pass its `.ptr`"),

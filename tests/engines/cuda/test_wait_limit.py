@@ -22,7 +22,7 @@ def test_the_variable_counts_milliseconds(monkeypatch: pytest.MonkeyPatch, check
         assert wait_limit_us(checked=checked) == 1000 * ms < 1 << 32
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "1.5", "4s", " 4", "\u0664", str(LIMIT_MAX_MS + 1), "9" * 50])
+@pytest.mark.parametrize("text", ["0", "-1", "1.5", "4s", " 4", "\u0664", str(LIMIT_MAX_MS + 1), "9" * 50, "9" * 5000])
 def test_what_is_no_limit(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv(LIMIT_VARIABLE, text)
     with pytest.raises(UsageError) as caught:

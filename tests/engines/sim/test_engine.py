@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +11,7 @@ import numpy as np
 import pytest
 
 from oxidecopy.engines.base import Bindings, BoundArray, BoundMap, Engine, Outcome
-from oxidecopy.engines.sim import ForeignBuffer, SimEngine
+from oxidecopy.engines.sim import ForeignBuffer, SimEngine, launch, memory
 from oxidecopy.errors import DeadlockError, DeviceFaultError, ExecutionError, HazardError, UsageError
 from oxidecopy.program.verified import Assumptions, VerifiedProgram, seal
 from tests.engines.sim.harness import Rig
@@ -165,3 +167,50 @@ def test_buffers_must_be_live() -> None:
     rig.engine.free(rig.buffers["src"])
     with pytest.raises(UsageError):
         rig.engine.run(sealed(b), bindings)
+
+
+def test_threads_share_a_simulator(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one thread is given memory, another asks for some: it waits, and is given other memory."""
+    engine, given, threads = SimEngine(), list[int](), list[threading.Thread]()
+    real = memory.poisoned
+
+    def slowly(nbytes: int) -> memory.Bytes:
+        if not threads:
+            threads.append(threading.Thread(target=lambda: given.append(engine.allocate(64).address)))
+            threads[0].start()
+            threads[0].join(0.2)
+        return real(nbytes)
+
+    monkeypatch.setattr(memory, "poisoned", slowly)
+    given.append(engine.allocate(64).address)
+    threads[0].join()
+    assert len(set(given)) == 2
+
+
+def test_launches_of_several_threads_run_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, running, most = SimEngine(), list[int](), list[int]()
+    real = launch._execute
+
+    def counted(*args: Any, **kwargs: Any) -> launch.Result:
+        running.append(1)
+        most.append(len(running))
+        time.sleep(0.02)
+        running.pop()
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(launch, "_execute", counted)
+    b, nbytes = copy_program(), 256 * 256 * 4
+    verified, assumed = sealed(b), b.launch()
+    bindings = Bindings(
+        grid=assumed.grid,
+        maps={name: BoundMap(map=tensor_map, buffer=engine.allocate(nbytes)) for name, tensor_map in assumed.maps},
+        arrays={name: BoundArray(info=info, buffer=engine.allocate(nbytes)) for name, info in assumed.arrays},
+        idx={},
+        scalars={},
+    )
+    threads = [threading.Thread(target=engine.run, args=(verified, bindings)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1, 1, 1]

@@ -90,6 +90,13 @@ class Emitter:
                 break
         return entry
 
+    def given(self, records: list[bytes], where: Where) -> int:
+        """As `agent`, of code that is there already, with one op in it."""
+        entry = len(self.records)
+        self.sites[entry] = where
+        self.records += records
+        return entry
+
     def _agent(self, nodes: list[Node], answers: Sequence[Test], end: Where, *, lean: bool) -> None:
         self._lean = lean
         self._free = list(range(abi.REGISTERS - 1, abi.FIRST_FREE_REG - 1, -1))
@@ -113,7 +120,7 @@ class Emitter:
             region.at = i
             match node:
                 case Op():
-                    for key in (*[(0, value[1]) for _, value in node.operands], *[value for _, value in node.exact]):
+                    for key in (*[(0, value[1]) for _, value in node.operands], *[value for _, value in node.exact], (0, node.slot[1])):
                         self._want(key)
                 case If():
                     self._want_test(node.test)
@@ -247,8 +254,17 @@ class Emitter:
             regs[2] = self._answers[node.result]
         elif node.result is not None:
             regs[2] = self._new_symbol(node.result)
-        self._record(node.op, node.where, regs, imms, node.aux, node.map, node.flags)
+        self._record(node.op, node.where, regs, imms, node.aux, self._slot(node, imms), node.flags)
         self._tail(node.tail)
+
+    def _slot(self, node: Op, imms: list[int]) -> int:
+        """The map of a record: a slot that is known and fits, or what stands in immediates 3 and 4."""
+        base, chosen = node.slot
+        if not chosen and 0 <= base <= refusals.SLOT_MAX:
+            return base or node.map
+        self._check(node.slot, node.where)
+        imms[3], imms[4] = (self._register((0, chosen)) + 1) % (NO_REG + 1), base
+        return 0
 
     def _if(self, node: If) -> None:
         test = node.test

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Mapping
 from typing import Final
 
-from oxidecopy.engines.cuda.abi import FEW_BARRIERS, RECORD, DeviceOp
+from oxidecopy.engines.cuda.abi import FEW_BARRIERS, INLINE_MAPS_LARGE, ONCE_FAMILY, RECORD, DeviceOp
 from oxidecopy.engines.cuda.code import refusals
 from oxidecopy.engines.cuda.code.agents import Cast
 from oxidecopy.engines.cuda.code.counted import Counted
@@ -15,6 +15,7 @@ from oxidecopy.engines.cuda.code.emit import EmissionError, Emitter
 from oxidecopy.engines.cuda.code.image import AgentNote, Image, Warp, Where, code_offset, form_of, room, template
 from oxidecopy.engines.cuda.code.lower import Lowering
 from oxidecopy.engines.cuda.code.nodes import Stream
+from oxidecopy.engines.cuda.code.once import one_shot
 from oxidecopy.errors import DeviceCodeError, Diagnostic
 from oxidecopy.isa import limits, ops
 from oxidecopy.isa.expr import Expr
@@ -37,7 +38,6 @@ def encode(verified: VerifiedProgram) -> Image:
 
 def encode_program(program: Program, launch: Launch) -> Image:
     """As `encode`, of a program that somebody else answers for: probes and tests."""
-    _raise(refusals.tables(program))
     program = expanded(program)
     cast = Cast(program)
     low, streams = _lowered(program, launch, cast)
@@ -50,7 +50,9 @@ def encode_program(program: Program, launch: Launch) -> Image:
     for me, stream in streams:
         kind = low.cast.all[me]
         try:
-            entry = emitter.agent(stream.nodes, stream.answers, end)
+            entry = _once(program, low, stream, emitter, kind.count) if len(streams) == 1 else -1
+            if entry < 0:
+                entry = emitter.agent(stream.nodes, stream.answers, end)
         except EmissionError as problem:
             wrong += problem.diagnostics or [refusals.registers(program, str(kind))]
             continue
@@ -85,6 +87,22 @@ def _deal(program: Program, cast: Cast, low: Lowering, sm: int) -> tuple[Lowerin
     return low, streams
 
 
+def _once(program: Program, low: Lowering, stream: Stream, emitter: Emitter, threads: int) -> int:
+    """The first record of a one-shot program, -1 when it is none. Its one agent is one thread, which shares nothing with other blocks.
+
+    Such code looks for its maps in the parameter.
+    """
+    shared = program.cluster_size > 1 or low.deal.slots > 0 or bool(low.words.words)
+    if threads > 1 or shared or len(low.maps) > INLINE_MAPS_LARGE:
+        return -1
+    found = one_shot(stream.nodes, low.values)
+    if found is None:
+        return -1
+    for key, note in low.notes.items():
+        low.notes[key] = note._replace(fused="once", why="")
+    return emitter.given(found.records, found.where)
+
+
 def _raise(wrong: list[Diagnostic]) -> None:
     if wrong:
         raise DeviceCodeError(*dict.fromkeys(wrong))
@@ -113,8 +131,8 @@ def _warps(threads: int, warps: int, entry: int, agent: int) -> list[Warp]:
 def _image(program: Program, low: Lowering, emitter: Emitter, warps: tuple[Warp, ...], agents: tuple[AgentNote, ...]) -> Image:
     records, words = emitter.records, tuple(low.words.words)
     wrong = [refusals.too_long(program, len(records))] if len(records) > refusals.RECORDS_MAX else []
-    if len(low.maps) > refusals.MAPS_MAX:
-        wrong.append(refusals.maps(program, len(low.maps)))
+    if low.single_maps > refusals.MAPS_MAX:
+        wrong.append(refusals.maps(program, low.single_maps))
     code = b"".join(records)
     form = form_of(len(low.maps), len(warps), len(words), len(code))
     if not form:
@@ -145,6 +163,8 @@ def _image(program: Program, low: Lowering, emitter: Emitter, warps: tuple[Warp,
 
 def _family(heads: list[bytes]) -> str:
     """The smallest that has all ops and barriers."""
+    if heads[0][0] == DeviceOp.ONCE:
+        return ONCE_FAMILY
     family = "map" if any(head[0] == DeviceOp.MAP_TILES for head in heads) else "move"
     return f"{family}_named" if any(_barrier(head) >= FEW_BARRIERS for head in heads) else family
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
 
 from oxidecopy.engines.cuda.abi import RING_FLAG_COUNTER, RING_FLAG_READ, DeviceOp, EvalFn
+from oxidecopy.engines.cuda.code import refusals
 from oxidecopy.engines.cuda.code.image import Where
 from oxidecopy.engines.cuda.code.nodes import Copy, Fused
 from oxidecopy.engines.cuda.code.scalars import Found, Instruction, OverflowingError, Scalars, TooDeepError
@@ -275,8 +276,11 @@ class Pattern:
             raise NotFusedError("a multicast mask changes in it")
         coords = tuple([self.values.of(e) for e in op.coords])
         reduce = REDUCE_OPS.index(op.op) if isinstance(op, ops.TensorReduce) else 0
+        slot, chosen = self.low.map(op.map)
+        if chosen or not 0 <= slot <= refusals.SLOT_MAX:
+            raise NotFusedError("it copies through an entry of a table that is chosen while it runs, or far back in the table")
         return Copy(
-            map=self.low.map(op.map.name),
+            map=slot,
             rank=len(coords),
             kind=_KINDS[type(op)],
             reduce=reduce,

@@ -16,6 +16,8 @@ _EVAL: Final = struct.Struct("<BBHi")
 _ELEM: Final = struct.Struct("<4BI")
 _RING: Final = struct.Struct("<4iHBBHHii")
 _COPY: Final = struct.Struct("<4B3iHHBB10x")
+_ONCE: Final = struct.Struct("<4B2i20x")
+_COORDINATE: Final = struct.Struct("<4i2I2B2xI2i8x")
 _LAYOUT: Final = struct.Struct("<6i4Bi")
 _COORDINATES: Final = {
     DeviceOp.TENSOR_G2S,
@@ -62,12 +64,14 @@ def _agent(image: Image, begin: int, end: int) -> Iterator[str]:
         op, aux, slot, flags, *rest = _RECORD.unpack_from(image.code, pc * abi.RECORD_BYTES)
         regs, imms = rest[:8], rest[8:]
         where = image.sites[pc]
-        line = f"  {pc:5}  {_head(image, DeviceOp(op), aux, slot, flags, regs, imms)}"
+        named = "once" if op == DeviceOp.ONCE else _head(image, DeviceOp(op), aux, slot, flags, regs, imms)
+        line = f"  {pc:5}  {named}"
         words = where.words.splitlines()[0]
         site = f"  :{where.site.line}" if where.site else ""
         yield f"{line:<72}  # {words}{site}"
         tail = image.code[(pc + 1) * abi.RECORD_BYTES : following * abi.RECORD_BYTES]
-        for text in _tail(image, DeviceOp(op), aux, imms, tail):
+        head = image.code[pc * abi.RECORD_BYTES : (pc + 1) * abi.RECORD_BYTES]
+        for text in _tail(image, DeviceOp(op), aux, imms, head, tail):
             yield f"           {text}"
 
 
@@ -77,7 +81,7 @@ def _head(image: Image, op: DeviceOp, aux: int, slot: int, flags: int, regs: lis
     if op in (DeviceOp.STORE_GLOBAL, DeviceOp.LOAD_INDEX):
         words.append(list(image.arrays)[slot])
     elif op in _COORDINATES:
-        words.append(image.maps[slot])
+        words.append(f"map {slot + imms[4]} + r{imms[3] - 1}" if imms[3] else image.maps[slot + imms[4]])
     if op in (DeviceOp.STORE_GLOBAL, DeviceOp.FILL, DeviceOp.IOTA, DeviceOp.MAP_TILES):
         words += [_operand(regs[0], imms[0]), f"share {imms[2] & 0xFFFF}-{imms[2] >> 16} of {imms[3]}"]
         if op is not DeviceOp.STORE_GLOBAL:
@@ -99,11 +103,13 @@ def _operand(reg: int, imm: int) -> str:
     return f"r{reg}" + (f"{imm:+}" if imm else "")
 
 
-def _tail(image: Image, op: DeviceOp, aux: int, imms: list[int], tail: bytes) -> Iterator[str]:
+def _tail(image: Image, op: DeviceOp, aux: int, imms: list[int], head: bytes, tail: bytes) -> Iterator[str]:
     if op is DeviceOp.EVAL:
         yield _evals(tail, 0, imms[0])
     elif op in (DeviceOp.PRODUCE, DeviceOp.DRAIN):
         yield from _ring(image, op, tail)
+    elif op is DeviceOp.ONCE:
+        yield from _once(image, head, tail)
     elif op in (DeviceOp.STORE_GLOBAL, DeviceOp.FILL, DeviceOp.IOTA):
         yield _layout(tail, 0)
     elif op is DeviceOp.MAP_TILES:
@@ -129,6 +135,37 @@ def _ring(image: Image, op: DeviceOp, tail: bytes) -> Iterator[str]:
             words.append(f"mask {_operand(mask_reg, mask)}")
         del rank
         yield " ".join(words) + ": " + _evals(tail[(1 + copies) * abi.RECORD_BYTES :], begin, end)
+
+
+def _once(image: Image, head: bytes, tail: bytes) -> Iterator[str]:
+    _, loads, stores, flags, bar, nbytes = _ONCE.unpack(head)
+    name = image.barriers.get(bar, str(bar))
+    yield f"init {name}, announce {nbytes} on it"
+    for i in range(loads + stores):
+        if i == loads:
+            yield f"wait {name} for 0"
+        slot, rank, kind, how, tile, _, _, begin, *_ = _COPY.unpack_from(tail, i * abi.RECORD_BYTES)
+        at = (loads + stores) * abi.RECORD_BYTES
+        coordinates = ", ".join(_coordinate(tail, at + abi.COORDINATE_BYTES * (begin + d)) for d in reversed(range(rank)))
+        words = [DeviceOp(kind).name.lower(), image.maps[slot], str(tile), f"[{coordinates}]"]
+        yield " ".join(words + [REDUCE_OPS[how]] * (kind == DeviceOp.TENSOR_REDUCE))
+    if not stores:
+        yield f"wait {name} for 0"
+    yield "commit, wait for " + ("its reads" if flags & abi.ONCE_FLAG_READ else "it")
+    if flags & abi.ONCE_FLAG_INVAL:
+        yield f"inval {name}"
+
+
+def _coordinate(tail: bytes, at: int) -> str:
+    *steps, offset, magic, _, shift, _, modulus, scale, base = _COORDINATE.unpack_from(tail, at)
+    terms = [f"r{reg}" if step == 1 else f"{step} * r{reg}" for reg, step in enumerate(steps) if step]
+    text = " + ".join(terms + [str(offset)] * bool(offset or not terms))
+    for sign, number in (("//", -(-(1 << (32 + shift)) // magic) if magic else 0), ("%", modulus), ("*", scale if scale != 1 else 0)):
+        if number:
+            text = f"({text}) {sign} {number}" if " " in text else f"{text} {sign} {number}"
+    if not base:
+        return text
+    return str(base) if text == "0" else f"{text} {'+' if base > 0 else '-'} {abs(base)}"
 
 
 def _layout(tail: bytes, at: int) -> str:

@@ -13,6 +13,7 @@ from oxidecopy.engines.cuda.code.agents import Cast
 from oxidecopy.engines.cuda.code.deal import Deal
 from oxidecopy.engines.cuda.code.fuse import Pattern
 from oxidecopy.engines.cuda.code.image import LoopNote, Where
+from oxidecopy.engines.cuda.code.inits import together
 from oxidecopy.engines.cuda.code.lower_ops import COPIES, lower_op
 from oxidecopy.engines.cuda.code.nodes import Fused, If, Node, Repeat, Stream
 from oxidecopy.engines.cuda.code.operands import Operands
@@ -20,9 +21,9 @@ from oxidecopy.engines.cuda.code.values import ZERO, DivisionByZeroError, Lin, T
 from oxidecopy.engines.cuda.code.words import Words
 from oxidecopy.errors import Diagnostic
 from oxidecopy.isa import ops
-from oxidecopy.isa.expr import Expr
+from oxidecopy.isa.expr import CmpOp, Expr
 from oxidecopy.isa.ops import Loop, Scope, When
-from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL, Launch, Program, Step
+from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL, Launch, Program, Step, entry_name
 
 
 @final
@@ -41,7 +42,10 @@ class Lowering:
         self.scopes: dict[int, int] = {}
         self.loops: dict[int, int] = {}
         maps, arrays = self._look_through()
-        self.maps = {name: i for i, name in enumerate([name for name in program.maps if name in maps])}
+        # A record names a slot by 8 bits, those of a table by more: single maps come first.
+        used = sorted([param for param in program.maps.values() if param.name in maps], key=lambda param: param.entries is not None)
+        self.single_maps = sum(param.entries is None for param in used)
+        self.maps = {name: i for i, name in enumerate([name for param in used for name in param.bound_names])}
         self.words = Words(launch, tuple([name for name in program.arrays if name in arrays]))
         self.notes: dict[tuple[int, int], LoopNote] = {}
         self.refused: list[Diagnostic] = []
@@ -85,7 +89,7 @@ class AgentLowering(Operands):
         self.inside: frozenset[int] = frozenset()  # scopes around
 
     def run(self) -> Stream:
-        nodes = self._steps(self.program.steps)
+        nodes = together(self._steps(self.program.steps))
         return Stream(nodes, sorted(self.answers, key=lambda test: test.register))
 
     # ---- blocks
@@ -157,6 +161,9 @@ class AgentLowering(Operands):
         last = self.values.interval(stop)[1] - 1 if up else self.values.interval(stop)[0] + 1
         if (last < first) if up else (last > first):
             return []
+        trips = self._trips(start, stop, op.step)
+        if trips[1] == 1:
+            return self._once(op, step, where, start, stop, always=trips[0] == 1)
         known = self.values.named(op.counter)
         counter = self.values.symbol(op.counter, min(first, last), max(first, last)) if known is None else known
         found = Pattern(self, op, step, where, counter, start, stop).recognise()
@@ -165,6 +172,23 @@ class AgentLowering(Operands):
             return [found]
         self._check_end(where, last, op.step)
         return [Repeat(counter=counter, start=start, stop=stop, step=op.step, body=self.block(step), where=where)]
+
+    def _trips(self, start: Lin, stop: Lin, step: int) -> tuple[int, int]:
+        """The fewest and the most trips of a loop."""
+        away = self.values.add(stop, start, -1) if step > 0 else self.values.add(start, stop, -1)
+        low, high = self.values.interval(away)
+        return max(0, -(-low // abs(step))), max(0, -(-high // abs(step)))
+
+    def _once(self, op: Loop, step: Step, where: Where, start: Lin, stop: Lin, *, always: bool) -> list[Node]:
+        """A loop of one trip at most: its body, under a condition where there may be none."""
+        self.note(step, op, "it runs at most once")
+        if self.values.named(op.counter) is None:
+            self.values.define(op.counter, start)
+        if always:
+            return self._steps(step.body)
+        test = self.values.compare(CmpOp.LT, *((start, stop) if op.step > 0 else (stop, start)))
+        body = self.block(step)
+        return [If(test=test, body=body, where=where)] if body and isinstance(test, Test) else body
 
     def _check_end(self, where: Where, last: int, step: int) -> None:
         """The counter takes one step beyond its last value."""
@@ -191,8 +215,11 @@ class AgentLowering(Operands):
         phase = self.shared.phases.get(token)
         return self.values.of(phase) if phase is not None else (0, ())
 
-    def map(self, name: str) -> int:
-        return self.shared.maps[name]
+    def map(self, ref: ops.MapRef) -> Lin:
+        """The slot of a map; of a table that of the entry that the index names."""
+        if ref.index is None:
+            return (self.shared.maps[ref.name], ())
+        return self.values.add((self.shared.maps[entry_name(ref.name, 0)], ()), self.values.of(ref.index))
 
     def array(self, name: str) -> int:
         return self.words.slot(name)

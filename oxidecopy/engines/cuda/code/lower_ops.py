@@ -52,7 +52,7 @@ def lower_op(low: AgentLowering, op: Plain, where: Where) -> list[Node]:  # noqa
     """The records of one op; none where it has no effect for this agent."""
     match op:
         case ops.MbarrierInit():
-            return [Op(op=DeviceOp.MBARRIER_INIT, where=where, operands=((0, low.barrier(op.bar)),), imms=((1, op.count),))]
+            return [Op(op=DeviceOp.MBARRIER_INIT, where=where, operands=((0, low.barrier(op.bar)),), imms=((1, op.count), (2, 1)))]
         case ops.MbarrierInval():
             return [Op(op=DeviceOp.MBARRIER_INVAL, where=where, operands=((0, low.barrier(op.bar)),))]
         case (
@@ -78,7 +78,7 @@ def lower_op(low: AgentLowering, op: Plain, where: Where) -> list[Node]:  # noqa
         case ops.FenceMbarrierInit():
             return [Op(op=DeviceOp.FENCE_MBARRIER_INIT, where=where)]
         case ops.BarSync():
-            return [_bar_sync(low, op, where)]
+            return _bar_sync(low, op, where)
         case ops.ClusterSync():
             return [Op(op=DeviceOp.CLUSTER_SYNC, where=where)]
         case ops.StoreGlobal():
@@ -175,7 +175,7 @@ def _copy(low: AgentLowering, op: Copy, where: Where) -> Op:
         op=_COPY[type(op)],
         where=where,
         aux=len(op.coords),
-        map=low.map(op.map.name),
+        slot=low.map(op.map),
         flags=flags,
         operands=tuple(operands),
         exact=_coordinates(low, op.coords),
@@ -200,11 +200,11 @@ def _group(low: AgentLowering, op: Group, where: Where) -> list[Node]:
             assert_never(op)
 
 
-def _bar_sync(low: AgentLowering, op: ops.BarSync, where: Where) -> Op:
+def _bar_sync(low: AgentLowering, op: ops.BarSync, where: Where) -> list[Node]:
     lanes = low.lanes_at(op)
-    if lanes == limits.WARP:
-        return Op(op=DeviceOp.WARP_SYNC, where=where)
-    return Op(op=DeviceOp.BAR_SYNC, where=where, imms=((0, low.shared.cast.numbers[op.number]), (1, lanes)))
+    if lanes == limits.WARP:  # one thread has nobody to wait for
+        return [Op(op=DeviceOp.WARP_SYNC, where=where)] if low.threads > 1 else []
+    return [Op(op=DeviceOp.BAR_SYNC, where=where, imms=((0, low.shared.cast.numbers[op.number]), (1, lanes)))]
 
 
 # ---- plain accesses

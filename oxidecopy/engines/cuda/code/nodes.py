@@ -16,6 +16,7 @@ from oxidecopy.engines.cuda.code.values import ZERO, Lin, Test
 class Op:
     """A record. `operands` are values by operand number, added to an immediate; `exact` ones are in registers alone.
 
+    `map` is an array's place among the argument words; `slot` that of a copy's tensor map.
     `result` is the symbol (or the answer) that the op writes, to register 2. `tail` are the records that follow.
     """
 
@@ -23,6 +24,7 @@ class Op:
     where: Where
     aux: int = 0
     map: int = 0
+    slot: Lin = ZERO
     flags: int = 0
     operands: tuple[tuple[int, Lin], ...] = ()
     exact: tuple[tuple[int, Lin], ...] = ()

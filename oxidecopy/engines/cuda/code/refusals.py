@@ -8,6 +8,7 @@ from oxidecopy.errors import Diagnostic
 from oxidecopy.program.program import Program
 
 RECORDS_MAX = (1 << 16) - 1  # an agent's first record is a 16-bit number
+SLOT_MAX = 255  # of a map that a record names by 8 bits
 MAPS_MAX = 255
 
 
@@ -85,7 +86,7 @@ def together(where: Where, agent: str) -> Diagnostic:
 
 
 def maps(program: Program, count: int) -> Diagnostic:
-    """More tensor maps than there are numbers for."""
+    """More tensor maps than there are numbers for, not counting entries of tables."""
     return Diagnostic(
         rule="OX5508",
         what=f"{program.name!r} uses too many descriptors for one launch",
@@ -94,22 +95,6 @@ def maps(program: Program, count: int) -> Diagnostic:
         fix="launch it in several pipelines",
         site=program.site,
     )
-
-
-def tables(program: Program) -> list[Diagnostic]:
-    """Copies through entries of tables of maps."""
-    return [
-        Diagnostic(
-            rule="OX5512",
-            what=f"table {param.name!r} cannot be used on a GPU yet",
-            got=f"a table of {param.entries} descriptors",
-            required="descriptors that are parameters of their own",
-            fix="take each descriptor as a parameter, or run it on the simulator",
-            site=program.site,
-        )
-        for param in program.maps.values()
-        if param.entries is not None
-    ]
 
 
 def arguments(program: Program, used: int, room: int) -> Diagnostic:

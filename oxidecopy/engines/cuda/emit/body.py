@@ -272,6 +272,10 @@ class Body:
         rank = len(op.coords)
         coords = ", ".join(ctx.exprs.narrow(c) for c in reversed(op.coords))
         source = f"&{ctx.params[op.map.name]}"
+        if (
+            op.map.index is not None
+        ):  # what the host has written is acquired by each block (PTX 9.7.13.4); in a kernel's parameter it need not be
+            source = f"{ctx.ptx.use('tensormap_acquired')}({source}[{ctx.exprs.text(op.map.index)}])"
         tile = f"smem + {ctx.tile(op.tile)}"
         match op:
             case ops.TensorG2S(bar=bar):

@@ -81,9 +81,10 @@ class Context:
             if isinstance(p, IdxParam):
                 self.exprs.bind(p.name, self.params[p.name], Span(env[p.name], env[p.name]))
             elif isinstance(p, MapParam | ArrayParam):
-                for axis in range(p.rank):
-                    value = env[extent_name(p.name, axis)]
-                    self.exprs.bind(extent_name(p.name, axis), self.names.new(f"{self.params[p.name]}_dim{axis}"), Span(value, value))
+                for i, of in enumerate(p.bound_names if isinstance(p, MapParam) else (p.name,)):
+                    stem = self.params[p.name] + (f"{i}" if of != p.name else "")
+                    for symbol, axis in ((extent_name(of, axis), axis) for axis in range(p.rank)):
+                        self.exprs.bind(symbol, self.names.new(f"{stem}_dim{axis}"), Span(env[symbol], env[symbol]))
 
     def name_common(self, symbol: str) -> list[str]:
         """Declares the repeated subexpressions that `symbol` completes ("": those known from the start)."""

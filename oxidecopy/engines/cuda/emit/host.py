@@ -12,7 +12,7 @@ from oxidecopy.program.program import Launch, Program
 from oxidecopy.program.tensor_map import TensorMap
 
 DEFAULT_SHARED: Final = 48 * 1024  # more must be asked for (CUDA Programming Guide, cudaFuncSetAttribute)
-_TYPES: Final = {"map": "const CUtensorMap&", "array": "CUdeviceptr", "counter": "CUdeviceptr"}
+_TYPES: Final = {"map": "const CUtensorMap&", "table": "CUdeviceptr", "array": "CUdeviceptr", "counter": "CUdeviceptr"}
 
 
 def launch_snippet(program: Program, launch: Launch, parameters: Sequence[Parameter], kernel: str, shared: int) -> str:
@@ -27,6 +27,8 @@ def _lines(program: Program, launch: Launch, parameters: Sequence[Parameter], ke
     for name, bound in launch.maps:
         yield from _map(name, bound)
     for p in parameters:
+        if p.kind == "table":
+            yield f"// {p.name}: those maps one after the other in device memory, 128 bytes each, at a multiple of 128."
         if p.kind == "counter":
             yield f"// {p.name}: one u32, 0 before each launch (cuMemsetD32Async)."
     declared = "".join(f", {_TYPES.get(p.kind, p.ctype)} {p.name}" for p in parameters)

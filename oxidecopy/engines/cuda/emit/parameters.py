@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeAlias, final
 from oxidecopy.engines.cuda.code.numbers import bits_of
 from oxidecopy.program.program import Launch, extent_name
 
-Kind: TypeAlias = Literal["map", "extent", "array", "stride", "idx", "scalar", "counter"]
+Kind: TypeAlias = Literal["map", "table", "extent", "array", "stride", "idx", "scalar", "counter"]
 MAP_BYTES: Final = 128
 POINTER_BYTES: Final = 8
 
@@ -20,8 +20,8 @@ class Parameter:
     """One parameter of the kernel.
 
     Attributes:
-        kind: "map" (128 bytes by value), "extent" (elements, of a map or array), "array" (address), "stride" (bytes), "idx" and "scalar"
-            (the program's own), or "counter" (address of one u32 that is 0 when the launch begins).
+        kind: "map" (128 bytes by value), "table" (address of several), "extent" (elements, of a map or array), "array" (address), "stride"
+            (bytes), "idx" and "scalar" (the program's own), or "counter" (address of one u32 that is 0 when the launch begins).
         name: in the source.
         of: the program's parameter that it belongs to; of a counter, its share.
         ctype: in the source.
@@ -45,6 +45,8 @@ class Parameter:
         """As it stands in the kernel's signature."""
         if self.kind == "map":
             return f"const __grid_constant__ TensorMap {self.name}"
+        if self.kind == "table":
+            return f"const TensorMap* {self.name}"
         pointer = self.kind in ("array", "counter")
         return f"{self.ctype}{'*' if pointer else ' '}{' ' if pointer else ''}{self.name}"
 
@@ -62,14 +64,14 @@ class Parameter:
         Args:
             launch: the one that the program was verified for.
             maps: the encoded maps, by parameter.
-            addresses: of element 0 of each array, by parameter.
+            addresses: of element 0 of each array, and of each table of maps, by parameter.
             scalars: by parameter.
             counters: addresses, by `of`.
         """
         match self.kind:
             case "map":
                 return maps[self.of]
-            case "array":
+            case "array" | "table":
                 return self._integer(addresses[self.of])
             case "counter":
                 return self._integer(counters[self.of])

@@ -1,6 +1,7 @@
 """One C++ function per PTX instruction, named as PTX; those that a program uses are written into its source.
 
-Shared addresses are 32 bits wide; maps are kernel parameters, whose generic address the copies take. Coordinates come innermost first.
+Shared addresses are 32 bits wide; maps are kernel parameters or lie in a table in global memory, and the copies take their generic address.
+Coordinates come innermost first.
 """
 
 from __future__ import annotations
@@ -42,6 +43,10 @@ _REGISTERS: Final[dict[str, str]] = {
     u32 there;
     asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(rank));
     return there;
+}}""",
+    "tensormap_acquired": f"""{_HEAD} const TensorMap* tensormap_acquired(const TensorMap* map) {{
+    asm volatile("fence.proxy.tensormap::generic.acquire.sys [%0], 128;" ::"l"(map) : "memory");
+    return map;
 }}""",
     "cluster_ctarank": f"""{_HEAD} u32 cluster_ctarank() {{
     u32 rank;

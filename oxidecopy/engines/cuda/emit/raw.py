@@ -23,9 +23,11 @@ def raw_launch(made: Emitted, cubin: bytes, verified: VerifiedProgram, bindings:
     addresses = {of: counter.address + 4 * i for i, of in enumerate(counters)}
     parameters = []
     for parameter, place in zip(made.parameters, kernel.parameters, strict=True):
-        value: BoundMap | BoundArray | bytes
+        value: BoundMap | tuple[BoundMap, ...] | BoundArray | bytes
         if parameter.kind == "map":
             value = bindings.maps[parameter.of]
+        elif parameter.kind == "table":
+            value = tuple([bindings.maps[name] for name in verified.program.maps[parameter.of].bound_names])
         elif parameter.kind == "array":
             value = bindings.arrays[parameter.of]
         else:

@@ -7,7 +7,6 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from typing import Final, final
 
-from oxidecopy.engines.cuda.code.refusals import tables
 from oxidecopy.engines.cuda.emit.body import Body
 from oxidecopy.engines.cuda.emit.context import BUILT_IN, Context
 from oxidecopy.engines.cuda.emit.elements import storage
@@ -16,7 +15,6 @@ from oxidecopy.engines.cuda.emit.host import launch_snippet
 from oxidecopy.engines.cuda.emit.names import comment
 from oxidecopy.engines.cuda.emit.parameters import MAP_BYTES, POINTER_BYTES, Parameter
 from oxidecopy.engines.cuda.emit.shares import SLOT_BYTES, counted_shares
-from oxidecopy.errors import DeviceCodeError
 from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.isa.limits import MBARRIER_BYTES
 from oxidecopy.program.expansion import expanded
@@ -78,14 +76,10 @@ def emitted(verified: VerifiedProgram) -> Emitted:
     """The program as CUDA C++.
 
     Raises:
-        DeviceCodeError: OX5501 where it cannot be told what a token names, OX5510 where an index needs more than 64 bits, OX5512 for
-            tables of descriptors.
+        DeviceCodeError: OX5501 where it cannot be told what a token names, OX5510 where an index needs more than 64 bits.
     """
     launch = verified.assumptions.launch
     program = expanded(verified.program)
-    refused = tables(program)
-    if refused:
-        raise DeviceCodeError(*refused)
     counted = counted_shares(program, verified.assumptions.sm)
     ctx = Context(program, launch, token_phases(program, launch), counted)
     body = Body(ctx).run()
@@ -194,10 +188,10 @@ def _parameters(ctx: Context) -> Iterator[Parameter]:
     """Maps, extents of maps, arrays with extents and strides, indices, scalars, counters."""
     params = ctx.program.params
     maps = [p for p in params if isinstance(p, MapParam)]
-    for p in maps:
-        yield Parameter(kind="map", name=ctx.params[p.name], of=p.name, ctype="TensorMap", nbytes=MAP_BYTES, dtype=p.dtype)
-    for p in maps:
-        yield from (_extent(ctx, p.name, axis) for axis in range(p.rank) if extent_name(p.name, axis) in ctx.exprs.used)
+    yield from (_map(ctx, p) for p in maps)
+    for of, axis in ((name, axis) for p in maps for name in p.bound_names for axis in range(p.rank)):
+        if extent_name(of, axis) in ctx.exprs.used:
+            yield _extent(ctx, of, axis)
     for a in params:
         if isinstance(a, ArrayParam):
             yield from _array(ctx, a)
@@ -208,6 +202,12 @@ def _parameters(ctx: Context) -> Iterator[Parameter]:
     yield from _scalars(ctx)
     for given, name in ctx.counters.items():
         yield Parameter(kind="counter", name=name, of=given, ctype="u32", nbytes=POINTER_BYTES)
+
+
+def _map(ctx: Context, p: MapParam) -> Parameter:
+    if p.entries is None:
+        return Parameter(kind="map", name=ctx.params[p.name], of=p.name, ctype="TensorMap", nbytes=MAP_BYTES, dtype=p.dtype)
+    return Parameter(kind="table", name=ctx.params[p.name], of=p.name, ctype="TensorMap", nbytes=POINTER_BYTES, dtype=p.dtype)
 
 
 def _array(ctx: Context, a: ArrayParam) -> Iterator[Parameter]:
