@@ -59,7 +59,7 @@ def into_a_loop(cta: ox.Cta, n: ox.Idx) -> None:
 def out_of_a_loop(cta: ox.Cta, n: ox.Idx) -> None:
     full = cta.barrier().init(1)
     (token,) = (full.arrive() for _ in cta.range(n))
-    full.wait(token)  # here
+    full.wait(token)  # type: ignore[oxidecopy-moved]  # here
 
 
 def from_loop_to_loop(cta: ox.Cta, n: ox.Idx) -> None:
