@@ -30,7 +30,7 @@ def test_differences() -> None:
 @pytest.fixture
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plugin, "_LINES", 60)
-    for name in ("_COLD_PERCENT", "_EDITED_SECONDS", "_UNCHANGED_PERCENT", "_MEMORY_MB"):
+    for name in ("_COLD_PERCENT", "_EDITED_MS", "_UNCHANGED_PERCENT", "_MEMORY_MB"):
         monkeypatch.setattr(plugin, name, 1e9)
 
 
@@ -41,7 +41,7 @@ def test_all_rows_and_the_file(tmp_path: Path) -> None:
     assert result.exit_code == 0
     assert result.stdout.count("OK") == 5
     data = json.loads(path.read_text())
-    assert [row["unit"] for row in data["rows"]] == ["%", "s", "%", "MB", "MB"]
+    assert [row["unit"] for row in data["rows"]] == ["%", "ms", "%", "MB", "MB"]
     assert data["command"] == "oxidecopy bench plugin --runs 1"
     assert all(data[key] for key in ("date", "cpu", "python", "mypy", "oxidecopy", "platform"))
 
