@@ -19,12 +19,13 @@ from threading import RLock
 from typing import TYPE_CHECKING, Final, final
 
 from oxidecopy.engines.cuda.driver import Driver, check
-from oxidecopy.errors import DriverError, LifetimeError
+from oxidecopy.errors import DriverError, LifetimeError, OxidecopyError
 
 if TYPE_CHECKING:
     from oxidecopy.engines.cuda.stream import Stream
 
 _Noted = tuple[int, int]  # a stream's handle, and the round in which it was noted
+STREAMS_KEPT: Final = 8  # that something is noted on before it is asked which of them are done
 _RECORDING: Final = RLock()  # one for all: finalizers record events, too, and with several they could wait for each other
 
 
@@ -32,11 +33,12 @@ _RECORDING: Final = RLock()  # one for all: finalizers record events, too, and w
 class Uses:
     """The streams on which something is in use, and with which events it will not be any more."""
 
-    __slots__ = ("_driver", "_events", "_kept", "_round", "_spare", "_streams")
+    __slots__ = ("_driver", "_events", "_kept", "_most", "_round", "_spare", "_streams")
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
         self._round = 0
+        self._most = STREAMS_KEPT
         self._kept: dict[int, Stream] = {}  # who keeps it -> a stream that stays noted, whatever is waited for
         self._streams: dict[_Noted, Stream] = {}
         self._events: dict[_Noted, int] = {}  # for streams that may be gone when they are asked
@@ -47,6 +49,7 @@ class Uses:
 
     def note(self, stream: Stream) -> None:
         """A launch that uses it was just given to `stream`. The context is current."""
+        self._prune()
         noted = (stream.handle, self._round)
         if stream.stable:
             self._streams[noted] = stream
@@ -59,6 +62,7 @@ class Uses:
 
     def keep(self, stream: Stream, by: int) -> None:
         """Launches that use it may be given to `stream`, a stable one, without a word, until `unkeep`; `by` is whose word that is."""
+        self._prune()
         self._kept[by] = stream
 
     def unkeep(self, by: int) -> None:
@@ -109,6 +113,18 @@ class Uses:
                 check(self._driver.cuEventRecord(event, handle), "cuEventRecord", str(stream))
                 recorded.add(handle)
             self._streams.pop(noted, None)
+
+    def _prune(self) -> None:
+        """Forgets streams that are done, once there are many: memory that is never waited for may have been used on any number of them."""
+        if len(self._streams) <= self._most:
+            return
+        with _RECORDING:
+            self._round += 1
+            streams = list(self._streams.items())
+        for noted, stream in streams:
+            if _is_done(stream):
+                self._streams.pop(noted, None)
+        self._most = STREAMS_KEPT + 2 * len(self._streams)
 
 
 @final
@@ -194,6 +210,17 @@ def _open_handle(stream: Stream) -> int | None:
         return stream.handle
     except LifetimeError:
         return None
+
+
+def _is_done(stream: Stream) -> bool:
+    """Nothing that it was given is left to do. Where that cannot be told, it is not."""
+    if _open_handle(stream) is None:
+        return True
+    try:
+        with stream.context, stream.context.relaxed():
+            return not _in_capture(stream) and stream.query()
+    except OxidecopyError:
+        return False
 
 
 def _in_capture(stream: Stream) -> bool:

@@ -6,6 +6,7 @@ Most of it is shown without threads: the driver's waits are the points at which 
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import sys
 import threading
@@ -22,7 +23,7 @@ import pytest
 import oxidecopy as ox
 from oxidecopy.engines.cuda import abi
 from oxidecopy.engines.cuda.engine import CudaEngine
-from oxidecopy.engines.cuda.in_flight import Uses
+from oxidecopy.engines.cuda.in_flight import STREAMS_KEPT, Uses
 from oxidecopy.engines.cuda.slots import Watch
 from oxidecopy.engines.cuda.stream import PER_THREAD, Stream
 from oxidecopy.errors import DeadlockError, LifetimeError, OxidecopyError
@@ -126,6 +127,46 @@ def test_what_waits_is_not_lost_when_the_driver_fails(scene: Scene) -> None:
         driver.finish()
         context.parked.sweep()
     assert let_go == [True]
+
+
+@pytest.mark.parametrize("how", ["closed", "dropped", "captured"])
+def test_streams_that_are_done_are_forgotten(scene: Scene, how: str) -> None:
+    """Memory that is used on one stream after the other and never read."""
+    dev, load = scene.dev, copy_pipeline()[2, 2]
+    args = descriptor(dev.array(numbers())), dev.zeros((32, 32), ox.f32)
+    prepared = load.prepare(*args)
+
+    def once() -> None:
+        if how == "captured":
+            graph = ox.Graph(dev)
+            with graph.capture():
+                graph.add(prepared)
+            graph.replay(ox.Stream(dev))
+            return
+        stream = ox.Stream(dev)
+        load.on(stream)(*args)
+        if how == "closed":
+            stream.close()
+
+    for _ in range(100):
+        once()
+    gc.collect()
+    assert len(scene.driver.streams) < 40
+
+
+def test_busy_streams_are_not_forgotten(scene: Scene) -> None:
+    context, uses = scene.engine.context, Uses(scene.driver)
+    streams = [Stream.create(context) for _ in range(3 * STREAMS_KEPT)]
+    memory = scene.dev.zeros((4,), ox.f32)
+    with context:
+        for stream in streams:
+            scene.driver.hold(stream.handle)
+            scene.driver.cuMemsetD8Async(memory.buffer.address, 0, 4, stream.handle)
+            uses.note(stream)
+        events: list[int] = []
+        uses.take_events(events)
+    assert len(events) == len(streams)
+    scene.driver.finish()
 
 
 # ---- reports
