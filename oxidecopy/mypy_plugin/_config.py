@@ -15,7 +15,7 @@ from typing import Final, final
 
 SECTION: Final = "oxidecopy-mypy"
 TESTED: Final = ((2, 2), (2, 4))  # minor versions, both included; the extra `oxidecopy[mypy]` says the same
-CHOICES: Final[dict[str, tuple[str, ...]]] = {"leaks": ("off", "note", "error"), "unsupported_mypy": ("error", "note")}
+CHOICES: Final[dict[str, tuple[str, ...]]] = {"leaks": ("off",), "unsupported_mypy": ("error", "note")}
 
 
 @final
