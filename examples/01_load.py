@@ -131,7 +131,7 @@ def broken_init(cta: ox.Cta, src: Source, out: Result) -> None:
     tile = cta.shared(src)
     bar = cta.barrier()
     full = bar.init(1)
-    bar.init(1)  # the edit: this line
+    bar.init(1)  # type: ignore[oxidecopy-moved]  # the edit: this line
     y, x = cta.block_idx.y * 64, cta.block_idx.x * 64
     with cta.elect() as leader:
         token = full.arrive_expect_tx(leader, tile.nbytes)

@@ -50,6 +50,7 @@ for _module in (run, demo, check, explain, emit, doctor, conformance):
     app.command(_module.__name__.rpartition(".")[2], help=_module.HELP, epilog=_examples(_module.EXAMPLES))(_module.command)
 show.app.command("program", help=show.PROGRAM_HELP, epilog=_examples(show.EXAMPLES))(show.program)
 bench.app.command("sim", help=bench.SIM_HELP, epilog=_examples(bench.EXAMPLES))(bench.sim)
+bench.app.command("plugin", help=bench.PLUGIN_HELP, epilog=_examples(bench.PLUGIN_EXAMPLES))(bench.plugin)
 bench.app.command("gpu", help=bench.GPU_HELP, epilog=_examples(bench.GPU_EXAMPLES))(bench.gpu)
 app.add_typer(show.app, name="show")
 app.add_typer(bench.app, name="bench")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Final, Protocol, cast
 
@@ -13,6 +14,7 @@ from rich.text import Text
 
 from oxidecopy.cli.options import AsJson
 from oxidecopy.cli.report import OK, REFUSED, err, guarded, out, print_json
+from oxidecopy.errors import Diagnostic, UsageError
 
 HELP: Final = "Measure what this version costs on this machine."
 SIM_HELP: Final = """Measure import, recording and verification, and the simulator's throughput on one core, each against its target.
@@ -28,6 +30,12 @@ GPU_EXAMPLES: Final = (
     "oxidecopy bench gpu --output docs/results/bench_gpu.json --table docs/results/copies.csv --plot docs/results/copies.png",
 )
 EXAMPLES: Final = ("oxidecopy bench sim", "oxidecopy bench sim --runs 9 --output docs/results/bench_sim.json")
+
+PLUGIN_HELP: Final = """Measure what the mypy plugin costs on a generated file of 2,000 lines, each cost against its target.
+
+Ends with 1 when a target is missed.
+"""
+PLUGIN_EXAMPLES: Final = ("oxidecopy bench plugin", "oxidecopy bench plugin --runs 5 --output docs/results/bench_plugin.json")
 
 _BUSY: Final = 1.5  # this benchmark alone makes a load of 1
 
@@ -54,7 +62,7 @@ class Row(Protocol):
 
 
 class Suite(Protocol):
-    """`oxidecopy.bench.sim`."""
+    """`oxidecopy.bench.sim` and `oxidecopy.bench.plugin`."""
 
     def measure_all(self, runs: int, say: Callable[[str], None], /) -> Sequence[Row]: ...
     def as_data(self, rows: Sequence[Any], runs: int, /) -> dict[str, object]: ...
@@ -94,9 +102,32 @@ def sim(
     as_json: AsJson = False,
 ) -> int:
     """Prints each median with its range; 1 when a target is missed."""
+    return _measured("sim", runs, output, as_json=as_json)
+
+
+@guarded
+def plugin(
+    *,
+    runs: Annotated[int, typer.Option("--runs", "-n", min=1, max=101, help="How often each is measured; the median counts.")] = 5,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE.json", help="Write the result with date, machine and command.", show_default=False),
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Prints each median with its range; 1 when a target is missed."""
+    if find_spec("mypy") is None:
+        raise UsageError(
+            Diagnostic(rule="OX6011", what="mypy is not installed", required="mypy to measure", fix="pip install 'oxidecopy[mypy]'")
+        )
+    return _measured("plugin", runs, output, as_json=as_json)
+
+
+def _measured(name: str, runs: int, output: Path | None, *, as_json: bool) -> int:
+    """Runs a suite that needs no device of its own, and says what it found."""
     from oxidecopy.typed.sites import no_sites
 
-    bench = cast("Suite", import_module("oxidecopy.bench.sim"))
+    bench = cast("Suite", import_module(f"oxidecopy.bench.{name}"))
     console = err()
     with console.status("measuring") as status:
         rows = bench.measure_all(runs, lambda what: status.update(f"measuring: {what}"))

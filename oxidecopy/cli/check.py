@@ -1,18 +1,22 @@
-"""`oxidecopy check`: every pipeline of a file recorded and verified through its recipes, nothing run; mypy too where it is installed."""
+"""`oxidecopy check`: every pipeline of the files recorded and verified through its recipes, nothing run; mypy too where it is installed."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, final
 
 import typer
 from rich.text import Text
 
-from oxidecopy.cli.options import AsJson, Inputs, Target
+from oxidecopy.cli.findings import Finding, Level, Region, merged
+from oxidecopy.cli.options import AsJson, Inputs, Targets
 from oxidecopy.cli.report import (
     OK,
     REFUSED,
+    USAGE,
     counted,
     diagnostic_json,
     err,
@@ -23,20 +27,26 @@ from oxidecopy.cli.report import (
     print_json,
     relative,
 )
-from oxidecopy.errors import Diagnostic, OxidecopyError
+from oxidecopy.errors import Diagnostic, OxidecopyError, UsageError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from oxidecopy.cli.files import Chosen
+    from oxidecopy.cli.files import Chosen, UserFile
     from oxidecopy.cli.mypy_run import TypesChecked
     from oxidecopy.host.device import Device
 
-HELP: Final = """Record and verify every pipeline of FILE without running it; check its types too where mypy is installed.
+HELP: Final = """Record and verify every pipeline of the files without running it; check their types too where mypy is installed.
 
-All findings of both are printed in the order of their lines.
+All findings are printed in one list, by file and line. Mypy runs with the borrow checker's plugin, and with your own configuration
+where there is one (strict otherwise).
 """
-EXAMPLES: Final = ("oxidecopy check mine.py", "oxidecopy check mine.py --no-types", "oxidecopy check mine.py --json")
+EXAMPLES: Final = (
+    "oxidecopy check mine.py",
+    "oxidecopy check mine.py theirs.py:copy --no-types",
+    "oxidecopy check mine.py --json",
+    "oxidecopy check src/*.py --sarif check.sarif",
+)
 
 
 @final
@@ -45,42 +55,122 @@ class Verdict:
     """What recording and verifying one recipe gave; `refusal` is the first line of the error that it was declared to have."""
 
     name: str
+    file: str = ""
     errors: tuple[Diagnostic, ...] = ()
     warnings: tuple[Diagnostic, ...] = ()
     refusal: str = ""
 
 
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """What all files gave but for their types.
+
+    Attributes:
+        paths: of the files named, each once.
+        unusable: of targets that cannot be loaded, or do not name what they hold.
+        bare: names of pipelines without a recipe, as "file:name" where there are several files.
+        plain: files without a pipeline, among others that have some.
+    """
+
+    paths: tuple[Path, ...]
+    verdicts: tuple[Verdict, ...] = ()
+    unusable: tuple[Diagnostic, ...] = ()
+    bare: tuple[str, ...] = ()
+    plain: tuple[str, ...] = ()
+
+    def findings(self) -> list[Finding]:
+        found = [Finding(diagnostic=d, gate="load") for d in self.unusable]
+        for verdict in self.verdicts:
+            for level, rows in _levels(verdict):
+                found += [Finding(diagnostic=d, gate="program", level=level) for d in rows]
+        return found
+
+
+def _levels(verdict: Verdict) -> tuple[tuple[Level, tuple[Diagnostic, ...]], ...]:
+    return ("error", verdict.errors), ("warning", verdict.warnings)
+
+
 @guarded
 def command(
-    target: Target,
+    targets: Targets,
     *,
     inputs: Inputs = None,
     types: Annotated[bool, typer.Option("--types/--no-types", help="Run mypy as well.")] = True,
+    sarif: Annotated[
+        Path | None,
+        typer.Option("--sarif", metavar="FILE", help="Write the report as SARIF 2.1.0 too, for code hosts.", show_default=False),
+    ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Checks; 1 when anything is wrong."""
+    """Checks; 1 when anything is wrong, 2 when a file cannot be loaded."""
     from oxidecopy.cli import launch
-    from oxidecopy.cli.files import choose, load, require_recipes, split_target
     from oxidecopy.cli.mypy_run import TypesChecked, check_types
 
-    path, name = split_target(target)
-    loaded = load(path)
-    require_recipes(loaded)
-    wanted = [choose(loaded, name)] if name else list(loaded.recipes())
     arrays = launch.read_inputs(inputs or ())
     device = launch.open_device("sim")
-    console = err()
-    with console.status("recording and verifying") as status:
-        verdicts = [verdict_of(chosen, device, arrays) for chosen in wanted]
-        status.update("mypy")
-        typed = check_types(loaded.path) if types else TypesChecked(skipped="left out by --no-types")
-    bare = [name for name, pipeline in loaded.pipelines.items() if not pipeline.recipes]
-    errors = _merged(verdicts, typed)
+    with err().status("recording and verifying") as status:
+        recorded = record_all(targets, device, arrays)
+        nothing = bool(recorded.unusable) and not recorded.verdicts
+        typed = TypesChecked(skipped="left out by --no-types" if not types else "left out: nothing to check")
+        if types and not nothing:
+            status.update("mypy")
+            typed = check_types(recorded.paths)
+    found = merged([*recorded.findings(), *typed.findings])
+    if sarif is not None:
+        _write_sarif(sarif, found)
+    if nothing:
+        raise UsageError(*recorded.unusable)
     if as_json:
-        print_json(_data(str(loaded.path), verdicts, typed, bare, errors))
+        print_json(_data(recorded, typed, found))
     else:
-        _print(verdicts, typed, bare, errors, relative(str(loaded.path)))
-    return REFUSED if errors else OK
+        _print(recorded, typed, found)
+    if recorded.unusable:
+        return USAGE
+    return REFUSED if _errors(found) else OK
+
+
+def record_all(targets: Sequence[str], device: Device, arrays: Sequence[npt.NDArray[Any]]) -> Recorded:
+    """Loads, records and verifies; what is wrong with one file keeps no other from being checked."""
+    from oxidecopy.cli.files import load, require_recipes, split_target
+
+    names: dict[Path, list[str]] = {}
+    for target in targets:
+        path, name = split_target(target)
+        names.setdefault(path.absolute(), []).append(name)
+    files: dict[Path, UserFile] = {}
+    unusable: list[Diagnostic] = []
+    for path in names:
+        try:
+            files[path] = load(path)
+        except OxidecopyError as error:
+            unusable += error.diagnostics
+    several = len(names) > 1 and any(True for f in files.values() for _ in f.recipes())
+    verdicts: list[Verdict] = []
+    for path, loaded in files.items():
+        if several and not loaded.pipelines and names[path] == [""]:
+            continue  # a module of helpers, named with the files that use it
+        try:
+            require_recipes(loaded)
+            wanted = _wanted(loaded, names[path])
+        except UsageError as error:
+            unusable += error.diagnostics
+            continue
+        verdicts += [replace(verdict_of(chosen, device, arrays), file=str(path)) for chosen in wanted]
+    bare = [(f, name) for f in files.values() for name, pipeline in f.pipelines.items() if not pipeline.recipes]
+    return Recorded(
+        paths=tuple(path for path in names if path.is_file()),
+        verdicts=tuple(verdicts),
+        unusable=tuple(dict.fromkeys(unusable)),
+        bare=tuple(f"{relative(str(f.path))}:{name}" if len(names) > 1 else name for f, name in bare),
+        plain=tuple(str(path) for path, f in files.items() if several and not f.pipelines),
+    )
+
+
+def _wanted(loaded: UserFile, names: Sequence[str]) -> list[Chosen]:
+    from oxidecopy.cli.files import choose
+
+    return list(loaded.recipes()) if "" in names else [choose(loaded, name) for name in dict.fromkeys(names)]
 
 
 def verdict_of(chosen: Chosen, device: Device, inputs: Sequence[npt.NDArray[Any]]) -> Verdict:
@@ -99,48 +189,78 @@ def verdict_of(chosen: Chosen, device: Device, inputs: Sequence[npt.NDArray[Any]
     return Verdict(name=chosen.name, warnings=proof.warnings)
 
 
-def _merged(verdicts: Sequence[Verdict], typed: TypesChecked) -> list[Diagnostic]:
-    """Each error once (two recipes may break the same rule at the same line), by line; those without a line last."""
-    every = dict.fromkeys(d for v in verdicts for d in v.errors) | dict.fromkeys(typed.diagnostics)
-    return sorted(every, key=lambda d: (d.site is None, (d.site.file, d.site.line) if d.site else ("", 0)))
+def _errors(found: Sequence[Finding]) -> list[Diagnostic]:
+    return list(dict.fromkeys(f.diagnostic for f in found if f.level == "error"))
 
 
-def _print(verdicts: Sequence[Verdict], typed: TypesChecked, bare: Sequence[str], errors: Sequence[Diagnostic], name: str) -> None:
+def _write_sarif(path: Path, found: Sequence[Finding]) -> None:
+    from oxidecopy.cli.sarif import document
+    from oxidecopy.host.npy import write_whole
+    from oxidecopy.typed.sites import no_sites
+
+    text = json.dumps(document(found, Path.cwd()), indent=2) + "\n"
+    with no_sites():
+        write_whole(path, lambda file: file.write(text.encode()))
+
+
+# ---- the report
+def _print(recorded: Recorded, typed: TypesChecked, found: Sequence[Finding]) -> None:
     console = out()
+    errors = _errors(found)
     print_diagnostics(console, errors)
-    for verdict in verdicts:
-        for warning in verdict.warnings:
-            console.print(Text("warning: ", "yellow").append(first_line(warning)))
+    for finding in found:
+        if finding.level != "error":
+            console.print(Text(f"{finding.level}: ", "yellow").append(first_line(finding.diagnostic), "default"))
+    several = len(recorded.paths) > 1
+    for verdict in recorded.verdicts:
         if verdict.refusal:
-            console.print(Text(f"{verdict.name} is refused, as declared: ", "cyan").append(verdict.refusal, "default"))
-    for pipeline in bare:
+            name = f"{relative(verdict.file)}:{verdict.name}" if several else verdict.name
+            console.print(Text(f"{name} is refused, as declared: ", "cyan").append(verdict.refusal, "default"))
+    for pipeline in recorded.bare:
         console.print(Text(f"{pipeline}: has no recipe, so it was not recorded", "yellow"))
-    good = sum(not v.errors for v in verdicts)
-    words = f"mypy: {typed.skipped or counted(len(typed.diagnostics), 'error')}"
-    style = "bold red" if errors else "bold green"
+    for file in recorded.plain:
+        console.print(Text(f"{relative(file)}: has no pipeline, so only its types were checked", "yellow"))
+    good = sum(not v.errors for v in recorded.verdicts)
+    types_found = len(_errors([f for f in found if f.gate == "types"]))
+    name = relative(str(recorded.paths[0])) if not several else f"{len(recorded.paths)} files"
     console.print(
         Text(f"{name}: ", "bold")
-        .append(counted(len(errors), "error") if errors else "OK", style)
-        .append(f"; {good} of {len(verdicts)} launches fine; {words}", "default")
+        .append(counted(len(errors), "error") if errors else "OK", "bold red" if errors else "bold green")
+        .append(f"; {good} of {len(recorded.verdicts)} launches fine; mypy: {typed.skipped or counted(types_found, 'error')}", "default")
     )
 
 
-def _data(
-    path: str, verdicts: Sequence[Verdict], typed: TypesChecked, bare: Sequence[str], errors: Sequence[Diagnostic]
-) -> dict[str, object]:
+def _data(recorded: Recorded, typed: TypesChecked, found: Sequence[Finding]) -> dict[str, object]:
     return {
-        "ok": not errors,
-        "file": path,
-        "errors": [{**diagnostic_json(d), "gate": "types" if d in typed.diagnostics else "program"} for d in errors],
+        "ok": not _errors(found),
+        "file": str(recorded.paths[0]) if len(recorded.paths) == 1 else None,
+        "files": [str(path) for path in recorded.paths],
+        "errors": [_row(f) for f in found if f.level == "error"],
+        "notes": [_row(f) for f in found if f.level != "error"],
         "launches": [
             {
+                "file": v.file,
                 "name": v.name,
                 "ok": not v.errors,
                 "refused_as_declared": v.refusal or None,
                 "warnings": [diagnostic_json(w) for w in v.warnings],
             }
-            for v in verdicts
+            for v in recorded.verdicts
         ],
-        "without_recipe": list(bare),
+        "without_recipe": list(recorded.bare),
         "mypy": typed.skipped or "ran",
+        "mypy_plugin": typed.plugin,
+        "mypy_config": typed.config or None,
+    }
+
+
+def _row(finding: Finding) -> dict[str, object]:
+    region: Region = finding.region
+    return {
+        **diagnostic_json(finding.diagnostic),
+        "gate": finding.gate,
+        "level": finding.level,
+        "column": region.column or None,
+        "end_line": region.end_line or None,
+        "end_column": region.end_column or None,
     }

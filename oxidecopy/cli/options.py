@@ -10,6 +10,10 @@ import typer
 Target: TypeAlias = Annotated[
     str, typer.Argument(metavar="FILE[:NAME]", help="A Python file; NAME picks one of its pipelines or recipes.", show_default=False)
 ]
+Targets: TypeAlias = Annotated[
+    list[str],
+    typer.Argument(metavar="FILE[:NAME]...", help="Python files; NAME picks one of a file's pipelines or recipes.", show_default=False),
+]
 Inputs: TypeAlias = Annotated[
     list[Path] | None,
     typer.Option("--input", "-i", metavar="FILE.npy", help="An array for the recipe; once for each that it takes.", show_default=False),

@@ -109,7 +109,7 @@ def print_diagnostics(console: Console, diagnostics: Sequence[Diagnostic]) -> No
         for line in lines:
             console.print(line)
             room -= str(line).count("\n") + 1
-    ours = [d.rule for d in diagnostics if d.rule.startswith("OX")]  # the others are mypy's
+    ours = [d.rule for d in diagnostics if d.rule.startswith(("OX", "oxidecopy-"))]  # the others are mypy's
     if ours:
         console.print(Text(f"oxidecopy explain {ours[0]} says why", "dim"))
 

@@ -19,6 +19,7 @@ def all_rules() -> dict[str, Rule]:
         descriptor,
         device_code,
         host,
+        plugin,
         recorder,
         rings,
         simulator,
@@ -44,6 +45,7 @@ def all_rules() -> dict[str, Rule]:
             device_code,
             tables,
             command,
+            plugin,
         )
         for r in m.RULES
     ]

@@ -12,7 +12,8 @@ class Rule:
     """One rule of the product.
 
     Attributes:
-        id: ``OX`` and four digits: 1 recorder, 2 descriptor, 3 verifier, 4 run time, 5 arrays, devices and files, 6 command line.
+        id: ``OX`` and four digits: 1 recorder, 2 descriptor, 3 verifier, 4 run time, 5 arrays, devices and files, 6 command line,
+            7 mypy plugin.
         title: the rule in one line, as a statement of what must hold.
         error: name of the class in `oxidecopy.errors` that carries it.
         why: what goes wrong on the hardware otherwise.

@@ -67,7 +67,7 @@ def test_ids_are_in_their_gates() -> None:
     for rule in RULES:
         assert len(rule.id) == 6
         assert rule.id.startswith("OX")
-        assert rule.id[2] in "123456"
+        assert rule.id[2] in "1234567"
         assert rule.id[3:].isdigit()
 
 

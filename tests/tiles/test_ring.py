@@ -325,7 +325,7 @@ def test_a_tile_outside_its_block(dev: ox.Device) -> None:
         with cta.consumers() as group:
             with ring.consume(group) as (tile,):
                 pass
-            cta.store(out, tile, (0, 0))
+            cta.store(out, tile, (0, 0))  # type: ignore[oxidecopy-scope]
 
     a = dev.array(DATA)
     with pytest.raises(ScopeError) as caught:
@@ -345,7 +345,7 @@ def stores(body: Callable[[ox.Cta, F32, Any, Any], None]) -> Any:
             for at in cta.tiles(dst):
                 with outs.put(group, at) as tile:
                     body(cta, dst, tile, None)
-                body(cta, dst, None, tile)
+                body(cta, dst, None, tile)  # type: ignore[oxidecopy-scope]
 
     return lambda dev: wrong[1].bind(ox.TmaDescriptor.tiled(dev.array(DATA), box=(32, 32)))
 

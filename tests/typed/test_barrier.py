@@ -88,7 +88,7 @@ def test_what_took_a_handle_is_named() -> None:
     def pipe(cta: ox.Cta) -> None:
         bar = cta.barrier()
         bar.init(1)
-        bar.init(1)  # here
+        bar.init(1)  # type: ignore[oxidecopy-moved]  # here
 
     (cause,) = refused(pipe, "OX1003").causes
     assert "`init` took it here" in cause.what

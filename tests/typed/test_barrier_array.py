@@ -73,7 +73,7 @@ def test_tokens_of_elements() -> None:
 
     def other(cta: ox.Cta, n: ox.Idx) -> None:
         bars = cta.barriers(2).init(1)
-        bars[0].wait(bars[1].arrive())  # here
+        bars[0].wait(bars[1].arrive())  # type: ignore[oxidecopy-token]  # here
 
     def maybe(cta: ox.Cta, n: ox.Idx) -> None:
         bars = cta.barriers(2).init(1)

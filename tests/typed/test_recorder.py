@@ -442,12 +442,12 @@ def test_init_under_a_condition_and_in_a_loop() -> None:
     def loop(cta: ox.Cta, n: ox.Idx) -> None:
         bar = cta.barrier()
         for _ in cta.range(n):
-            bar.init(1)  # here
+            bar.init(1)  # type: ignore[oxidecopy-moved]  # here
 
     def inval(cta: ox.Cta, n: ox.Idx) -> None:
         full = cta.barrier().init(1)
         for _ in cta.range(n):
-            full.inval()  # here
+            full.inval()  # type: ignore[oxidecopy-moved]  # here
 
     for pipe in (condition, loop, inval):
         refused(pipe, "OX1028")

@@ -19,19 +19,19 @@ def test_waited_for_twice() -> None:
         full = cta.barrier().init(1)
         token = full.arrive()
         full.wait(token)
-        full.wait(token)  # here
+        full.wait(token)  # type: ignore[oxidecopy-moved]  # here
 
     def at_once(cta: ox.Cta) -> None:
         full = cta.barrier().init(1)
         token = full.arrive()
-        full.wait(token, token)  # here
+        full.wait(token, token)  # type: ignore[oxidecopy-moved]  # here
 
     def asked(cta: ox.Cta) -> None:
         full = cta.barrier().init(1)
         token = full.arrive()
         full.try_wait(token)
         full.wait(token)
-        full.test_wait(token)  # here
+        full.test_wait(token)  # type: ignore[oxidecopy-moved]  # here
 
     def copied(cta: ox.Cta, src: Src) -> None:
         full = cta.barrier().init(1)
@@ -39,7 +39,7 @@ def test_waited_for_twice() -> None:
         with cta.elect() as leader:
             token = full.arrive_expect_tx(leader, tile)
             full.wait(token)
-            src.g2s(leader, tile, (0, 0), token)  # here
+            src.g2s(leader, tile, (0, 0), token)  # type: ignore[oxidecopy-moved]  # here
 
     for pipe in (later, at_once, asked, copied):
         made, waited = refused(pipe, "OX1004").causes
@@ -53,20 +53,20 @@ def into_a_loop(cta: ox.Cta, n: ox.Idx) -> None:
     full = cta.barrier().init(1)
     token = full.arrive()
     for _ in cta.range(n):
-        full.wait(token)  # here
+        full.wait(token)  # type: ignore[oxidecopy-moved]  # here
 
 
 def out_of_a_loop(cta: ox.Cta, n: ox.Idx) -> None:
     full = cta.barrier().init(1)
     (token,) = (full.arrive() for _ in cta.range(n))
-    full.wait(token)  # here
+    full.wait(token)  # type: ignore[oxidecopy-moved]  # here
 
 
 def from_loop_to_loop(cta: ox.Cta, n: ox.Idx) -> None:
     full = cta.barrier().init(1)
     (token,) = (full.arrive() for _ in cta.range(n))
     for _ in cta.range(n):
-        full.wait(token)  # here
+        full.wait(token)  # type: ignore[oxidecopy-moved]  # here
 
 
 def carried_to_the_next_iteration(cta: ox.Cta, n: ox.Idx) -> None:
@@ -74,7 +74,7 @@ def carried_to_the_next_iteration(cta: ox.Cta, n: ox.Idx) -> None:
     token = full.arrive()
     for _ in cta.range(n):
         fresh = full.arrive()
-        full.try_wait(token)  # here
+        full.try_wait(token)  # type: ignore[oxidecopy-moved]  # here
         token = fresh
 
 
@@ -83,7 +83,7 @@ def into_an_inner_loop(cta: ox.Cta, n: ox.Idx) -> None:
     for _ in cta.range(n):
         token = full.arrive()
         for _ in cta.range(n):
-            full.wait(token)  # here
+            full.wait(token)  # type: ignore[oxidecopy-moved]  # here
 
 
 def from_role_to_role(cta: ox.Cta) -> None:
@@ -152,7 +152,7 @@ def test_of_another_barrier_or_recording() -> None:
     def first(cta: ox.Cta) -> None:
         full = cta.barrier().init(1)
         kept.append(full.arrive())
-        cta.barrier().init(1).wait(full.arrive())  # here
+        cta.barrier().init(1).wait(full.arrive())  # type: ignore[oxidecopy-token]  # here
 
     def second(cta: ox.Cta) -> None:
         cta.barrier().init(1).wait(kept[0])  # here
@@ -167,7 +167,7 @@ def test_a_token_of_an_earlier_barrier_of_the_same_name() -> None:
     def pipe(cta: ox.Cta) -> None:
         one = cta.barrier(brand=Full).init(1)
         two = cta.barrier(brand=Full).init(1)
-        two.wait(one.arrive())  # here
+        two.wait(one.arrive())  # type: ignore[oxidecopy-token]  # here
 
     assert refused(pipe, "OX1005").got == "a token of 'full'"
 

@@ -1,0 +1,191 @@
+"""What the pass knows at one point of a function: which values each place may hold, and which of them are gone.
+
+A value is an allocation site (an expression that makes one, a parameter, a place read for the first time). A site in a loop stands for its
+newest value; older ones share one value, `Value.older`. Whether a value is gone is kept on the way to it, place -> value, not on the value:
+`if c: r.inval(); r = new()` then joins to "a live one or another live one", without a false alarm.
+
+Maps are never changed in place once they are shared: whoever changes one makes a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias, final
+
+from mypy.nodes import Context, Var
+from mypy.types import ProperType
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Move:
+    """How a value went.
+
+    Attributes:
+        what: who took it, in quotes, as `"init"`; for an ended block, what opened it.
+        line: where.
+        node: the call, or the statement whose block ended.
+        maybe: only on some path.
+        ended: it was not taken: its block is over.
+    """
+
+    what: str
+    line: int
+    node: Context
+    maybe: bool = False
+    ended: bool = False
+
+    def possibly(self) -> Move:
+        """The same, on some path."""
+        return self if self.maybe else replace(self, maybe=True)
+
+    @property
+    def key(self) -> tuple[int, bool, bool]:
+        """What makes two of them the same for the fixed point."""
+        return (id(self.node), self.maybe, self.ended)
+
+
+@dataclass(slots=True, eq=False)
+class Value:
+    """An abstract value.
+
+    Attributes:
+        label: its name in messages.
+        type: mypy's type, where it is known.
+        node: the expression that makes it; None for what was there before.
+        borrowed: why it may not be taken; empty when it may.
+        known_site: it is made here, once per execution of `node`; others were there before and may be each other.
+        depth: how many attributes or indices away from a root.
+        sources: the barriers that a token came from.
+        containers: the containers that a loop's target stands for an element of.
+        method: it is a bound method that takes its object: the method's name.
+        loops: the recorded loops around the place that made it.
+        nbytes: the size of a tile, where it is known.
+        older: all but the newest value of a site in a loop.
+        past: this value, once the recorded loop that made it has gone on.
+        carried: the recorded loop that has gone on since.
+        parts: what its attributes and elements hold that nobody wrote to.
+    """
+
+    label: str
+    type: ProperType | None = None
+    node: Context | None = None
+    borrowed: str = ""
+    known_site: bool = False
+    depth: int = 0
+    sources: frozenset[Value] = frozenset()
+    containers: frozenset[Value] = frozenset()
+    method: str = ""
+    loops: tuple[Context, ...] = ()
+    nbytes: int | None = None
+    older: Value | None = None
+    past: Value | None = None
+    carried: Context | None = None
+    parts: dict[str, Value] = field(default_factory=dict)
+
+    def twin(self, **changes: object) -> Value:
+        """Another value of the same site."""
+        return replace(self, older=None, past=None, parts={}, **changes)  # type: ignore[arg-type]
+
+
+Values: TypeAlias = "dict[Value, Move | None]"
+Slot: TypeAlias = "tuple[Value, str]"
+Bytes: TypeAlias = "frozenset[tuple[int | None, int | None]]"
+
+NONE: Final[Values] = {}
+ANY: Final = "[*]"  # an element at an index that is not a constant
+DEPTH_MAX: Final = 4  # linked structures end here: what lies deeper is not tracked
+BYTES_MAX: Final = 8  # more possible sums than this on one barrier are not told apart
+UNKNOWN_BYTES: Final[Bytes] = frozenset({(None, None)})
+ZERO_BYTES: Final[Bytes] = frozenset({(0, 0)})
+
+
+@dataclass(slots=True)
+class State:
+    """Places and their values; `slots` are attributes and elements of values, `bytes` (announced, issued) sums by barrier."""
+
+    names: dict[Var, Values] = field(default_factory=dict)
+    slots: dict[Slot, Values] = field(default_factory=dict)
+    made: frozenset[Value] = frozenset()
+    bytes: dict[Value, Bytes] = field(default_factory=dict)
+
+    def copy(self) -> State:
+        """A copy that may be changed by itself."""
+        return State(dict(self.names), dict(self.slots), self.made, dict(self.bytes))
+
+    def become(self, other: State) -> None:
+        """Takes over all of `other`."""
+        self.names, self.slots, self.made, self.bytes = other.names, other.slots, other.made, other.bytes
+
+    def places(self) -> Iterable[Values]:
+        """The values of all places."""
+        yield from self.names.values()
+        yield from self.slots.values()
+
+    def same(self, other: State) -> bool:
+        """Nothing new: a loop has reached its fixed point."""
+        return (self.made == other.made and self.bytes == other.bytes and _keys(self.names) == _keys(other.names)) and _keys(
+            self.slots
+        ) == _keys(other.slots)
+
+
+def _keys(places: dict[Var, Values] | dict[Slot, Values]) -> object:
+    return {place: {value: move and move.key for value, move in values.items()} for place, values in places.items()}
+
+
+def join_moves(a: Move | None, b: Move | None) -> Move | None:
+    """What is known of a value after two paths."""
+    if a is None or b is None:
+        gone = a or b
+        return gone and gone.possibly()
+    first = a if a.line <= b.line else b
+    return first.possibly() if a.maybe or b.maybe else first
+
+
+def union(a: Values, b: Values) -> Values:
+    """Either of both."""
+    if not b or a is b:
+        return a
+    if not a:
+        return b
+    joined = dict(a)
+    for value, move in b.items():
+        joined[value] = join_moves(joined[value], move) if value in joined else move
+    return joined
+
+
+def unions(many: Iterable[Values]) -> Values:
+    """Any of many."""
+    joined = NONE
+    for values in many:
+        joined = union(joined, values)
+    return joined
+
+
+Lazy: TypeAlias = Callable[[Slot], Values]
+
+
+def join(a: State | None, b: State | None, lazy: Lazy) -> State | None:
+    """The state after two paths, of which None is the one that nothing takes; `lazy` is what a slot holds that was never read."""
+    if a is None or b is None:
+        rest = a or b
+        return rest and rest.copy()
+    joined = a.copy()
+    for name, values in b.names.items():
+        joined.names[name] = union(joined.names.get(name, NONE), values)
+    for slot in {**a.slots, **b.slots}:
+        left = a.slots[slot] if slot in a.slots else _unread(slot, a, lazy)
+        right = b.slots[slot] if slot in b.slots else _unread(slot, b, lazy)
+        joined.slots[slot] = union(left, right)
+    joined.made = a.made | b.made
+    for barrier in {**a.bytes, **b.bytes}:
+        sums = a.bytes.get(barrier, ZERO_BYTES) | b.bytes.get(barrier, ZERO_BYTES)
+        joined.bytes[barrier] = sums if len(sums) <= BYTES_MAX else UNKNOWN_BYTES
+    return joined
+
+
+def _unread(slot: Slot, state: State, lazy: Lazy) -> Values:
+    """A slot of a value that this path never made holds nothing on it."""
+    owner = slot[0]
+    return NONE if owner.known_site and owner not in state.made else lazy(slot)

@@ -1,0 +1,119 @@
+"""Runs the pass over the functions of a checked file that have anything to do with tracked values.
+
+It fails closed: whatever goes wrong inside is one error at the function, never a crash of mypy and never silence.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable
+
+from mypy.checker import TypeChecker
+from mypy.nodes import Context, Expression, FuncItem, LambdaExpr, MypyFile, Var
+from mypy.types import CallableType, Overloaded, Type
+
+from oxidecopy.mypy_plugin import _codes, _messages
+from oxidecopy.mypy_plugin._features.literals_entry import literal_problems
+from oxidecopy.mypy_plugin._flow import Flow
+from oxidecopy.mypy_plugin._types import Tracking
+
+
+class Driver:
+    """One file. `functions` counts what was analysed."""
+
+    def __init__(self, checker: TypeChecker, tree: MypyFile, *, everything: bool = False) -> None:
+        self.checker = checker
+        self.tree = tree
+        self.types: dict[Expression, Type] = checker._type_maps[0]  # noqa: SLF001  # mypy has no door to it; the canary test watches
+        self.tracking = Tracking(everything=everything)
+        self.functions = 0
+        self._lines: list[int] = []
+        self._done: set[FuncItem] = set()
+
+    def file(self) -> None:
+        """The module's statements, and every function in it."""
+        if not self._scan() and not self.tracking.everything:
+            return
+        self._nested(self._module())
+
+    def function(self, function: FuncItem) -> None:
+        """One function and those inside it."""
+        if self._scan(function):
+            self._one(function, frozenset())
+
+    def module_level(self) -> None:
+        """The module's own statements only."""
+        if self._scan():
+            self._module()
+
+    def _module(self) -> Flow:
+        flow = self._flow(None, frozenset())
+        place = self.tree.defs[0] if self.tree.defs else self.tree
+        self._guarded(flow, lambda: self._numbers(flow, None), "the module's statements", place)
+        self._guarded(flow, lambda: flow.run_module(self.tree), "the module's statements", place)
+        return flow
+
+    # ---- where there is something to do
+    def _scan(self, function: FuncItem | None = None) -> bool:
+        """Notes the lines with expressions of interest."""
+        lines: set[int] = set()
+        known = -1
+        while known != len(self.tracking.extra):  # again when a class turned out to be taken somewhere
+            known = len(self.tracking.extra)
+            first, last = (function.line, _end(function)) if function is not None else (0, 1 << 60)
+            for e, t in self.types.items():
+                line = e.line
+                # Of a line that is known already, only what takes something can still tell more.
+                if (
+                    first <= line <= last
+                    and (line not in lines or isinstance(t, CallableType | Overloaded))
+                    and self.tracking.interesting(t)
+                ):
+                    lines.add(line)
+        self._lines = sorted(lines)
+        return bool(lines)
+
+    def _of_interest(self, function: FuncItem) -> bool:
+        if self.tracking.everything:
+            return True
+        at = bisect_left(self._lines, function.line)
+        return at < len(self._lines) and self._lines[at] <= _end(function)
+
+    # ---- running
+    def _flow(self, function: FuncItem | None, outer: frozenset[Var]) -> Flow:
+        return Flow(self.tree.fullname, self.types, self.tracking, outer, function)
+
+    def _nested(self, flow: Flow) -> None:
+        for function, outer in flow.nested.items():
+            self._one(function, outer)
+
+    def _one(self, function: FuncItem, outer: frozenset[Var]) -> None:
+        if function in self._done:
+            return
+        self._done.add(function)
+        flow = self._flow(function, outer)
+        what = "this lambda" if isinstance(function, LambdaExpr) else f'"{function.name}"'
+        self._guarded(flow, lambda: self._numbers(flow, function), what, function)
+        if not self._of_interest(function):
+            return
+        self.functions += 1
+        run = flow.run_lambda if isinstance(function, LambdaExpr) else flow.run_function
+        self._guarded(flow, lambda: run(function), what, function)
+        self._nested(flow)
+
+    def _numbers(self, flow: Flow, function: FuncItem | None) -> None:
+        """Literal arithmetic that needs no flow."""
+        for problem in literal_problems(self.tree, function, self.types, self.tree.fullname):
+            flow.reports.say(problem.code, problem.node, problem.message, *problem.notes)
+
+    def _guarded(self, flow: Flow, act: Callable[[], None], what: str, node: Context) -> None:
+        """A surprise is an error of its own, at its function; what was found before it is reported too."""
+        try:
+            act()
+        except Exception as error:  # any surprise at all, by mypy's internals or our mistake, must not end the user's check
+            self.checker.fail(_messages.surprise(what, f"{type(error).__name__}: {error}"), node, code=_codes.PLUGIN)
+        flow.reports.emit(self.checker)
+
+
+def _end(function: FuncItem) -> int:
+    return function.end_line or function.line

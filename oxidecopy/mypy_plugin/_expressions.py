@@ -1,0 +1,341 @@
+"""The part of the pass that evaluates expressions: a table from mypy's node classes to what each means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from mypy.nodes import (
+    AssertTypeExpr,
+    AssignmentExpr,
+    AwaitExpr,
+    BytesExpr,
+    CallExpr,
+    CastExpr,
+    ComparisonExpr,
+    ComplexExpr,
+    ConditionalExpr,
+    Context,
+    DictExpr,
+    DictionaryComprehension,
+    EllipsisExpr,
+    EnumCallExpr,
+    Expression,
+    FloatExpr,
+    GeneratorExpr,
+    IndexExpr,
+    IntExpr,
+    LambdaExpr,
+    ListComprehension,
+    ListExpr,
+    MemberExpr,
+    NamedTupleExpr,
+    NameExpr,
+    NewTypeExpr,
+    OpExpr,
+    ParamSpecExpr,
+    PromoteExpr,
+    RefExpr,
+    RevealExpr,
+    SetComprehension,
+    SetExpr,
+    SliceExpr,
+    StarExpr,
+    StrExpr,
+    SuperExpr,
+    TemplateStrExpr,
+    TempNode,
+    TupleExpr,
+    TypeAliasExpr,
+    TypeApplication,
+    TypedDictExpr,
+    TypeFormExpr,
+    TypeVarExpr,
+    TypeVarTupleExpr,
+    UnaryExpr,
+    Var,
+    YieldExpr,
+    YieldFromExpr,
+)
+from mypy.types import Instance
+from typing_extensions import override
+
+from oxidecopy.mypy_plugin import _messages
+from oxidecopy.mypy_plugin._domain import ANY, NONE, State, Value, Values, join, union, unions
+from oxidecopy.mypy_plugin._features import recorded, symbolic
+from oxidecopy.mypy_plugin._patterns import Patterns, UnknownNodeError
+from oxidecopy.mypy_plugin._types import shown
+
+Evaluator: TypeAlias = Callable[["Expressions", Expression, State], Values]
+
+
+class Expressions(Patterns):
+    """Evaluation. Every method of the table takes the node, the state and gives what the expression may be."""
+
+    @override
+    def evaluate(self, e: Expression | None, state: State, *, whole: bool = True) -> Values:
+        if e is None:
+            return NONE
+        if isinstance(e, NameExpr | MemberExpr | IndexExpr):
+            values = self.place(e, state)
+            self.use(e, values, state, whole=whole)
+            return values
+        meaning = MEANINGS.get(type(e))
+        if meaning is None:
+            raise UnknownNodeError(f"unknown expression {type(e).__name__}")
+        return meaning(self, e, state)
+
+    # ---- places
+    def place(self, e: NameExpr | MemberExpr | IndexExpr, state: State) -> Values:
+        """What a name, an attribute or an element holds."""
+        if isinstance(e, NameExpr):
+            return self.name(e, state)
+        if isinstance(e, IndexExpr):
+            return self._index(e, state)
+        if isinstance(e.node, Var) and e.fullname and not isinstance(self.type_of(e.expr), Instance) and "." in e.fullname:
+            return self.name(e, state)  # module.variable
+        base = self.evaluate(e.expr, state, whole=False)
+        t = self.type_of(e)
+        if not base or not self.tracked(t):
+            return self.bound_method(e, base, state)
+        return unions(self.slot(owner, f".{e.name}", state, t) for owner in base)
+
+    def name(self, e: RefExpr, state: State) -> Values:
+        """What a variable holds."""
+        variable = e.node
+        if not isinstance(variable, Var):
+            return NONE
+        held = state.names.get(variable)
+        if held is not None:
+            return held
+        if variable in self.locals or not self.tracked(variable.type):
+            return NONE
+        if variable in self.outer:
+            why = _messages.captured()
+        elif self.function is None:
+            return NONE
+        else:
+            why = _messages.module_level()
+        value = self.value(("outer", variable), lambda: Value(variable.name, self.type_of(e), borrowed=why))
+        state.names[variable] = {value: None}
+        return state.names[variable]
+
+    def _index(self, e: IndexExpr, state: State) -> Values:
+        if e.analyzed is not None:
+            return NONE  # an alias, or a class with its arguments
+        base = self.evaluate(e.base, state, whole=False)
+        self.evaluate(e.index, state)
+        if isinstance(e.index, SliceExpr):
+            return base
+        t = self.type_of(e)
+        if not base or not self.tracked(t):
+            return NONE
+        part = self.index_part(e)
+        values = unions(self._element(e, {owner: None}, part, t, state) for owner in base)
+        if part == ANY:
+            # One of the elements that are known by number, too.
+            for owner in base:
+                for (other, known), held in list(state.slots.items()):
+                    if other is owner and known.startswith("[") and known != ANY:
+                        values = union(values, {v: m and m.possibly() for v, m in held.items()})
+        return values
+
+    # ---- displays
+    def display(self, e: Expression, items: list[Expression], state: State) -> Values:
+        """A tuple, list or set: a container of its items."""
+        held = [self.evaluate(item, state) for item in items]
+        if not any(held) and not self.tracked(self.type_of(e)):
+            return NONE
+        made = self.fresh(("display", e), "...", self.type_of(e), e, state)
+        starred = False
+        for i, (item, values) in enumerate(zip(items, held, strict=True)):
+            starred |= isinstance(item, StarExpr)
+            inner = unions(self.slot(owner, ANY, state) for owner in values) if isinstance(item, StarExpr) else values
+            if inner:
+                part = ANY if starred else f"[{i}]"
+                state.slots[made, part] = union(state.slots.get((made, part), NONE), inner)
+        return {made: None}
+
+    def dictionary(self, e: DictExpr, state: State) -> Values:
+        """A dict: a container of its values."""
+        entries = [(key, self.evaluate(key, state), self.evaluate(value, state)) for key, value in e.items]
+        if not any(values for *_, values in entries) and not self.tracked(self.type_of(e)):
+            return NONE
+        made = self.fresh(("display", e), "...", self.type_of(e), e, state)
+        for key, _, values in entries:
+            number = self.constant(key) if key is not None and not isinstance(key, StrExpr) else None
+            part = f"[{key.value!r}]" if isinstance(key, StrExpr) else ANY if number is None else f"[{number}]"
+            if values:
+                state.slots[made, part] = union(state.slots.get((made, part), NONE), values)
+        return {made: None}
+
+    # ---- paths
+    def conditional(self, e: ConditionalExpr, state: State) -> Values:
+        """`a if c else b`."""
+        self.condition(e.cond, state, "if")
+        other = state.copy()
+        left = self.evaluate(e.if_expr, state)
+        right = self.evaluate(e.else_expr, other)
+        self.meet(state, other)
+        return union(left, right)
+
+    def operator(self, e: OpExpr, state: State) -> Values:
+        """`a + b`; `and` and `or` leave their right side out on some path."""
+        left = self.evaluate(e.left, state)
+        if e.op not in ("and", "or"):
+            self.evaluate(e.right, state)
+            return NONE
+        symbolic.truth(self, e.left, e.op)
+        other = state.copy()
+        right = self.evaluate(e.right, other)
+        self.meet(state, other)
+        return union(left, right)
+
+    def condition(self, e: Expression, state: State, where: str) -> None:
+        """Evaluates a condition."""
+        self.evaluate(e, state)
+        symbolic.truth(self, e, where)
+
+    def meet(self, state: State, other: State) -> None:
+        """Either path may have been taken."""
+        joined = join(state, other, self.lazy)
+        if joined is not None:
+            state.become(joined)
+
+    def unary(self, e: UnaryExpr, state: State) -> Values:
+        """`not a`, `-a`."""
+        self.evaluate(e.expr, state)
+        if e.op == "not":
+            symbolic.truth(self, e.expr, "not")
+        return NONE
+
+    def comparison(self, e: ComparisonExpr, state: State) -> Values:
+        """`a < b`."""
+        for operand in e.operands:
+            self.evaluate(operand, state)
+        symbolic.comparison(self, e)
+        return NONE
+
+    def walrus(self, e: AssignmentExpr, state: State) -> Values:
+        """`(a := b)`."""
+        values = self.evaluate(e.value, state)
+        self.assign(e.target, values, e.value, state)
+        return values
+
+    # ---- comprehensions
+    def comprehension(self, e: Expression, loop: GeneratorExpr | DictionaryComprehension, outs: list[Expression], state: State) -> Values:
+        """Evaluates it twice, for what an iteration does to the next; the result is a container of what comes out."""
+        first = self.evaluate(loop.sequences[0], state)
+        collected = NONE
+        for _ in range(2):
+            body = state.copy()
+            before = self.loops
+            for i, (target, source) in enumerate(zip(loop.indices, loop.sequences, strict=True)):
+                values = first if i == 0 else self.evaluate(source, body)
+                self.enter_recorded(source, recorded.name(self, source))
+                self.bind_element(target, source, values, body)
+                for condition in loop.condlists[i]:
+                    self.condition(condition, body, "if")
+            for out in outs:
+                collected = union(collected, self.evaluate(out, body))
+            inner, self.loops = self.loops[len(before) :], before
+            for one in reversed(inner):
+                self.retire(one, body)
+                collected = {value.past or value: move for value, move in collected.items()}
+            self.meet(state, body)
+        if not collected:
+            return NONE
+        made = self.fresh(("display", e), "...", self.type_of(e), e, state)
+        # As they look in the state after: an element of the first round may be gone by now.
+        state.slots[made, ANY] = collected
+        return {made: None}
+
+    def enter_recorded(self, loop: Context, name: str) -> None:
+        """What follows is inside a loop that the device runs, if it has a name."""
+        if name:
+            self.loops = (*self.loops, loop)
+            self.loop_names[loop] = name
+
+    def function_value(self, e: LambdaExpr, state: State) -> Values:
+        """A lambda: analysed by itself."""
+        self.nested[e] = self.outer | self.locals
+        return NONE
+
+    def yielded(self, e: YieldExpr | YieldFromExpr, state: State) -> Values:
+        """`yield a`: what is yielded is only lent; what comes back is new."""
+        self.evaluate(e.expr, state)
+        t = self.type_of(e)
+        return {self.fresh(("yield", e), "...", t, e, state): None} if self.tracked(t) else NONE
+
+    def type_name(self, value: Value) -> str:
+        """The class of a value, for messages."""
+        return shown(value.type)
+
+
+def _nothing(_flow: Expressions, _e: Expression, _state: State) -> Values:
+    return NONE
+
+
+def _row(cls: type[Expression], act: Callable[..., Values]) -> tuple[type[Expression], Evaluator]:
+    """One row of the table; `act` takes the class that the row is for."""
+    return cls, act
+
+
+def _first(flow: Expressions, e: Expression, state: State, *more: Expression | None) -> Values:
+    for one in more:
+        flow.evaluate(one, state)
+    return flow.evaluate(e, state)
+
+
+MEANINGS: Final[dict[type[Expression], Evaluator]] = dict(
+    (
+        _row(CallExpr, lambda f, e, s: f.call(e, s) if e.analyzed is None else f.evaluate(e.analyzed, s)),
+        _row(TupleExpr, lambda f, e, s: f.display(e, e.items, s)),
+        _row(ListExpr, lambda f, e, s: f.display(e, e.items, s)),
+        _row(SetExpr, lambda f, e, s: f.display(e, e.items, s)),
+        _row(DictExpr, lambda f, e, s: f.dictionary(e, s)),
+        _row(ConditionalExpr, lambda f, e, s: f.conditional(e, s)),
+        _row(OpExpr, lambda f, e, s: f.operator(e, s)),
+        _row(UnaryExpr, lambda f, e, s: f.unary(e, s)),
+        _row(ComparisonExpr, lambda f, e, s: f.comparison(e, s)),
+        _row(AssignmentExpr, lambda f, e, s: f.walrus(e, s)),
+        _row(StarExpr, lambda f, e, s: f.evaluate(e.expr, s)),
+        _row(AwaitExpr, lambda f, e, s: f.evaluate(e.expr, s)),
+        _row(CastExpr, lambda f, e, s: f.evaluate(e.expr, s)),
+        _row(AssertTypeExpr, lambda f, e, s: f.evaluate(e.expr, s)),
+        _row(RevealExpr, lambda f, e, s: f.evaluate(e.expr, s)),
+        _row(YieldExpr, lambda f, e, s: f.yielded(e, s)),
+        _row(YieldFromExpr, lambda f, e, s: f.yielded(e, s)),
+        _row(ListComprehension, lambda f, e, s: f.comprehension(e, e.generator, [e.generator.left_expr], s)),
+        _row(SetComprehension, lambda f, e, s: f.comprehension(e, e.generator, [e.generator.left_expr], s)),
+        _row(GeneratorExpr, lambda f, e, s: f.comprehension(e, e, [e.left_expr], s)),
+        _row(DictionaryComprehension, lambda f, e, s: f.comprehension(e, e, [x for x in (e.key, e.value) if x is not None], s)),
+        _row(LambdaExpr, lambda f, e, s: f.function_value(e, s)),
+        _row(SliceExpr, lambda f, e, s: _first(f, e.begin_index, s, e.end_index, e.stride)),
+        _row(TemplateStrExpr, _nothing),
+        *(
+            _row(cls, _nothing)
+            for cls in (
+                IntExpr,
+                StrExpr,
+                BytesExpr,
+                FloatExpr,
+                ComplexExpr,
+                EllipsisExpr,
+                SuperExpr,
+                TypeFormExpr,
+                TypeApplication,
+                TypeVarExpr,
+                ParamSpecExpr,
+                TypeVarTupleExpr,
+                TypeAliasExpr,
+                NamedTupleExpr,
+                TypedDictExpr,
+                EnumCallExpr,
+                PromoteExpr,
+                NewTypeExpr,
+                TempNode,
+            )
+        ),
+    )
+)

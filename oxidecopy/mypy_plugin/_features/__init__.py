@@ -1,0 +1,45 @@
+"""What the library's calls mean beyond their signatures: one feature per module, one row per function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from oxidecopy.mypy_plugin import _names
+from oxidecopy.mypy_plugin._features import copies, recorded, symbolic, tokens
+
+if TYPE_CHECKING:
+    from oxidecopy.mypy_plugin._calls import Call
+    from oxidecopy.mypy_plugin._domain import State
+    from oxidecopy.mypy_plugin._flow import Flow
+
+Act: TypeAlias = "Callable[[Flow, Call, State], None]"
+
+CALLS: Final[dict[str, Sequence[Act]]] = {
+    f"{_names.BARRIER}.arrive": (tokens.arrived,),
+    f"{_names.BARRIER}.arrive_drop": (tokens.arrived,),
+    f"{_names.BARRIER}.arrive_expect_tx": (tokens.arrived, copies.announced),
+    f"{_names.BARRIER}.expect_tx": (copies.announced,),
+    f"{_names.BARRIER}.complete_tx": (copies.completed,),
+    f"{_names.BARRIER}.wait": (tokens.waited, copies.waited),
+    f"{_names.BARRIER}.try_wait": (tokens.waited, recorded.tokens_stay),
+    f"{_names.BARRIER}.test_wait": (tokens.waited, recorded.tokens_stay),
+    f"{_names.DESCRIPTOR}.g2s": (recorded.tokens_stay, copies.issued),
+    f"{_names.DESCRIPTOR}.g2s_multicast": (recorded.tokens_stay, copies.issued_to_many),
+    _names.SHARED: (copies.tile_made,),
+    f"{_names.LAUNCHABLE}.__call__": (symbolic.launch,),
+    f"{_names.LAUNCHABLE}.bind": (symbolic.launch,),
+    "builtins.min": (symbolic.ordered,),
+    "builtins.max": (symbolic.ordered,),
+    "builtins.sorted": (symbolic.ordered,),
+    "builtins.bool": (symbolic.asked,),
+    "builtins.any": (symbolic.asked,),
+    "builtins.all": (symbolic.asked,),
+}
+
+NO_ACTS: Final[Sequence[Act]] = ()
+
+
+def calls_of(fullname: str) -> Sequence[Act]:
+    """What happens at calls of this function."""
+    return CALLS.get(fullname, NO_ACTS)

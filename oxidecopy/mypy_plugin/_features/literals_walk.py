@@ -1,0 +1,109 @@
+"""A walk over statements and expressions in the order of execution. Mypy's own visitors are compiled: no class can be theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from mypy import nodes as n
+
+if TYPE_CHECKING:
+    from mypy.nodes import Node
+
+# Where the parts of a node are, in order. What is not here has none, or none that a call may stand in.
+PARTS: Final[Mapping[type[object], tuple[str, ...]]] = {
+    n.Block: ("body",),
+    n.ExpressionStmt: ("expr",),
+    n.AssignmentStmt: ("rvalue", "lvalues"),
+    n.OperatorAssignmentStmt: ("lvalue", "rvalue"),
+    n.IfStmt: ("expr", "body", "else_body"),
+    n.WhileStmt: ("expr", "body", "else_body"),
+    n.ForStmt: ("expr", "index", "body", "else_body"),
+    n.ReturnStmt: ("expr",),
+    n.RaiseStmt: ("expr", "from_expr"),
+    n.AssertStmt: ("expr", "msg"),
+    n.DelStmt: ("expr",),
+    n.WithStmt: ("expr", "target", "body"),
+    n.TryStmt: ("body", "handlers", "else_body", "finally_body"),
+    n.MatchStmt: ("subject", "guards", "bodies"),
+    n.ClassDef: ("decorators", "defs"),
+    n.Decorator: ("original_decorators", "func"),
+    n.OverloadedFuncDef: ("items",),
+    n.FuncDef: ("body",),
+    n.LambdaExpr: ("body",),
+    n.CallExpr: ("callee", "args"),
+    n.MemberExpr: ("expr",),
+    n.IndexExpr: ("base", "index"),
+    n.SliceExpr: ("begin_index", "end_index", "stride"),
+    n.TupleExpr: ("items",),
+    n.ListExpr: ("items",),
+    n.SetExpr: ("items",),
+    n.DictExpr: ("items",),
+    n.ConditionalExpr: ("cond", "if_expr", "else_expr"),
+    n.OpExpr: ("left", "right"),
+    n.AssignmentExpr: ("value", "target"),
+    n.ComparisonExpr: ("operands",),
+    n.UnaryExpr: ("expr",),
+    n.StarExpr: ("expr",),
+    n.AwaitExpr: ("expr",),
+    n.YieldExpr: ("expr",),
+    n.YieldFromExpr: ("expr",),
+    n.ListComprehension: ("generator",),
+    n.SetComprehension: ("generator",),
+    n.GeneratorExpr: ("sequences", "condlists", "left_expr"),
+    n.DictionaryComprehension: ("sequences", "condlists", "key", "value"),
+}
+
+LEAVES: Final = frozenset({n.NameExpr, n.IntExpr, n.StrExpr, n.FloatExpr, n.PassStmt})  # nothing is in them, and no handler asks for them
+
+Handler = Callable[..., None]
+
+
+class Walker:
+    """Visits nodes; `handlers` take over those of a class, and go deeper themselves where they want to."""
+
+    def __init__(self, handlers: Mapping[type[object], Handler]) -> None:
+        self._handlers = handlers
+
+    def visit(self, node: Node | None) -> None:
+        """One node with all that is in it."""
+        if node is None:
+            return
+        handler = self._handlers.get(type(node))
+        if handler is not None:
+            handler(node)
+        elif type(node) in PARTS:
+            self.deeper(node)
+
+    def deeper(self, node: Node) -> None:
+        """What is inside a node."""
+        for name in PARTS.get(type(node), ()):
+            value = getattr(node, name)
+            if isinstance(value, list):
+                self._each(value)
+            elif value is not None and type(value) not in LEAVES:
+                self.visit(value)
+
+    def _each(self, values: Iterable[object]) -> None:
+        for value in values:
+            if isinstance(value, list | tuple):
+                self._each(value)
+            elif isinstance(value, n.Node) and type(value) not in LEAVES:
+                self.visit(value)
+
+    def all(self, many: Iterable[Node]) -> None:
+        """One after the other."""
+        for node in many:
+            self.visit(node)
+
+
+def nothing(_: object) -> None:
+    """The handler of what is left out."""
+
+
+def any_of(node: Node, classes: tuple[type[object], ...]) -> bool:
+    """Is something of these classes inside, functions inside left out?"""
+    found: list[object] = []
+    walker = Walker({**dict.fromkeys(classes, found.append), n.FuncDef: nothing, n.LambdaExpr: nothing, n.ClassDef: nothing})
+    walker.visit(node)
+    return bool(found)

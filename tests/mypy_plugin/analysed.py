@@ -1,0 +1,121 @@
+"""The case files, checked once by mypy's own API with the plugin in it, and kept so that the pass can run over them again and again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, cast, final
+
+from mypy.build import build
+from mypy.modulefinder import BuildSource
+from mypy.options import Options
+from typing_extensions import override
+
+from oxidecopy.mypy_plugin._driver import Driver
+from oxidecopy.mypy_plugin._plugin import OxidecopyPlugin
+
+if TYPE_CHECKING:
+    from mypy.checker import TypeChecker
+    from mypy.errorcodes import ErrorCode
+    from mypy.nodes import Context, Expression, MypyFile
+    from mypy.types import Type
+
+ROOT = Path(__file__).resolve().parents[2]
+CASES = Path(__file__).with_name("cases")
+MARK = re.compile(r"# E: \[([\w-]+)\]")
+FOUND = re.compile(r"(?P<path>[^:]+):(?P<line>\d+):(?:\d+:)? error: .*\[(?P<code>[\w-]+)\]$")
+
+Marks = set[tuple[int, str]]
+
+
+def marks(source: str) -> Marks:
+    """Line and code of every `# E: [code]`."""
+    return {(n, code) for n, line in enumerate(source.splitlines(), 1) for code in MARK.findall(line)}
+
+
+def errors(lines: Iterable[str]) -> dict[str, Marks]:
+    """Line and code of mypy's errors, by the file's name without its suffix."""
+    found: dict[str, Marks] = {}
+    for line in lines:
+        if match := FOUND.match(line):
+            found.setdefault(Path(match["path"]).stem, set()).add((int(match["line"]), match["code"]))
+    return found
+
+
+class Keeping(OxidecopyPlugin):
+    """The plugin, which keeps what it was given."""
+
+    kept: ClassVar[dict[str, Kept]] = {}
+
+    @override
+    def _analyse(self, checker: TypeChecker, tree: MypyFile) -> None:
+        self.kept[tree.fullname] = Kept(tree, dict(checker._type_maps[0]))
+        super()._analyse(checker, tree)
+
+
+@final
+@dataclass
+class Kept:
+    """A checked file; it stands in for mypy's checker."""
+
+    tree: MypyFile
+    types: dict[Expression, Type]
+    found: Marks = field(default_factory=set)
+    texts: list[str] = field(default_factory=list)
+
+    @property
+    def _type_maps(self) -> list[dict[Expression, Type]]:
+        return [self.types]
+
+    def fail(self, text: str, node: Context, *, code: ErrorCode) -> None:
+        self.found.add((node.line, code.code))
+        self.texts.append(text)
+
+    def note(self, text: str, node: Context, *, code: ErrorCode) -> None:
+        self.texts.append(text)
+
+    def again(self) -> Marks:
+        """What the pass finds now."""
+        self.found, self.texts = set(), []
+        Driver(cast("Any", self), self.tree).file()
+        return self.found
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The case files and what mypy said of them."""
+
+    sources: Mapping[str, str]
+    found: Mapping[str, Marks]
+    output: list[str]
+    kept: Mapping[str, Kept]
+
+
+def options_of(cache: Path) -> Options:
+    """Strict, but for what is not the cases' matter."""
+    options = Options()
+    options.cache_dir = str(cache)
+    options.mypy_path = [str(ROOT)]
+    options.show_traceback = True
+    options.preserve_asts = True
+    options.export_types = True
+    options.strict_optional = True
+    options.check_untyped_defs = True
+    options.follow_imports = "silent"
+    return options
+
+
+def check(sources: Mapping[str, str], cache: Path) -> Checked:
+    """Checks modules, given by name, with the plugin."""
+    options = options_of(cache)
+    Keeping.kept = {}
+    build_sources = [BuildSource(f"{name}.py", name, text) for name, text in sources.items()]
+    output = build(build_sources, options=options, extra_plugins=[Keeping(options)]).errors
+    return Checked(sources, errors(output), output, {name: Keeping.kept[name] for name in sources if name in Keeping.kept})
+
+
+def case_files() -> dict[str, str]:
+    """The case files by module name."""
+    return {f"case_{path.stem}": path.read_text() for path in sorted(CASES.glob("*.py"))}

@@ -1,0 +1,121 @@
+"""Fails first when mypy's internals move: every private or unstable thing that the plugin touches is here by name."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TypeVar
+
+import mypy.nodes
+import mypy.patterns
+import pytest
+from mypy.build import BuildResult, build
+from mypy.checker import TypeChecker
+from mypy.errors import Errors
+from mypy.modulefinder import BuildSource
+from mypy.nodes import FuncDef, TypeInfo
+from mypy.plugin import Plugin
+from mypy.version import __version__
+
+from oxidecopy.mypy_plugin import _config, _names
+from oxidecopy.mypy_plugin._expressions import MEANINGS
+from oxidecopy.mypy_plugin._features import CALLS
+from oxidecopy.mypy_plugin._patterns import BINDERS
+from oxidecopy.mypy_plugin._statements import RUNNERS
+from oxidecopy.mypy_plugin._types import is_owned, signatures
+from tests.mypy_plugin.analysed import Keeping, options_of
+
+_T = TypeVar("_T", bound=object)
+# Bases of nodes, and nodes that never reach a checked body.
+ABSTRACT = {"RefExpr", "TypeVarLikeExpr", "FakeExpression", "ImportBase"}
+PLACES = {"NameExpr", "MemberExpr", "IndexExpr"}  # evaluated as places, not by the table
+
+
+def concrete(base: type[_T]) -> set[type[_T]]:
+    """All classes of mypy's below `base`."""
+    found = {cls for sub in base.__subclasses__() for cls in (sub, *concrete(sub))}
+    return {cls for cls in found if cls.__name__ not in ABSTRACT}
+
+
+def test_this_version_is_in_the_tested_range() -> None:
+    assert _config.tested(__version__)
+
+
+def test_every_expression_has_a_meaning() -> None:
+    assert {cls.__name__ for cls in concrete(mypy.nodes.Expression) - MEANINGS.keys()} == PLACES
+
+
+def test_every_statement_has_one() -> None:
+    assert concrete(mypy.nodes.Statement) - RUNNERS.keys() == set()
+
+
+def test_every_pattern_has_one() -> None:
+    assert concrete(mypy.patterns.Pattern) - BINDERS.keys() == set()
+
+
+def test_what_is_called_and_read_of_mypy_is_there() -> None:
+    assert "file" in inspect.signature(Plugin.get_additional_indirect_deps).parameters
+    for name in ("fail", "note", "defer_node"):
+        assert callable(getattr(TypeChecker, name))
+    assert list(inspect.signature(Errors.set_file).parameters)[:5] == ["self", "file", "module", "options", "scope"]
+    for name in (
+        "_type_maps",
+        "tscope",
+        "errors",
+        "scope",
+        "pass_num",
+        "current_node_deferred",
+        "deferred_nodes",
+        "path",
+        "tree",
+        "options",
+    ):
+        assert hasattr(TypeChecker, name), name
+    assert hasattr(Errors, "_watchers")
+
+
+TEXT = """\
+import oxidecopy.tiles.cta, oxidecopy.host.pipeline
+import oxidecopy as ox
+def f(cta: ox.Cta, n: int) -> None:
+    bar = cta.barrier()
+    if n < 3:
+        bar.init(1)
+"""
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> BuildResult:
+    options = options_of(tmp_path_factory.mktemp("cache"))
+    Keeping.kept = {}
+    return build([BuildSource("one.py", "one", TEXT)], options=options, extra_plugins=[Keeping(options)])
+
+
+def test_every_name_of_ours_is_there_and_the_types_are_alive_after_the_check(world: BuildResult) -> None:
+    for name in {*_names.NOUNS, *_names.SYMBOLIC, _names.LAUNCHABLE, _names.DESCRIPTOR}:
+        assert isinstance(look_up(world, name), TypeInfo), name
+    for name in (*CALLS, *_names.RECORDED_LOOPS):
+        assert look_up(world, name) is not None, name
+    kept = Keeping.kept["one"]
+    assert any(isinstance(node, FuncDef) for node in kept.tree.defs)
+    assert kept.types
+    wait = look_up(world, f"{_names.BARRIER}.wait")
+    assert any(is_owned(a) for s in signatures(wait) for a in s.arg_types), "Owned is no alias any more"
+
+
+def look_up(result: BuildResult, fullname: str) -> object:
+    """A class, function or method of the checked modules."""
+    module, _, rest = fullname.rpartition(".")
+    if module in result.files:
+        return result.files[module].names[rest].node
+    owner = look_up(result, module)
+    found = owner.get(rest) if isinstance(owner, TypeInfo) else None
+    return found.node if found is not None else None
+
+
+@pytest.mark.usefixtures("world")
+def test_a_node_that_is_not_known_is_an_error_and_no_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = Keeping.kept["one"]
+    assert kept.again() == set()
+    monkeypatch.delitem(MEANINGS, mypy.nodes.ComparisonExpr)
+    assert kept.again() == {(3, "oxidecopy-plugin")}
+    assert any("unknown expression ComparisonExpr" in text for text in kept.texts)

@@ -1,0 +1,112 @@
+"""What the plugin refuses and accepts: each case file's marks, and nothing else. Without a rule's row, a mark is missed."""
+
+from __future__ import annotations
+
+import pytest
+
+from oxidecopy.mypy_plugin import _names, _types
+from oxidecopy.mypy_plugin._features import CALLS, blocks
+from oxidecopy.mypy_plugin._takes import Takes
+from tests.mypy_plugin.analysed import CASES, Checked, case_files, check, marks
+
+FILES = [f"case_{path.stem}" for path in sorted(CASES.glob("*.py"))]
+
+
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory: pytest.TempPathFactory) -> Checked:
+    return check(case_files(), tmp_path_factory.mktemp("cache"))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_marks(checked: Checked, name: str) -> None:
+    wanted = marks(checked.sources[name])
+    assert wanted
+    assert checked.found.get(name, set()) == wanted, "\n".join(checked.output)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_pass_over_a_kept_file_finds_the_same(checked: Checked, name: str) -> None:
+    assert checked.kept[name].again() == marks(checked.sources[name])
+
+
+def test_every_mistake_has_an_accepted_twin() -> None:
+    """By name: `x_bad` beside `x_ok`, or, for a mistake in other words, any accepted function of the file."""
+    for text in case_files().values():
+        assert text.count("_ok(") >= 2
+
+
+# ---- without a rule
+# What no case file shows, by the reason.
+ELSEWHERE = {"copies": "tests/mypy_plugin/test_copies.py"}
+
+
+def rows() -> list[tuple[str, int]]:
+    """Every act of every function, but those with tests of their own."""
+    return [(name, i) for name, acts in CALLS.items() for i, act in enumerate(acts) if act.__module__.rpartition(".")[2] not in ELSEWHERE]
+
+
+def everything(checked: Checked) -> set[tuple[str, int, str]]:
+    """What the pass finds now, in all files."""
+    return {(name, *found) for name in FILES for found in checked.kept[name].again()}
+
+
+def wanted(checked: Checked) -> set[tuple[str, int, str]]:
+    return {(name, *mark) for name in FILES for mark in marks(checked.sources[name])}
+
+
+@pytest.mark.parametrize(("name", "i"), rows(), ids=str)
+def test_a_call_without_its_row_is_missed(checked: Checked, monkeypatch: pytest.MonkeyPatch, name: str, i: int) -> None:
+    acts = CALLS[name]
+    monkeypatch.setitem(CALLS, name, (*acts[:i], *acts[i + 1 :]))
+    assert everything(checked) != wanted(checked)
+
+
+@pytest.mark.parametrize("name", sorted(_names.RECORDED_LOOPS))
+def test_a_recorded_loop_without_its_row_is_missed(checked: Checked, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.delitem(_names.RECORDED_LOOPS, name)
+    assert everything(checked) < wanted(checked)
+
+
+@pytest.mark.parametrize("noun", [_names.BARRIER, _names.LEADER, _names.GROUP, _names.LANDED, _names.TILE])
+def test_a_class_without_its_row_is_missed(checked: Checked, monkeypatch: pytest.MonkeyPatch, noun: str) -> None:
+    base = {_names.TILE: [_names.TILE, _names.BLOCK_TILE, _names.LANDED], _names.LANDED: [_names.LANDED, _names.BLOCK_TILE, _names.TILE]}
+    base |= {_names.GROUP: [_names.GROUP, _names.BASE_GROUP], _names.BARRIER: [_names.BARRIER]}
+    for name in base.get(noun, [noun]):
+        monkeypatch.delitem(_names.NOUNS, name)
+    monkeypatch.setattr(_types, "_takes_its_object", lambda _: False)
+    assert everything(checked) != wanted(checked)
+
+
+@pytest.mark.parametrize("kind", sorted(_names.SYMBOLIC))
+def test_a_kind_of_recorded_value_without_its_row_is_missed(checked: Checked, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    monkeypatch.delitem(_names.SYMBOLIC, kind)
+    assert everything(checked) < wanted(checked)
+
+
+def test_tokens_without_their_classes_are_missed(checked: Checked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_names, "TOKENS", frozenset())
+    assert everything(checked) < wanted(checked)
+
+
+def test_blocks_that_raise_without_their_classes(checked: Checked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_names, "RAISES", frozenset())
+    assert everything(checked) > wanted(checked)
+
+
+@pytest.mark.parametrize("rule", ["go", "end", "check_loops", "check_left", "take_elements"])
+def test_a_rule_of_moves_that_does_nothing_is_missed(checked: Checked, monkeypatch: pytest.MonkeyPatch, rule: str) -> None:
+    monkeypatch.setattr(Takes, rule, lambda *_, **__: None)
+    assert everything(checked) != wanted(checked)
+
+
+def test_a_stage_that_does_not_end_is_missed(checked: Checked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "end_of_iteration", lambda *_: None)
+    assert everything(checked) < wanted(checked)
+
+
+def test_python_containers_without_their_methods(checked: Checked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_names, "ADDING", frozenset())
+    assert everything(checked) < wanted(checked)
+    monkeypatch.undo()
+    monkeypatch.setattr(_names, "FORGETTING", frozenset())
+    assert everything(checked) > wanted(checked)
