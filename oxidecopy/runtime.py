@@ -31,17 +31,6 @@ def verified(program: Program, launch: Launch) -> VerifiedProgram:
     return verify(program, launch)
 
 
-def launch_of(bindings: Bindings, sm: int) -> Launch:
-    """What a proof needs to know of the arguments."""
-    return Launch(
-        grid=bindings.grid,
-        maps=tuple(sorted((name, b.map) for name, b in bindings.maps.items())),
-        arrays=tuple(sorted((name, b.info) for name, b in bindings.arrays.items())),
-        idx=tuple(sorted(bindings.idx.items())),
-        sm=sm,
-    )
-
-
 def execute(engine: Engine, program: Program, bindings: Bindings) -> None:
     """Runs `program`, verified first.
 
@@ -49,12 +38,12 @@ def execute(engine: Engine, program: Program, bindings: Bindings) -> None:
         VerificationError: before anything runs.
         ExecutionError: what went wrong while it ran; HazardError when it finished on luck.
     """
-    _run(engine, verified(program, launch_of(bindings, engine.sm)), bindings)
+    _run(engine, verified(program, bindings.launch(engine.sm)), bindings)
 
 
 def prepare(engine: Engine, program: Program, bindings: Bindings, options: Options) -> Prepared:
     """Verifies `program` and packs it where the engine does that; elsewhere a call runs it at once, whatever the stream."""
-    proof = verified(program, launch_of(bindings, engine.sm))
+    proof = verified(program, bindings.launch(engine.sm))
     if isinstance(engine, SupportsStreams):
         return engine.prepare(proof, bindings, **options._asdict())
     return AtOnce(engine, proof, bindings)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, final, runtime_checkable
 
 from oxidecopy.errors import Diagnostic
-from oxidecopy.program.program import ArrayInfo
+from oxidecopy.program.program import ArrayInfo, Launch
 from oxidecopy.program.tensor_map import TensorMap
 from oxidecopy.program.verified import VerifiedProgram
 
@@ -54,6 +54,16 @@ class Bindings:
     arrays: Mapping[str, BoundArray]
     idx: Mapping[str, int]
     scalars: Mapping[str, int | float]
+
+    def launch(self, sm: int) -> Launch:
+        """What a proof needs to know of the arguments, for a device of compute capability `sm`."""
+        return Launch(
+            grid=self.grid,
+            maps=tuple(sorted((name, bound.map) for name, bound in self.maps.items())),
+            arrays=tuple(sorted((name, bound.info) for name, bound in self.arrays.items())),
+            idx=tuple(sorted(self.idx.items())),
+            sm=sm,
+        )
 
 
 @final

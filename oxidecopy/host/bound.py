@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, final
 from oxidecopy.errors import ArgumentError
 from oxidecopy.host.arguments import Arguments
 from oxidecopy.host.ranges import in_range
-from oxidecopy.runtime import Options, execute, launch_of, prepare, verified
+from oxidecopy.runtime import Options, execute, prepare, verified
 from oxidecopy.typed.refusal import refuse
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class BoundLaunch:
     @property
     def launch(self) -> Launch:
         """Grid, extents, strides and index values: what the proof is made for."""
-        return launch_of(self._arguments.bindings, self._arguments.engine.sm)
+        return self._arguments.bindings.launch(self._arguments.engine.sm)
 
     @property
     def bindings(self) -> Bindings:
@@ -85,7 +85,7 @@ class PreparedLaunch(BoundLaunch, Generic[P]):
     def rebind(self, *args: Any, **kwargs: Any) -> Bindings:
         """Takes arguments as `update` does, for what is launched by something else, such as a graph."""
         program, arguments = self._bind(args, kwargs)
-        wanted, actual = self.launch, launch_of(arguments.bindings, arguments.engine.sm)
+        wanted, actual = self.launch, arguments.bindings.launch(arguments.engine.sm)
         if program is not self.program or actual != wanted or arguments.engine is not self.engine:
             refuse(
                 ArgumentError,

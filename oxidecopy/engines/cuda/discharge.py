@@ -16,17 +16,6 @@ from oxidecopy.program.verified import VerifiedProgram
 ASSUMPTION: Final = "OX5330"
 
 
-def launch_of(bindings: Bindings, sm: int) -> Launch:
-    """What a proof says of these arguments."""
-    return Launch(
-        grid=bindings.grid,
-        maps=tuple(sorted((name, bound.map) for name, bound in bindings.maps.items())),
-        arrays=tuple(sorted((name, bound.info) for name, bound in bindings.arrays.items())),
-        idx=tuple(sorted(bindings.idx.items())),
-        sm=sm,
-    )
-
-
 def discharge(context: PrimaryContext, verified: VerifiedProgram, bindings: Bindings) -> None:
     """Refuses arguments that the proof was not made for.
 
@@ -34,7 +23,7 @@ def discharge(context: PrimaryContext, verified: VerifiedProgram, bindings: Bind
         LifetimeError: memory that was freed, or is another device's.
         ExecutionError: every assumption that these arguments break.
     """
-    broken = _shape(verified, launch_of(bindings, context.gpu.sm))
+    broken = _shape(verified, bindings.launch(context.gpu.sm))
     for name, bound in bindings.maps.items():
         broken += _map(context, name, bound)
     for name, array in bindings.arrays.items():

@@ -9,7 +9,7 @@ import numpy as np
 
 from oxidecopy.engines.base import Bindings, Buffer, Outcome
 from oxidecopy.engines.sim.explore import raise_for
-from oxidecopy.engines.sim.launch import execute, launch_of
+from oxidecopy.engines.sim.launch import execute
 from oxidecopy.engines.sim.memory import GlobalMemory, SimBuffer
 from oxidecopy.errors import Diagnostic, ExecutionError, UsageError
 from oxidecopy.isa.limits import GLOBAL_ADDRESS_ALIGN
@@ -113,7 +113,7 @@ class SimEngine:
     def _discharge(self, verified: VerifiedProgram, bindings: Bindings) -> list[Diagnostic]:
         """Every assumption of the proof that these arguments break."""
         assumed, launch = verified.assumptions, verified.assumptions.launch
-        actual = launch_of(bindings, self.sm)
+        actual = bindings.launch(self.sm)
         pairs: list[tuple[str, object, object]] = [
             ("compute capability", self.sm, assumed.sm),
             ("shared bytes", verified.program.shared_bytes, assumed.shared_bytes),

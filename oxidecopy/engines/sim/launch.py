@@ -20,7 +20,7 @@ from oxidecopy.engines.sim.tma import TensorPlan
 from oxidecopy.errors import Cause, Diagnostic
 from oxidecopy.isa.limits import CLUSTER_MAX
 from oxidecopy.program.expansion import expanded
-from oxidecopy.program.program import Launch, Program, extent_name
+from oxidecopy.program.program import Program, extent_name
 
 FAULT_RULES: Final = {700: "OX4010", 715: "OX4011", 716: "OX4012", 719: "OX4013"}
 REFUSED_RULE: Final = "OX4014"
@@ -119,15 +119,4 @@ def _fault(fault: Fault, rule: str, machine: Machine) -> Diagnostic:
         fix=fault.fix,
         site=machine.fault_site,
         causes=(Cause(f"by {agent}", machine.fault_site),) if agent is not None else (),
-    )
-
-
-def launch_of(bindings: Bindings, sm: int) -> Launch:
-    """What `bindings` look like to a proof."""
-    return Launch(
-        grid=bindings.grid,
-        maps=tuple(sorted((name, bound.map) for name, bound in bindings.maps.items())),
-        arrays=tuple(sorted((name, bound.info) for name, bound in bindings.arrays.items())),
-        idx=tuple(sorted(bindings.idx.items())),
-        sm=sm,
     )
