@@ -20,7 +20,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Final, final
 
-from oxidecopy._tools import nvrtc
+from oxidecopy.engines.cuda import nvrtc
 from oxidecopy.engines.cuda.abi_header import abi_hash
 
 KERNELS: Final = Path(__file__).resolve().parents[1] / "kernels"

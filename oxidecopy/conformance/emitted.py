@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from oxidecopy.engines.cuda.emit import emitted
-from oxidecopy.engines.cuda.emit.raw import raw_launch
+from oxidecopy.engines.cuda.emit.raw import compiled, raw_launch
 from oxidecopy.engines.cuda.engine import CudaEngine
 from oxidecopy.errors import DeviceError, Diagnostic
 
@@ -29,13 +27,5 @@ def by_emitted_code(made: Made, device: Device) -> None:
     code = emitted(verified)
     counter = engine.allocate(256)
     engine.fill(counter, 0, 256, 0)
-    cubin = compiled(code.source, f"sm_{engine.sm}a")
+    cubin = compiled(code, engine.sm, "-DOXIDECOPY_BOUNDED_WAITS")
     engine.launch_raw(raw_launch(code, cubin, verified, made.launch.bindings, counter), None)
-
-
-@lru_cache(maxsize=256)
-def compiled(source: str, arch: str) -> bytes:
-    """The cubin. The compiler's wrapper is a tool of the checkout, a stranger to this room: it is loaded by its name."""
-    nvrtc: Any = import_module("oxidecopy._tools.nvrtc")
-    cubin: bytes = nvrtc.compile_cubin(source, arch=arch, options=("--std=c++17", "-DOXIDECOPY_BOUNDED_WAITS")).cubin
-    return cubin

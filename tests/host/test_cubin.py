@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import oxidecopy as ox
-from oxidecopy._tools.nvrtc import compile_cubin, find_library
+from oxidecopy.engines.cuda.nvrtc import compile_cubin, find_library
 from oxidecopy.errors import CubinError, InputError, OxidecopyError, RecordError
 from tests.helpers.cubin_files import LESSON, SM90, SM100, noting_device
 

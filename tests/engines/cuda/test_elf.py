@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from oxidecopy._tools.nvrtc import compile_cubin, find_library
 from oxidecopy.engines.cuda.elf import KernelInfo, read_cubin
+from oxidecopy.engines.cuda.nvrtc import compile_cubin, find_library
 from oxidecopy.errors import CubinError
 
 FOLDER = Path(__file__).parents[2] / "helpers" / "cubins"

@@ -1,11 +1,20 @@
-"""A compiled emitted kernel as a launch: the same arguments as the verified program's."""
+"""An emitted kernel compiled here, and as a launch with the verified program's arguments."""
 
 from __future__ import annotations
+
+from functools import lru_cache
 
 from oxidecopy.engines.base import Bindings, BoundArray, BoundMap, Buffer, RawLaunch, RawParameter
 from oxidecopy.engines.cuda.elf import read_cubin
 from oxidecopy.engines.cuda.emit.source import Emitted
+from oxidecopy.engines.cuda.nvrtc import compile_cubin
 from oxidecopy.program.verified import VerifiedProgram
+
+
+@lru_cache(maxsize=256)
+def compiled(made: Emitted, sm: int, *options: str) -> bytes:
+    """The cubin for a compute capability, by NVRTC; the same source is compiled once."""
+    return compile_cubin(made.source, arch=f"sm_{sm}a", options=("--std=c++17", *options)).cubin
 
 
 def raw_launch(made: Emitted, cubin: bytes, verified: VerifiedProgram, bindings: Bindings, counter: Buffer) -> RawLaunch:

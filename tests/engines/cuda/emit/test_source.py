@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import oxidecopy as ox
-from oxidecopy._tools import nvrtc
 from oxidecopy.conformance.run import cases
+from oxidecopy.engines.cuda import nvrtc
 from oxidecopy.engines.cuda.emit import Emitted, emitted
 from oxidecopy.errors import DeviceCodeError
 from oxidecopy.program.verified import VerifiedProgram

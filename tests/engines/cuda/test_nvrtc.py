@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from oxidecopy._tools import nvrtc
+from oxidecopy.engines.cuda import nvrtc
 
 LIBRARIES = [path for path in map(nvrtc.find_library, nvrtc.FOLDERS) if path is not None]
 needs_nvrtc = pytest.mark.skipif(not LIBRARIES, reason="NVRTC is not installed (extra `kernels`)")
