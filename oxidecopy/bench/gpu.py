@@ -6,7 +6,6 @@ memory that compresses, or caches that help, would show in other data first.
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -14,7 +13,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
-from pathlib import Path
 from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, final
@@ -28,7 +26,6 @@ from oxidecopy.engines.cuda.driver import check
 from oxidecopy.engines.cuda.engine import CudaEngine
 from oxidecopy.engines.cuda.stream import Event, Stream
 from oxidecopy.errors import DeviceError, Diagnostic, ExecutionError
-from oxidecopy.host.npy import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -120,7 +117,6 @@ class Rate:
     copy: Copy
     times_ms: tuple[float, ...]
     emitted_ms: tuple[float, ...] = ()
-    registers: int = 0
 
     @property
     def tb_s(self) -> float:
@@ -310,9 +306,3 @@ def as_data(bench: Bench, rows: Sequence[Measured], rates: Sequence[tuple[Rate, 
             for r, memcpy in rates
         ],
     }
-
-
-def write(path: Path, data: dict[str, object]) -> None:
-    """Writes the result, whole or not at all; raises UsageError when it cannot be written."""
-    text = json.dumps(data, indent=2) + "\n"
-    write_whole(path, lambda file: file.write(text.encode()))

@@ -5,7 +5,6 @@ Times are CPU time of mypy's process, which other processes disturb less than th
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import subprocess
@@ -22,7 +21,6 @@ import oxidecopy as ox
 from oxidecopy.bench import checked_file
 from oxidecopy.bench.measure import Measured, cpu_model, load
 from oxidecopy.errors import Diagnostic, ExecutionError
-from oxidecopy.host.npy import write_whole
 
 Step = Literal["cold", "edited", "unchanged"]
 
@@ -149,13 +147,3 @@ def as_data(rows: Sequence[Measured], runs: int) -> dict[str, object]:
         "passed": all(row.passed for row in rows),
         "rows": [row.as_data() for row in rows],
     }
-
-
-def write(path: Path, data: dict[str, object]) -> None:
-    """Writes the result, whole or not at all.
-
-    Raises:
-        UsageError: when it cannot be written.
-    """
-    text = json.dumps(data, indent=2) + "\n"
-    write_whole(path, lambda file: file.write(text.encode()))

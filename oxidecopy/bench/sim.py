@@ -5,7 +5,6 @@ All but the import is counted in CPU time of this process, which other processes
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import subprocess
@@ -23,7 +22,6 @@ import oxidecopy as ox
 from oxidecopy.bench.measure import Measured, cpu_model, load, one_core, seconds
 from oxidecopy.bench.pipelines import CLUSTER, DEPTH, STAGES, TILE, cluster_ring, gemm_ring, one_shot, prefetch
 from oxidecopy.errors import Diagnostic, ExecutionError, UsageError
-from oxidecopy.host.npy import write_whole
 from oxidecopy.typed.sites import LESSON_PLACES
 from oxidecopy.verify import verify
 
@@ -222,13 +220,3 @@ def as_data(rows: Sequence[Measured], runs: int) -> dict[str, object]:
         "passed": all(row.passed for row in rows),
         "rows": [row.as_data() for row in rows],
     }
-
-
-def write(path: Path, data: dict[str, object]) -> None:
-    """Writes the result, whole or not at all.
-
-    Raises:
-        UsageError: when it cannot be written.
-    """
-    text = json.dumps(data, indent=2) + "\n"
-    write_whole(path, lambda file: file.write(text.encode()))

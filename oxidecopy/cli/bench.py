@@ -66,7 +66,6 @@ class Suite(Protocol):
 
     def measure_all(self, runs: int, say: Callable[[str], None], /) -> Sequence[Row]: ...
     def as_data(self, rows: Sequence[Any], runs: int, /) -> dict[str, object]: ...
-    def write(self, path: Path, data: dict[str, object], /) -> None: ...
 
 
 class GpuSuite(Protocol):
@@ -75,7 +74,6 @@ class GpuSuite(Protocol):
     def open_bench(self) -> Any: ...
     def measure_all(self, bench: Any, runs: int, say: Callable[[str], None], /) -> tuple[Sequence[Row], Sequence[Any]]: ...
     def as_data(self, bench: Any, rows: Sequence[Any], rates: Sequence[Any], runs: int, /) -> dict[str, object]: ...
-    def write(self, path: Path, data: dict[str, object], /) -> None: ...
 
 
 class TableSuite(Protocol):
@@ -125,6 +123,7 @@ def plugin(
 
 def _measured(name: str, runs: int, output: Path | None, *, as_json: bool) -> int:
     """Runs a suite that needs no device of its own, and says what it found."""
+    from oxidecopy.host.npy import write_json
     from oxidecopy.typed.sites import no_sites
 
     bench = cast("Suite", import_module(f"oxidecopy.bench.{name}"))
@@ -134,7 +133,7 @@ def _measured(name: str, runs: int, output: Path | None, *, as_json: bool) -> in
     result = bench.as_data(rows, runs)
     if output is not None:
         with no_sites():
-            bench.write(output, result)
+            write_json(output, result)
     if as_json:
         print_json(result)
     else:
@@ -162,6 +161,7 @@ def gpu(
     as_json: AsJson = False,
 ) -> int:
     """Prints each median with its range; 1 when a target is missed."""
+    from oxidecopy.host.npy import write_json
     from oxidecopy.typed.sites import no_sites
 
     suite = cast("GpuSuite", import_module("oxidecopy.bench.gpu"))
@@ -176,7 +176,7 @@ def gpu(
         result = suite.as_data(bench, rows, rates, runs)
         if output is not None:
             with no_sites():
-                suite.write(output, result)
+                write_json(output, result)
         if table is not None:
             _table(bench, table, plot, say)
     if as_json:

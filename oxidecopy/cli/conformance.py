@@ -52,7 +52,6 @@ class Suite(Protocol):
     """`oxidecopy.conformance.run`."""
 
     def as_data(self, device: str, pattern: str, verdicts: list[Any], /, *, emitted: bool) -> dict[str, object]: ...
-    def write(self, path: Path, data: dict[str, object], /) -> None: ...
 
 
 @guarded
@@ -73,6 +72,7 @@ def command(
 ) -> int:
     """Runs the cases; 1 when any differs."""
     from oxidecopy.cli.launch import open_device
+    from oxidecopy.host.npy import write_json
     from oxidecopy.host.opening import SIMULATORS
     from oxidecopy.typed.sites import no_sites
 
@@ -93,7 +93,7 @@ def command(
     result = suite.as_data(found.name, only, verdicts, emitted=emitted)
     if output is not None:
         with no_sites():
-            suite.write(output, result)
+            write_json(output, result)
     if as_json:
         print_json(result)
     else:

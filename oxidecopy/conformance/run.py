@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
-from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, final
 
@@ -18,7 +16,6 @@ from oxidecopy.conformance import clusters, compute, copies, lessons, rings, syn
 from oxidecopy.conformance.case import Case
 from oxidecopy.errors import OxidecopyError
 from oxidecopy.host.device import Device
-from oxidecopy.host.npy import write_whole
 
 if TYPE_CHECKING:
     from oxidecopy.conformance.case import Made
@@ -101,9 +98,3 @@ def as_data(device: str, pattern: str, verdicts: Sequence[Verdict], *, emitted: 
         "groups": groups,
         "failures": [{"name": v.name, "group": v.group, "problem": v.problem} for v in verdicts if v.problem],
     }
-
-
-def write(path: Path, data: dict[str, object]) -> None:
-    """Writes the result, whole or not at all; raises UsageError when it cannot be written."""
-    text = json.dumps(data, indent=2) + "\n"
-    write_whole(path, lambda file: file.write(text.encode()))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import json
 import os
 import secrets
 import stat
@@ -82,6 +83,12 @@ def save_npy(path: str | os.PathLike[str], array: npt.NDArray[Any]) -> None:
     import numpy as np
 
     write_whole(path, lambda file: np.save(file, array, allow_pickle=False))
+
+
+def write_json(path: str | os.PathLike[str], data: object) -> None:
+    """Writes a result as JSON, whole or not at all; raises as `write_whole` does."""
+    text = json.dumps(data, indent=2) + "\n"
+    write_whole(path, lambda file: file.write(text.encode()))
 
 
 def write_whole(path: str | os.PathLike[str], write: Callable[[IO[bytes]], object]) -> None:

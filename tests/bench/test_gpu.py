@@ -12,6 +12,7 @@ import oxidecopy as ox
 from oxidecopy.bench import gpu, gpu_table
 from oxidecopy.bench.copies import Copy, Schedule
 from oxidecopy.bench.gpu import Rate
+from oxidecopy.host.npy import write_json
 
 
 def rate(schedule: Schedule, kib: int, ms: float, emitted_ms: float) -> Rate:
@@ -45,7 +46,7 @@ def test_the_result_says_what_it_was_measured_on(tmp_path: Path) -> None:
     bench: Any = SimpleNamespace(engine=SimpleNamespace(context=context, code_file=SimpleNamespace(file="cubins/x.cubin")))
     rates = [(rate("counter", 8, 2.0, 2.0), 4.3)]
     data = gpu.as_data(bench, list(gpu.copy_rows(rates)), rates, 5)
-    gpu.write(tmp_path / "r.json", data)
+    write_json(tmp_path / "r.json", data)
     read = json.loads((tmp_path / "r.json").read_text())
     assert (read["device"], read["driver"], read["command"]) == ("NVIDIA X", "CUDA 13.0", "oxidecopy bench gpu --runs 5")
     assert read["copies"][0]["memcpy_tb_s"] == 4.3

@@ -11,6 +11,7 @@ import pytest
 
 from oxidecopy.bench import sim
 from oxidecopy.errors import ExecutionError, UsageError
+from oxidecopy.host.npy import write_json
 from tests.helpers.command import TWIN, command, json_of
 
 
@@ -100,6 +101,6 @@ def test_an_import_that_loads_numpy_is_refused(monkeypatch: pytest.MonkeyPatch) 
 def test_a_result_that_cannot_be_written(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError) as caught:
-        sim.write(Path(place), {})
+        write_json(Path(place), {})
     assert caught.value.rule == "OX5027"
     assert list(tmp_path.iterdir()) == []

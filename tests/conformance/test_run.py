@@ -6,6 +6,7 @@ from pathlib import Path
 import oxidecopy as ox
 from oxidecopy.conformance import run
 from oxidecopy.conformance.case import Case, Made
+from oxidecopy.host.npy import write_json
 from oxidecopy.isa import ops
 from oxidecopy.program.expansion import expanded
 
@@ -53,7 +54,7 @@ def test_a_difference_is_told() -> None:
 def test_the_result_is_written_whole(tmp_path: Path) -> None:
     verdicts = [run.Verdict(name="a", group="g"), run.Verdict(name="b", group="g", problem="out: differs")]
     data = run.as_data("sim-fast", "g", verdicts)
-    run.write(tmp_path / "r.json", data)
+    write_json(tmp_path / "r.json", data)
     read = json.loads((tmp_path / "r.json").read_text())
     assert (read["cases"], read["equal"], read["groups"]["g"]) == (2, 1, {"cases": 2, "equal": 1})
     assert read["failures"] == [{"name": "b", "group": "g", "problem": "out: differs"}]
