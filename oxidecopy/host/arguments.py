@@ -150,6 +150,7 @@ class _Collected:
             interleave=m.interleave,
             swizzle=m.swizzle,
             oob_fill=m.oob_fill,
+            mode=m.mode,
             entries=entries,
         )
 

@@ -116,8 +116,9 @@ def _check_param(param: Param, place: Site | None) -> Iterator[Diagnostic]:
             yield from _word(f"{what}: dtype", param.dtype, _DTYPES, place)
             yield from _extents(f"{what}: box_dim", param.box_dim, limits.BOX_DIM_MAX, place)
             yield from _extents(f"{what}: element_strides", param.element_strides, limits.ELEMENT_STRIDE_MAX, place)
-            if len(param.element_strides) != param.rank:
-                yield _broken(f"{what}: element_strides", str(param.element_strides), f"{param.rank} of them, one per box dimension", place)
+            if len(param.box_dim) != param.rank:
+                required = f"{len(param.box_dim)} of them, one per box dimension"
+                yield _broken(f"{what}: element_strides", str(param.element_strides), required, place)
             yield from _word(f"{what}: interleave", param.interleave, INTERLEAVES, place)
             yield from _word(f"{what}: swizzle", param.swizzle, tuple(SWIZZLES), place)
             yield from _word(f"{what}: oob_fill", param.oob_fill, OOB_FILLS, place)

@@ -14,7 +14,7 @@ from oxidecopy.errors import Site
 from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.isa.expr import Cond
 from oxidecopy.isa.ops import Instr, ThreadSet
-from oxidecopy.program.tensor_map import TensorMap, TileLayout, tile_shape
+from oxidecopy.program.tensor_map import TILE, TensorMap, TileLayout, tile_layout
 
 
 # ---- parameters, in the order of the user's function
@@ -24,7 +24,8 @@ class MapParam:
     """A tensor map; what is written here is part of the recording's key, extents and strides are not. Outermost dimension first.
 
     With `entries` it is a table of that many maps, alike in all that is written here; a launch binds each by its `entry_name`. `mode` is
-    the form of the copies that use it: "tile" (im2col comes later). Where it is not the map's own, the hardware faults.
+    the form of the copies that use it, as in `TensorMap`; where it is not the map's own, the hardware faults. The corners of an im2col map
+    are bound by the launch, as its extents are; its `box_dim` is (pixels, channels).
     """
 
     name: str
@@ -34,7 +35,7 @@ class MapParam:
     interleave: str = "none"
     swizzle: str = "none"
     oob_fill: str = "zero"
-    mode: str = "tile"
+    mode: str = TILE
     entries: int | None = None
 
     @property
@@ -44,14 +45,13 @@ class MapParam:
 
     @property
     def rank(self) -> int:
-        """Dimensions."""
-        return len(self.box_dim)
+        """Dimensions of the map."""
+        return len(self.element_strides)
 
     @property
     def layout(self) -> TileLayout:
         """The shared-memory image of one copy."""
-        shape = tile_shape(self.box_dim, self.element_strides)
-        return TileLayout(shape=shape, element_bytes=DTYPES[self.dtype].nbytes, swizzle=self.swizzle)
+        return tile_layout(self)
 
 
 @final

@@ -30,7 +30,7 @@ SW_co = TypeVar("SW_co", bound=AnySwizzle, default=AnySwizzle, covariant=True)
 Bx = TypeVar("Bx", bound=AnyBox, default=Any)
 
 # What all entries of a table share; arrays may differ in extents, strides and address, maps also in `l2_promotion`, which is speed only.
-SHARED: Final = ("dtype", "rank", "box_dim", "element_strides", "interleave", "swizzle", "oob_fill")
+SHARED: Final = ("dtype", "rank", "box_dim", "element_strides", "mode", "interleave", "swizzle", "oob_fill")
 _NAMED_MAX: Final = 4  # entries that an error names
 
 

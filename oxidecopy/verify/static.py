@@ -129,7 +129,7 @@ def _threads(program: Program, out: Collector) -> bool:
 
 def _recorded(m: MapParam | TensorMap) -> tuple[object, ...]:
     """What a recording holds of a map."""
-    return (m.dtype, m.box_dim, m.element_strides, m.interleave, m.swizzle, m.oob_fill)
+    return (m.dtype, m.box_dim, m.element_strides, m.interleave, m.swizzle, m.oob_fill, m.mode)
 
 
 def _bindings(program: Program, launch: Launch, out: Collector) -> bool:

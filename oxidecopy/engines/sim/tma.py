@@ -55,7 +55,7 @@ def check_encodable(tensor: TensorMap, address: int) -> None:
         span = tensor.swizzle_info.span_bytes
         row = tensor.box_dim[-1] * tensor.dtype_info.nbytes
         fits = min(*tensor.global_dim, *tensor.box_dim, *tensor.element_strides, 1) == 1
-        fits = fits and not row % BOX_INNER_ALIGN and (not span or row <= span) and tensor.interleave == "none"
+        fits = fits and not row % BOX_INNER_ALIGN and (not span or row <= span) and tensor.interleave == "none" and tensor.mode == TILE_MODE
         fits = fits and not address % GLOBAL_ADDRESS_ALIGN and all(s >= 0 and s % GLOBAL_STRIDE_ALIGN == 0 for s in tensor.global_strides)
     if not fits:
         raise Refused(INVALID_VALUE, "the driver cannot encode this tensor map", got=repr(tensor), required="the rules of tiled maps")
