@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final
 
@@ -68,8 +69,16 @@ def _toolkit() -> list[Fact]:
 
 
 def _environment() -> list[Fact]:
+    from oxidecopy.host.settings import settings
+
     found = {name: os.environ[name] for name in VARIABLES if name in os.environ}
-    return [Fact(topic="environment", value=", ".join(f"{name}={value}" for name, value in found.items()))] if found else []
+    if not found:
+        return []
+    notes = settings(checked=False).notes()
+    state: State = "missing" if notes else "info"
+    return [
+        Fact(topic="environment", value=", ".join(f"{name}={value}" for name, value in found.items()), state=state, note="; ".join(notes))
+    ]
 
 
 # ---- GPUs
@@ -163,7 +172,9 @@ def _opens(name: str) -> Fact:
 def _default() -> list[Fact]:
     from oxidecopy.host.device import Device
 
-    opened = Device.open()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the row for the environment says it
+        opened = Device.open()
     _close(opened)
     return [Fact(topic="by default", value=opened.name, note=opened.why.removeprefix(f"{opened.name}: "))]
 

@@ -194,6 +194,7 @@ class RawLaunch:
         grid: CTAs in x, y and z.
         threads: of a CTA in x, y and z.
         cluster: CTAs of a cluster, or None to leave it to what was compiled in.
+        compiled_cluster: the cluster that was compiled in, if any.
         shared_bytes: dynamic shared memory.
         parameters: all of them, in the kernel's order.
         parameter_bytes: the size of the kernel's parameter space.
@@ -207,6 +208,7 @@ class RawLaunch:
     shared_bytes: int
     parameters: tuple[RawParameter, ...]
     parameter_bytes: int
+    compiled_cluster: tuple[int, int, int] | None = None
 
 
 @runtime_checkable

@@ -86,6 +86,7 @@ class CubinLaunchable(Generic[P]):
             shared_bytes=of.shared_bytes,
             parameters=parameters,
             parameter_bytes=of.kernel.parameter_bytes,
+            compiled_cluster=of.kernel.cluster,
         )
         return CubinLaunch(engine, raw, self._stream)
 

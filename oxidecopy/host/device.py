@@ -13,6 +13,7 @@ from oxidecopy.host.arrays import Layout, array_faults, as_stored, element_type,
 from oxidecopy.host.opening import open_engine
 from oxidecopy.typed.dtypes import DType, f16, f32, f64, i32, i64, u8, u16, u32, u64
 from oxidecopy.typed.global_array import GlobalArray
+from oxidecopy.typed.refusal import flag
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,10 +48,11 @@ class Device:
                 fences), "sim-fast" (the same without looking, faster). None takes the first usable GPU, else the simulator; `why` says
                 what was taken and why.
             checked: ask for checks that cost time. On a GPU each launch is waited for, and a wait that does not end is reported sooner;
-                OXIDECOPY_CHECKED=1 in the environment asks for them, too. The simulator "sim" always makes its checks.
+                OXIDECOPY_CHECKED=1 (true, yes, on) in the environment asks for them, too. The simulator "sim" always makes its checks.
 
         Raises:
-            UsageError: for a name that no device has.
+            UsageError: for a name that no device has; for a GPU by its name, also for a setting in the environment that means nothing.
+                Without a name such a setting is ignored, with a warning that `why` repeats.
             DeviceError: for a device that is not there or cannot be used, with what was found and what is needed.
         """
         opened = open_engine(name, checked=checked)
@@ -136,7 +138,7 @@ class Device:
             raise InputError(*faults)
         chosen = inferred(x.dtype) if chosen is None else chosen
         stored = as_stored(x, chosen)
-        to = layout(x.shape, stored.itemsize, pad=pad)
+        to = layout(x.shape, stored.itemsize, pad=flag(pad, "pad"))
         made = self._allocate(chosen, to)
         self.engine.write(made.buffer, 0, packed(stored, to))
         return made
@@ -144,7 +146,7 @@ class Device:
     def empty(self, shape: _Sh, dtype: type[DT], *, pad: bool = False) -> GlobalArray[DT, _Sh]:
         """An array with whatever the memory holds (on the simulator a pattern that is NaN as f32); `pad` as for `array`."""
         chosen = element_type(dtype, self.sm)
-        return self._allocate(chosen, layout(extents(shape), chosen.info.nbytes, pad=pad))
+        return self._allocate(chosen, layout(extents(shape), chosen.info.nbytes, pad=flag(pad, "pad")))
 
     def zeros(self, shape: _Sh, dtype: type[DT], *, pad: bool = False) -> GlobalArray[DT, _Sh]:
         """An array of zeros; `pad` as for `array`."""

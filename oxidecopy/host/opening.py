@@ -5,13 +5,15 @@ Neither numpy nor cuda is imported before a device is opened.
 
 from __future__ import annotations
 
-import os
 import re
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, final
 
 from oxidecopy.errors import DeviceError, Diagnostic, OxidecopyError, UsageError
+from oxidecopy.host.settings import Settings, settings
+from oxidecopy.typed.refusal import flag
 from oxidecopy.typed.sites import caller_site
 
 if TYPE_CHECKING:
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
     from oxidecopy.engines.cuda.probe import CudaFacts
 
 SIMULATORS: Final = {"sim": True, "sim-fast": False}  # name -> looks for races and missing fences
-CHECKED_VARIABLE: Final = "OXIDECOPY_CHECKED"
 _CUDA: Final = re.compile(r"cuda(?::(\d{1,4}))?")
 
 
@@ -37,15 +38,19 @@ def open_engine(name: object, *, checked: bool) -> Opened:
     """The engine for a name as `Device.open` takes it.
 
     Raises:
-        UsageError: for a name that no device has (OX5012), or checks that it does not make (OX5014).
+        UsageError: for a name that no device has (OX5012), checks that it does not make (OX5014), or, for a GPU by its name, a setting in
+            the environment that means nothing (OX5017, OX5337).
         DeviceError: for a device that is not there or cannot be used (OX5013).
     """
+    flag(checked, "checked")
     if name is None:
-        return _best(checked=_checked(checked=checked))
+        return _best(settings(checked=checked))
     wanted = str(name)
     gpu = _CUDA.fullmatch(wanted)
     if gpu:
-        return _gpu(wanted, gpu[1], checked=_checked(checked=checked))
+        found = settings(checked=checked)
+        found.require_all()
+        return _gpu(wanted, gpu[1], found)
     if wanted not in SIMULATORS:
         raise _unknown(name, wanted)
     if checked and not SIMULATORS[wanted]:
@@ -62,13 +67,15 @@ def open_engine(name: object, *, checked: bool) -> Opened:
     return _simulator(wanted, f"{wanted}: asked for by name")
 
 
-def _checked(*, checked: bool) -> bool:
-    """What was asked for, or the environment's word for programs that do not ask."""
-    return checked or os.environ.get(CHECKED_VARIABLE, "") not in ("", "0")
-
-
-def _best(*, checked: bool) -> Opened:
+def _best(found: Settings) -> Opened:
     """The first GPU that can be used; the simulator where there is none, with the reason of the first that cannot."""
+    opened = _first_usable(found)
+    for note in found.notes():
+        warnings.warn(note, RuntimeWarning, stacklevel=4)
+    return replace(opened, why="; ".join([opened.why, *found.notes()]))
+
+
+def _first_usable(found: Settings) -> Opened:
     facts = _probe()
     reasons = [facts.reason] if facts.reason else []
     for gpu in facts.gpus:
@@ -76,7 +83,7 @@ def _best(*, checked: bool) -> Opened:
             try:
                 return Opened(
                     name=f"cuda:{gpu.ordinal}",
-                    engine=_cuda_engine(gpu.ordinal, gpu.sm, checked=checked),
+                    engine=_cuda_engine(gpu.ordinal, gpu.sm, found),
                     why=f"{gpu}: the first usable GPU",
                 )
             except OxidecopyError as problem:
@@ -85,7 +92,7 @@ def _best(*, checked: bool) -> Opened:
     return _simulator("sim", f"sim: no GPU can be used: {' '.join(reasons[0].split())}")
 
 
-def _gpu(wanted: str, number: str | None, *, checked: bool) -> Opened:
+def _gpu(wanted: str, number: str | None, found: Settings) -> Opened:
     """The GPU of that number; "cuda" is the first usable one."""
     facts = _probe()
     usable = [gpu for gpu in facts.gpus if gpu.usable]
@@ -95,7 +102,7 @@ def _gpu(wanted: str, number: str | None, *, checked: bool) -> Opened:
     if gpu is None or not gpu.usable or facts.reason:
         raise _cannot(wanted, facts, int(number or 0))
     try:
-        engine = _cuda_engine(gpu.ordinal, gpu.sm, checked=checked)
+        engine = _cuda_engine(gpu.ordinal, gpu.sm, found)
     except DeviceError:
         raise
     except OxidecopyError as problem:
@@ -112,7 +119,7 @@ def _simulator(name: str, why: str) -> Opened:
     return Opened(name=name, engine=SimEngine(hazards=SIMULATORS[name]), why=why)
 
 
-def _cuda_engine(ordinal: int, sm: int, *, checked: bool) -> Engine:
+def _cuda_engine(ordinal: int, sm: int, found: Settings) -> Engine:
     """Asks first whether there is machine code for it: the context is made only then.
 
     While the driver makes it, recorder and verifier are imported: the first launch would wait for that, 150 ms of it.
@@ -127,7 +134,7 @@ def _cuda_engine(ordinal: int, sm: int, *, checked: bool) -> Engine:
     choose(read_manifest(kernels_folder()), sm)
     with ThreadPoolExecutor(1, "oxidecopy-imports") as beside:
         beside.submit(import_module, "oxidecopy.host.pipeline")  # fails again, and is told of, where it is asked for
-        return CudaEngine(ordinal, checked=checked)
+        return CudaEngine(ordinal, checked=found.checked, limit_us=found.limit_us)
 
 
 def _probe() -> CudaFacts:

@@ -18,7 +18,7 @@ from oxidecopy.runtime import Options
 from oxidecopy.tiles.cta import ClusterCta, Cta
 from oxidecopy.tiles.roles import Roles
 from oxidecopy.typed.recording import record
-from oxidecopy.typed.refusal import described, refuse, whole
+from oxidecopy.typed.refusal import described, flag, refuse, whole
 from oxidecopy.typed.signature import Formal, early_formals, formals
 from oxidecopy.typed.sites import caller_locals, caller_site
 
@@ -79,7 +79,8 @@ class Launchable(Generic[P]):
             programmatic: let it begin while the launch before it on its stream is still ending (programmatic dependent launch). It waits
                 for that one's end before it touches memory, so results are the same: only its start is hidden.
         """
-        return Launchable(self._pipeline, self._grid, self._options._replace(cooperative=cooperative, programmatic=programmatic))
+        chosen = {"cooperative": flag(cooperative, "cooperative"), "programmatic": flag(programmatic, "programmatic")}
+        return Launchable(self._pipeline, self._grid, self._options._replace(**chosen))
 
 
 @final

@@ -15,7 +15,7 @@ from oxidecopy.engines.cuda.stream import Stream as CudaStream
 from oxidecopy.errors import ArgumentError, LifetimeError
 from oxidecopy.host.arrays import refusal
 from oxidecopy.host.device import Device
-from oxidecopy.typed.refusal import described
+from oxidecopy.typed.refusal import described, flag
 
 if TYPE_CHECKING:
     from oxidecopy.host.pipeline import SupportsCudaStream
@@ -165,7 +165,7 @@ class Event:
     def __init__(self, device: Device, *, timing: bool = True) -> None:
         context = _context_of(device)
         self.device = device
-        self.timing = timing
+        self.timing = flag(timing, "timing")
         self._cuda = None if context is None else CudaEvent(context, timing=timing)
         self._seconds: float | None = None
         self._closed = False

@@ -97,6 +97,22 @@ RULES: Final[tuple[Rule, ...]] = (
         _LIFE,
     ),
     _rule(
+        14,
+        "Memory is not asked for while a capture that uses it goes on",
+        "UsageError",
+        "Nothing runs while a stream is captured: there is nothing to read yet, and to wait for the stream would spoil the capture. "
+        f"{_GPU} and a capture.",
+        "CUDA driver API, stream capture: cuStreamSynchronize",
+    ),
+    _rule(
+        15,
+        "A call that is made during a stream capture is one that captures allow",
+        "DriverError",
+        "Waiting for a stream that is captured, and work on the default stream beside it, cannot be part of a graph; most such calls spoil "
+        f"the capture. {_GPU} and a capture, by another library perhaps.",
+        f"{_API}: CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED and its like",
+    ),
+    _rule(
         20,
         "A stream is an ox.Stream, an object with __cuda_stream__, or a handle as an integer",
         "ArgumentError",

@@ -25,7 +25,7 @@ launch = clear[1].prepare(array(32))
 
 
 def _rule(number: int, title: str, why: str, source: str, error: str = "ExecutionError") -> Rule:
-    return Rule(id=f"OX533{number}", title=title, error=error, why=why + _NO_SCRIPT, source=source)
+    return Rule(id=f"OX53{30 + number}", title=title, error=error, why=why + _NO_SCRIPT, source=source)
 
 
 RULES: Final[tuple[Rule, ...]] = (
@@ -100,5 +100,19 @@ RULES: Final[tuple[Rule, ...]] = (
         source="CUDA driver API, graphs by stream capture",
         wrong=_PREPARED + "graph = ox.Graph(dev)\ngraph.add(launch)\ngraph.replay()\n",
         right=_PREPARED + "graph = ox.Graph(dev)\nwith graph.capture():\n    graph.add(launch)\ngraph.replay()\n",
+    ),
+    _rule(
+        10,
+        "all CTAs of a cooperative launch fit on the device at once",
+        "CTAs of a cooperative launch may wait for each other, so none of them may be left for later. How many fit follows from their "
+        "threads, registers and shared memory; it is asked for before the launch.",
+        f"{_API}: CU_LAUNCH_ATTRIBUTE_COOPERATIVE; cuOccupancyMaxActiveBlocksPerMultiprocessor, cuOccupancyMaxActiveClusters",
+    ),
+    _rule(
+        11,
+        "there is room for a cluster on the device",
+        "The CTAs of a cluster run at the same time on the SMs of one GPU processing cluster. Where their threads, registers and shared "
+        "memory leave no room for all of them, the cluster can never start.",
+        f"{_API}: CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION; cuOccupancyMaxActiveClusters",
     ),
 )

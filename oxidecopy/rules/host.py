@@ -14,6 +14,15 @@ _FILES: Final = (
     "folder = Path(mkdtemp())\n"
 )
 _GOOD: Final = _FILES + "np.save(folder / 'x.npy', np.ones(8, np.float32))\ndev.array(load_npy(folder / 'x.npy'))\n"
+_PIPELINE: Final = """\
+@ox.pipeline(threads=32)
+def clear(cta: ox.Cta, out: ox.GlobalArray[ox.f32, ox.D2]) -> None:
+    tile = cta.shared(ox.f32, (32, 32), align=ox.A16)
+    cta.fill(tile, 0.0)
+    cta.sync()
+    cta.store(out, tile, (0, 0))
+
+"""
 
 
 def _rule(number: int, title: str, why: str, source: str, wrong: str = "", right: str = "", error: str = "InputError") -> Rule:
@@ -144,6 +153,23 @@ RULES: Final[tuple[Rule, ...]] = (
         _MODEL,
         "dev.empty_like(np.zeros((4, 4), np.float32))\n",
         "dev.empty_like(dev.array(np.zeros((4, 4), np.float32)))\n",
+    ),
+    _rule(
+        16,
+        "What is asked with a yes or a no is answered with True or False.",
+        'Any word is true in Python, "no" as well.',
+        "the signatures: `bool`",
+        _PIPELINE + 'clear[1].attributes(cooperative="no")\n',
+        _PIPELINE + "clear[1].attributes(cooperative=False)\n",
+        error="ArgumentError",
+    ),
+    _rule(
+        17,
+        "A yes or a no in the environment is one of the words for it.",
+        "1, true, yes, on; 0, false, no, off, or nothing; in any case. A word that is guessed at is a wish that may not be granted. "
+        "`Device.open()` without a name ignores such a word with a warning. No script shows this rule: it takes a GPU by its name.",
+        "the environment variable OXIDECOPY_CHECKED",
+        error="UsageError",
     ),
     _rule(20, "An input file exists.", "There is nothing to read.", _NPY, _FILES + "load_npy(folder / 'x.npy')\n", _GOOD),
     _rule(21, "An input is a file.", "A directory or device has no array in it.", _NPY, _FILES + "load_npy(folder)\n", _GOOD),

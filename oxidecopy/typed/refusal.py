@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Final, NoReturn, TypeVar
 
-from oxidecopy.errors import Cause, Diagnostic, OxidecopyError, RecordError, Site
+from oxidecopy.errors import ArgumentError, Cause, Diagnostic, OxidecopyError, RecordError, Site
 from oxidecopy.typed.sites import caller_site
 
 _T = TypeVar("_T")
@@ -47,6 +47,20 @@ def require(value: object, cls: type[_T], what: str, fix: str) -> _T:
     if not isinstance(value, cls):
         refuse(RecordError, "OX1009", f"{what} takes a {cls.__name__}", got=described(value), required=cls.__name__, fix=fix)
     return value
+
+
+def flag(value: object, name: str) -> bool:
+    """`value`, which must be True or False: a word, or a number, would be taken for True whatever it says."""
+    if isinstance(value, bool):
+        return value
+    refuse(
+        ArgumentError,
+        "OX5016",
+        f"`{name}` is a yes or a no",
+        got=f"{name}={described(value)}",
+        required="True or False",
+        fix=f"{name}=True",
+    )
 
 
 def described(value: object) -> str:

@@ -17,6 +17,7 @@ from oxidecopy.engines.cuda.abi_header import abi_hash
 from oxidecopy.engines.cuda.probe import CudaFacts, Gpu
 from oxidecopy.errors import DeviceError, Diagnostic
 from oxidecopy.host import opening
+from oxidecopy.host.settings import Settings
 
 OLD = Gpu(ordinal=0, name="Old", sm=80, memory_bytes=40 << 30)
 NEW = Gpu(
@@ -42,7 +43,7 @@ class Engine:
     problem: Exception | None = None
     closed = 0
 
-    def __init__(self, ordinal: int, sm: int, *, checked: bool) -> None:
+    def __init__(self, ordinal: int, sm: int, found: Settings) -> None:
         if Engine.problem is not None:
             raise Engine.problem
         self.sm = sm
@@ -144,6 +145,13 @@ def test_software(there: pytest.MonkeyPatch) -> None:
     assert found["NVIDIA driver"].note == "version 580.82.07"
     assert (found["CUDA toolkit"].value, found["CUDA toolkit"].note) == ("13.0", "/opt/cuda/bin/nvcc")
     assert found["environment"].value == "CUDA_VISIBLE_DEVICES=1, OXIDECOPY_CHECKED=1"
+
+
+def test_settings_that_mean_nothing(there: pytest.MonkeyPatch) -> None:
+    there.setenv("OXIDECOPY_CHECKED", "perhaps")
+    fact = facts()["environment"]
+    assert (fact.value, fact.state) == ("OXIDECOPY_CHECKED=perhaps", "missing")
+    assert fact.note == "OXIDECOPY_CHECKED is neither a yes nor a no ('perhaps'; it takes 0, false, no, off, 1, true, yes, on): ignored"
 
 
 def test_without_a_driver_and_bindings(there: pytest.MonkeyPatch) -> None:

@@ -15,10 +15,11 @@ import numpy as np
 import pytest
 
 import oxidecopy as ox
+from oxidecopy.engines.cuda import prepared
 from oxidecopy.engines.cuda.engine import CudaEngine
 from oxidecopy.engines.cuda.module import kernels_folder, read_manifest
 from oxidecopy.engines.cuda.stream import Stream
-from oxidecopy.errors import DeadlockError, DriverError, LifetimeError
+from oxidecopy.errors import DeadlockError, DriverError, ExecutionError, LifetimeError, UsageError
 from oxidecopy.host.device import Device
 from tests.helpers import unproven
 from tests.helpers.launching import Out, copy_pipeline, descriptor, long, nine, numbers
@@ -250,15 +251,40 @@ def test_launches_of_a_captured_stream(dev: Device, engine: CudaEngine) -> None:
     assert np.array_equal(out.numpy(), numbers())
 
 
-def test_cooperative_launches(dev: Device, engine: CudaEngine) -> None:
+def test_cooperative_launches(dev: Device, engine: CudaEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     src, out = arrays(dev)
     load = copy_pipeline()[2, 2].attributes(cooperative=True)
     load(descriptor(src), out)
     assert np.array_equal(out.numpy(), numbers())
     many = dev.zeros((16 * 16384, 16), ox.f32)
-    with pytest.raises(DriverError) as caught:  # more CTAs than the device holds at once
-        copy_pipeline()[1, 16384].attributes(cooperative=True)(descriptor(many), many)
-    assert caught.value.name == "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE"
+    launch = copy_pipeline()[1, 16384].attributes(cooperative=True)
+    with pytest.raises(ExecutionError) as caught:  # more CTAs than the device holds at once
+        launch(descriptor(many), many)
+    assert caught.value.rules == ("OX5340",)
+    most = int(caught.value.diagnostics[0].required.removeprefix("at most ").split()[0].replace(",", ""))
+    fitting = dev.zeros((16 * most, 16), ox.f32)
+    copy_pipeline()[1, most].attributes(cooperative=True)(descriptor(fitting), fitting)
+    monkeypatch.setattr(prepared, "require_room", lambda *_: None)
+    beyond = dev.zeros((16 * (most + 1), 16), ox.f32)
+    with pytest.raises(DriverError) as too_large:  # one more is what the driver refuses
+        copy_pipeline()[1, most + 1].attributes(cooperative=True)(descriptor(beyond), beyond)
+    assert too_large.value.name == "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE"
+
+
+def test_reading_during_a_capture(dev: Device, engine: CudaEngine) -> None:
+    src, out = arrays(dev)
+    other = dev.array(numbers(3))
+    graph = ox.Graph(dev)
+    with graph.capture():
+        graph.add(copy_pipeline()[2, 2].prepare(descriptor(src), out))
+        with pytest.raises(UsageError) as caught:
+            out.numpy()
+        assert caught.value.rules == ("OX5314",)
+        assert np.array_equal(other.numpy(), numbers(3))
+        assert np.array_equal(dev.array(numbers(4)).numpy(), numbers(4))
+        assert not dev.zeros((4, 4), ox.f32).numpy().any()
+    graph.replay()
+    assert np.array_equal(out.numpy(), numbers())
 
 
 def test_launches_that_begin_early_wait_before_they_read(dev: Device, engine: CudaEngine) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import threading
+from math import prod
 from typing import Any
 
 from tests.helpers.fake_gpu import FakeKernel, FakeKernelNodeParams, FakeTensorMap, Handle, Launch, cluster_of, parameters_of
@@ -110,9 +112,11 @@ class FakeCode(FakeState):
     @driver_call(values=1)
     def cuOccupancyMaxActiveBlocksPerMultiprocessor(self, func: Any, blockSize: int, dynamicSMemSize: int) -> Any:
         self.kernel_of(func)
-        by_threads = 2048 // max(1, blockSize)
-        by_shared = 233_472 // (dynamicSMemSize + 1024)  # 1 KiB of each block is the system's
-        return min(32, by_threads, by_shared)
+        return self.blocks_per_sm(blockSize, dynamicSMemSize)
+
+    @staticmethod
+    def blocks_per_sm(threads: int, shared_bytes: int) -> int:
+        return min(32, 2048 // max(1, threads), 233_472 // (shared_bytes + 1024))  # 1 KiB of each block is the system's
 
     @driver_call(values=1)
     def cuOccupancyMaxPotentialClusterSize(self, func: Any, config: Any) -> Any:
@@ -121,9 +125,13 @@ class FakeCode(FakeState):
 
     @driver_call(values=1)
     def cuOccupancyMaxActiveClusters(self, func: Any, config: Any) -> Any:
-        cluster = cluster_of(config)
-        size = cluster[0] * cluster[1] * cluster[2]
-        return 132 // size if size <= self.kernel_of(func).max_cluster else 0
+        return self.active_clusters(func, config)
+
+    def active_clusters(self, func: Any, config: Any) -> int:
+        size = prod(cluster_of(config))
+        blocks = self.blocks_per_sm(config.blockDimX * config.blockDimY * config.blockDimZ, config.sharedMemBytes)
+        sms = self.gpus[self.here().device].attribute("MULTIPROCESSOR_COUNT")
+        return sms * blocks // size if size <= self.kernel_of(func).max_cluster else 0
 
     def shared_limit(self) -> int:
         return self.gpus[self.here().device].attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
@@ -159,6 +167,11 @@ class FakeCode(FakeState):
         size = cluster[0] * cluster[1] * cluster[2]
         if any(extent % part for extent, part in zip(grid, cluster, strict=True)) or size > (16 if attributes.get(14, 0) else 8):
             raise Refused("INVALID_CLUSTER_SIZE")
+        if not self.active_clusters(f, config):
+            raise Refused("INVALID_CLUSTER_SIZE")
+        cooperative = any(int(each.id) == 2 and each.value.cooperative for each in list(config.attrs)[: config.numAttrs])
+        if cooperative and prod(grid) > size * self.active_clusters(f, config):
+            raise Refused("COOPERATIVE_LAUNCH_TOO_LARGE")
         return Launch(
             kernel=kernel,
             grid=grid,
@@ -222,7 +235,7 @@ class FakeCode(FakeState):
         stream = self.stream_of(hStream)
         if stream.graph is not None or int(hStream) in (0, LEGACY):
             raise Refused("STREAM_CAPTURE_UNSUPPORTED")
-        stream.graph = []
+        stream.graph, stream.capture_mode, stream.captured_by = [], int(mode), threading.get_ident()
 
     @driver_call(values=1)
     def cuStreamEndCapture(self, hStream: Any) -> Any:

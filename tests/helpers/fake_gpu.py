@@ -208,6 +208,8 @@ class FakeStream:
     held: bool = False
     pending: list[Callable[[], None]] = field(default_factory=list)
     graph: list[Launch] | None = None
+    capture_mode: int = 0
+    captured_by: int = 0
     blocked_by: list[FakeEvent] = field(default_factory=list)
 
 

@@ -280,8 +280,19 @@ class FakeState:
         if any(stream.graph is not None and not stream.non_blocking for stream in self.streams.values()):
             raise Refused("STREAM_CAPTURE_IMPLICIT")
 
+    def no_unsafe_call(self) -> None:
+        """Calls that may wait are refused in a thread that captures, unless it said that it knows (mode RELAXED)."""
+        relaxed = 2
+        if int(getattr(self.thread, "capture_mode", 0)) == relaxed:
+            return
+        for stream in self.streams.values():
+            mine = stream.capture_mode == 0 or stream.captured_by == threading.get_ident()
+            if stream.graph is not None and stream.capture_mode != relaxed and mine:
+                raise Refused("STREAM_CAPTURE_UNSUPPORTED")
+
     def sync_copy(self) -> None:
         self.no_capture()
+        self.no_unsafe_call()
         for stream in self.streams.values():  # the default stream waits for the blocking ones
             if stream.context == self.current and not stream.non_blocking:
                 self.settle(stream)

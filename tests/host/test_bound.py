@@ -140,6 +140,18 @@ def test_options_reach_the_engine() -> None:
     DEV.synchronize()
 
 
+@pytest.mark.parametrize("name", ["cooperative", "programmatic"])
+@pytest.mark.parametrize("value", ["x", "no", 1, 0, None, [], np.bool_(1)])
+def test_attributes_are_true_or_false(name: str, value: Any) -> None:
+    with pytest.raises(ox.errors.ArgumentError) as caught:
+        copy_pipeline()[2, 2].attributes(**{name: value})
+    (said,) = caught.value.diagnostics
+    assert (said.rule, said.required) == ("OX5016", "True or False")
+    assert said.got.startswith(f"{name}=")
+    assert said.site is not None
+    assert said.site.file == __file__
+
+
 def test_the_simulator_takes_all_of_it() -> None:
     a, out = DEV.array(numbers()), DEV.zeros((32, 32), ox.f32)
     copy_pipeline()[2, 2].on(5).attributes(cooperative=True, programmatic=True)(descriptor(a), out)

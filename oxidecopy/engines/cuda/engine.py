@@ -41,16 +41,23 @@ class CudaEngine:
         driver: NVIDIA's bindings, or what has their shape.
         checked: wait for each launch, also for those on a stream, and give up waits sooner.
         kernels: the folder with the interpreter's machine code; None for the package's own.
+        limit_us: how long a wait may take; None for what the environment says.
 
     Raises:
         DeviceError: there is no such GPU, or no machine code for it.
     """
 
     def __init__(
-        self, ordinal: int = 0, *, driver: Driver | None = None, checked: bool = False, kernels: Traversable | None = None
+        self,
+        ordinal: int = 0,
+        *,
+        driver: Driver | None = None,
+        checked: bool = False,
+        kernels: Traversable | None = None,
+        limit_us: int | None = None,
     ) -> None:
         self.checked = checked
-        self.limit_us = wait_limit_us(checked=checked)
+        self.limit_us = wait_limit_us(checked=checked) if limit_us is None else limit_us
         self.context = PrimaryContext(load_driver() if driver is None else driver, ordinal)
         self.name = f"cuda:{ordinal}"
         self.sm = self.context.gpu.sm

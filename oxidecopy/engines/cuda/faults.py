@@ -11,6 +11,7 @@ CALL_FAILED: Final = "OX5301"
 OUT_OF_MEMORY: Final = "OX5302"
 EARLIER_FAULT: Final = "OX5303"
 FAULT: Final = "OX5304"
+IN_CAPTURE: Final = "OX5315"
 
 
 @final
@@ -133,7 +134,9 @@ def error_of(name: str, code: int, call: str, about: str = "") -> DriverError | 
     if name == "CUDA_ERROR_OUT_OF_MEMORY":
         said = Diagnostic(rule=OUT_OF_MEMORY, what=told.what, got=got, fix=told.fix)
         return OutOfMemoryError(said, name=name, code=code, call=call)
-    return DriverError(Diagnostic(rule=CALL_FAILED, what=told.what, got=got, fix=told.fix), name=name, code=code, call=call)
+    capture = name.startswith(("CUDA_ERROR_STREAM_CAPTURE_", "CUDA_ERROR_CAPTURED_EVENT"))
+    rule, required = (IN_CAPTURE, "calls that a capture allows") if capture else (CALL_FAILED, "")
+    return DriverError(Diagnostic(rule=rule, what=told.what, got=got, required=required, fix=told.fix), name=name, code=code, call=call)
 
 
 def earlier_fault(name: str, code: int, doing: str, where: str) -> EarlierFaultError:

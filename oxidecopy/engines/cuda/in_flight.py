@@ -73,6 +73,12 @@ class Uses:
             self._streams[handle, self._round] = stream
         self._kept.pop(by, None)
 
+    def in_capture(self) -> Stream | None:
+        """A stream that uses it and is being captured now, if any: it cannot be waited for. The context is current."""
+        with _RECORDING:
+            streams = [*self._streams.values(), *self._kept.values()]
+        return next((stream for stream in dict.fromkeys(streams) if _in_capture(stream)), None)
+
     def synchronize(self) -> None:
         """Waits until it is in use no more. The context is current."""
         with _RECORDING:

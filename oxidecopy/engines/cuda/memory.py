@@ -25,6 +25,7 @@ FREED: Final = "OX5310"
 OTHER_DEVICE: Final = "OX5311"
 NOT_DEVICE_MEMORY: Final = "OX5312"
 OUTSIDE: Final = "OX5313"
+IN_CAPTURE: Final = "OX5314"
 
 _ALLOCATING: Final = 0  # private streams of the context
 _FREEING: Final = 1
@@ -115,9 +116,16 @@ class CudaBuffer:
         self.uses.note(stream)
 
     def wait(self) -> None:
-        """Waits until no launch uses it."""
+        """Waits until no launch uses it.
+
+        Raises:
+            UsageError: when a stream that is being captured was given one (OX5314): it would be waited for in vain.
+        """
         if self.uses:
             with self.context:
+                stream = self.uses.in_capture()
+                if stream is not None:
+                    raise _in_capture(self, stream)
                 self.uses.synchronize()
 
     def free(self) -> None:
@@ -149,14 +157,14 @@ def owned_by(context: PrimaryContext, buffer: object) -> CudaBuffer:
     return buffer
 
 
-# ---- copies: the launches that use the memory are waited for first
+# ---- copies: the launches that use the memory are waited for first. Captures that do not use it go on undisturbed.
 def write(buffer: CudaBuffer, offset: int, data: HostBytes) -> None:
     """Copies host bytes to the device, `offset` bytes into the buffer."""
     host = memoryview(data).cast("B")
     address = _within(buffer, offset, len(host))
     if len(host):
         buffer.wait()
-        with buffer.context as context:
+        with buffer.context as context, context.relaxed():
             check(context.driver.cuMemcpyHtoD(address, host, len(host)), "cuMemcpyHtoD", repr(buffer))
 
 
@@ -166,7 +174,7 @@ def read_into(buffer: CudaBuffer, offset: int, host: bytearray | memoryview) -> 
     address = _within(buffer, offset, len(view))
     if len(view):
         buffer.wait()
-        with buffer.context as context:
+        with buffer.context as context, context.relaxed():
             check(context.driver.cuMemcpyDtoH(view, address, len(view)), "cuMemcpyDtoH", repr(buffer))
 
 
@@ -184,7 +192,7 @@ def copy(target: CudaBuffer, target_offset: int, source: CudaBuffer, source_offs
     if nbytes:
         target.wait()
         source.wait()
-        with target.context as context:
+        with target.context as context, context.relaxed():
             check(context.driver.cuMemcpyDtoD(to, fro, nbytes), "cuMemcpyDtoD", repr(target))
 
 
@@ -193,7 +201,7 @@ def fill(buffer: CudaBuffer, offset: int, nbytes: int, value: int) -> None:
     address = _within(buffer, offset, nbytes)
     if nbytes:
         buffer.wait()
-        with buffer.context as context:
+        with buffer.context as context, context.relaxed():
             check(context.driver.cuMemsetD8(address, value, nbytes), "cuMemsetD8", repr(buffer))
 
 
@@ -208,6 +216,18 @@ def _within(buffer: CudaBuffer, offset: int, nbytes: int) -> int:
             got=f"bytes {offset:,} to {offset + nbytes:,}",
             required=f"0 to {buffer.nbytes:,}",
             fix="copy no more than the buffer holds",
+        )
+    )
+
+
+def _in_capture(buffer: CudaBuffer, stream: Stream) -> UsageError:
+    return UsageError(
+        Diagnostic(
+            rule=IN_CAPTURE,
+            what="memory is asked for while a capture that uses it goes on: what is captured has not run yet",
+            got=f"{buffer!r}, used by what {stream} captures",
+            required="the end of the capture",
+            fix="read and write it after the `with graph.capture():` block and `graph.replay()`; launch on the captured stream inside",
         )
     )
 

@@ -149,13 +149,15 @@ class Kernel:
         name: its symbol.
         function: the driver's handle.
         threads: the most threads that a CTA of it can have.
+        resident: block, cluster and shared bytes -> how many such CTAs the device holds at once, where that was asked for.
     """
 
-    __slots__ = ("_cluster", "_driver", "_limit", "_shared", "function", "name", "threads")
+    __slots__ = ("_cluster", "_driver", "_limit", "_shared", "function", "name", "resident", "threads")
 
     def __init__(self, driver: Driver, name: str, function: CUfunction, shared_limit: int, threads: int) -> None:
         self._driver = driver
         self.threads = threads
+        self.resident: dict[tuple[object, ...], int] = {}
         self.name = name
         self.function = function
         self._limit = shared_limit

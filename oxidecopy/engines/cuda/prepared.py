@@ -19,6 +19,7 @@ from oxidecopy.engines.cuda.module import Kernel
 from oxidecopy.engines.cuda.quiet import upload
 from oxidecopy.engines.cuda.repeat import Repeatable
 from oxidecopy.engines.cuda.report import Facts
+from oxidecopy.engines.cuda.residency import require_room
 from oxidecopy.engines.cuda.slots import Slot, Watch
 from oxidecopy.engines.cuda.stream import Stream
 from oxidecopy.engines.cuda.tensor_map import MapEncoder
@@ -113,6 +114,7 @@ class CudaLaunch(Repeatable):
     def __init__(self, room: Room, code: Code, bindings: Bindings, shape: LaunchShape, stream: Stream, *, waits: bool) -> None:
         context, watch = room.context, room.watch
         discharge(context, code.verified, bindings)
+        require_room(context, code.kernel, shape, code.image.name, code.facts.site)
         slot = watch.begin(code.facts)
         try:
             with context:

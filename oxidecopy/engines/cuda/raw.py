@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 from threading import Lock
 from typing import final
@@ -14,6 +15,7 @@ from oxidecopy.engines.cuda.memory import CudaBuffer, owned_by
 from oxidecopy.engines.cuda.module import Module
 from oxidecopy.engines.cuda.quiet import upload
 from oxidecopy.engines.cuda.repeat import Repeatable
+from oxidecopy.engines.cuda.residency import require_room
 from oxidecopy.engines.cuda.stream import Stream
 from oxidecopy.engines.cuda.tensor_map import MapEncoder
 
@@ -43,8 +45,10 @@ class RawLauncher:
         shape = LaunchShape(grid=launch.grid, block=launch.threads, cluster=launch.cluster, shared_bytes=launch.shared_bytes)
         with context, context.relaxed():
             kernel = self._module(launch.image).kernel(launch.kernel)
-            threads, cluster = prod(launch.threads), prod(launch.cluster or (1, 1, 1))
+            clusters = launch.cluster or launch.compiled_cluster
+            threads, cluster = prod(launch.threads), prod(clusters or (1, 1, 1))
             kernel.allow(threads=threads, shared_bytes=launch.shared_bytes, cluster_size=cluster)
+            require_room(context, kernel, replace(shape, cluster=clusters), launch.kernel)
             data, buffers = bytearray(launch.parameter_bytes), []
             for parameter in launch.parameters:
                 value = parameter.value

@@ -14,6 +14,11 @@ LIMIT_CHECKED_MS: Final = 1000
 LIMIT_MAX_MS: Final = 1 << 22  # a bit over an hour; in microseconds it still fits 32 bits
 
 
+def default_limit_us(*, checked: bool) -> int:
+    """Where nobody says otherwise, in microseconds."""
+    return 1000 * (LIMIT_CHECKED_MS if checked else LIMIT_MS)
+
+
 def wait_limit_us(*, checked: bool) -> int:
     """How long a wait on the device may take, in microseconds: of the environment, else 4 s, when checked 1 s.
 
@@ -22,7 +27,7 @@ def wait_limit_us(*, checked: bool) -> int:
     """
     text = os.environ.get(LIMIT_VARIABLE, "")
     if not text:
-        return 1000 * (LIMIT_CHECKED_MS if checked else LIMIT_MS)
+        return default_limit_us(checked=checked)
     if len(text) <= len(str(LIMIT_MAX_MS)) and text.isascii() and text.isdecimal() and 1 <= int(text) <= LIMIT_MAX_MS:
         return 1000 * int(text)
     raise UsageError(

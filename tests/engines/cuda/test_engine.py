@@ -361,6 +361,20 @@ def test_closing_lets_go_of_everything(scene: Scene) -> None:
 
 
 # ---- graphs
+def test_reading_what_a_capture_uses_says_what_to_do(scene: Scene) -> None:
+    graph, other = ox.Graph(scene.dev), scene.dev.array(numbers(3))
+    with graph.capture():
+        graph.add(scene.load.prepare(*scene.args))
+        refused(UsageError, "OX5314", scene.out.numpy)
+        refused(UsageError, "OX5314", scene.src.numpy)
+        refused(UsageError, "OX5314", lambda: scene.load(*scene.args))
+        assert np.array_equal(other.numpy(), numbers(3))  # what is no part of it can be read
+        assert np.array_equal(scene.dev.array(numbers(4)).numpy(), numbers(4))
+    graph.replay()  # nothing was spoilt
+    scene.out.numpy()
+    assert len(scene.driver.launches) == 1
+
+
 def test_a_captured_launch_is_replayed_and_updated(scene: Scene) -> None:
     launch = scene.load.prepare(*scene.args)
     graph = ox.Graph(scene.dev)

@@ -472,3 +472,38 @@ def test_real_memory() -> None:
         CudaBuffer.allocate(context, 1 << 42)
     context.health()
     context.close()
+
+
+# ---- captures
+def test_memory_of_a_capture_is_not_waited_for(driver: FakeDriver, context: PrimaryContext) -> None:
+    used, other = CudaBuffer.allocate(context, 64), CudaBuffer.allocate(context, 64)
+    stream = Stream.create(context)
+    with context:
+        driver.cuStreamBeginCapture(stream.handle, driver.CUstreamCaptureMode(1))
+        used.used_on(stream)
+    ways: list[Callable[[], object]] = [
+        lambda: read(used, 0, 4),
+        lambda: write(used, 0, b"1234"),
+        lambda: fill(used, 0, 4, 0),
+        lambda: copy(used, 0, other, 0, 4),
+        lambda: copy(other, 0, used, 0, 4),
+    ]
+    for way in ways:
+        with pytest.raises(UsageError) as caught:
+            way()
+        assert caught.value.rules == ("OX5314",)
+        assert "graph.replay()" in caught.value.diagnostics[0].fix
+    assert driver.calls["cuStreamSynchronize"] == (2 if driver.gpus[0].attributes == {} else 0)  # of the allocations only
+    write(other, 0, b"what no capture uses")
+    assert read(other, 0, 4) == b"what"
+    with context:
+        assert not driver.cuStreamEndCapture(stream.handle)[0]
+    read(used, 0, 4)
+
+
+def test_what_a_capture_does_not_allow_is_said_as_that(driver: FakeDriver, context: PrimaryContext) -> None:
+    buffer = CudaBuffer.allocate(context, 64)
+    driver.fail["cuMemcpyDtoH"] = "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT"
+    with pytest.raises(DriverError) as caught:
+        read(buffer, 0, 4)
+    assert (caught.value.rules, caught.value.name) == (("OX5315",), "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT")
