@@ -1,7 +1,7 @@
 """Can a launch be on the device at all: its clusters, and all CTAs of a cooperative one?
 
-The driver's occupancy calls are asked before the launch, once for each shape of a kernel, so that no launch reaches the driver that it would
-refuse for want of room.
+The driver's occupancy calls are asked before the launch, once for each shape of a kernel, so that no launch reaches the driver that it
+would refuse for want of room.
 """
 
 from __future__ import annotations
