@@ -15,7 +15,7 @@ from oxidecopy.errors import Diagnostic, UsageError
 if TYPE_CHECKING:
     from oxidecopy.program.program import Launch, Program
 
-HELP: Final = "Print what a pipeline was recorded to."
+HELP: Final = "Print what a pipeline was recorded to, where its tiles lie, and what descriptors say."
 PROGRAM_HELP: Final = """Print the recorded program of FILE as text: parameters, shared memory, barriers, ops.
 
 The text parses back into the same program; put it into a bug report. FILE may be a binary program too, as --binary writes it. Below each
@@ -33,7 +33,7 @@ app = typer.Typer(help=HELP, no_args_is_help=True)
 
 @app.callback()
 def group() -> None:
-    """Print what a pipeline was recorded to."""
+    """Print what a pipeline was recorded to, where its tiles lie, and what descriptors say."""
 
 
 @guarded
@@ -55,7 +55,7 @@ def program(
     from oxidecopy.program.text import to_text
     from oxidecopy.typed.sites import no_sites
 
-    shown, recipe, launch = _read(target, inputs or []) or _record(target, inputs or [])
+    shown, recipe, launch = recorded(target, inputs or [])
     if binary is not None:
         data = to_bytes(shown)
         with no_sites():
@@ -71,6 +71,11 @@ def program(
     elif binary is None:
         sys.stdout.write(marked(to_text(shown), shown, launch))
     return OK
+
+
+def recorded(target: str, inputs: list[Path]) -> tuple[Program, str | None, Launch | None]:
+    """The program of a file, recorded through a recipe or read; with the recipe's name and launch where there is one."""
+    return _read(target, inputs) or _record(target, inputs)
 
 
 def _read(target: str, inputs: list[Path]) -> tuple[Program, str | None, Launch | None] | None:

@@ -26,6 +26,7 @@ class DTypeInfo:
         is_float: NaN fill is legal (API).
         min_sm: first compute capability with the type.
         reduce: operations of cp.reduce.async.bulk.tensor that do not fault (measured table).
+        group_bytes: of packed types, what 16 elements take in shared memory, with the gap behind them (PTX 5.5.1.1); else 0.
     """
 
     name: str
@@ -36,6 +37,7 @@ class DTypeInfo:
     is_float: bool = False
     min_sm: int = 90
     reduce: frozenset[ReduceOpName] = frozenset()
+    group_bytes: int = 0
 
     @property
     def nbytes(self) -> int:
@@ -66,9 +68,9 @@ _ROWS = (
     # fp8 has no driver name: the map carries bytes.
     DTypeInfo(name="e4m3", driver_enum=0, ptx="u8", bits=8, numpy="float8_e4m3fn"),
     DTypeInfo(name="e5m2", driver_enum=0, ptx="u8", bits=8, numpy="float8_e5m2"),
-    DTypeInfo(name="u4x16_align8b", driver_enum=13, ptx="b4x16", bits=4, numpy="uint8", min_sm=100),
-    DTypeInfo(name="u4x16_align16b", driver_enum=14, ptx="b4x16_p64", bits=4, numpy="uint8", min_sm=100),
-    DTypeInfo(name="u6x16_align16b", driver_enum=15, ptx="b6x16_p32", bits=6, numpy="uint8", min_sm=100),
+    DTypeInfo(name="u4x16_align8b", driver_enum=13, ptx="b4x16", bits=4, numpy="uint8", min_sm=100, group_bytes=8),
+    DTypeInfo(name="u4x16_align16b", driver_enum=14, ptx="b4x16_p64", bits=4, numpy="uint8", min_sm=100, group_bytes=16),
+    DTypeInfo(name="u6x16_align16b", driver_enum=15, ptx="b6x16_p32", bits=6, numpy="uint8", min_sm=100, group_bytes=16),
 )
 
 DTYPES: Final[dict[str, DTypeInfo]] = {row.name: row for row in _ROWS}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oxidecopy.isa.swizzle import SWIZZLES
+from oxidecopy.isa.swizzle import ATOM_SWIZZLES, EVERY_SWIZZLE, SWIZZLES
 
 # Which logical 16-byte chunk lies at physical slot 0..7 of 128-byte line 0..7.
 SLOTS = {
@@ -14,6 +14,8 @@ SLOTS = {
     "32B": ["01234567", "10325476"] * 4,
     "64B": ["01234567", "10325476", "23016745", "32107654"] * 2,
     "128B": ["01234567", "10325476", "23016745", "32107654", "45670123", "54761032", "67452301", "76543210"],
+    "128B_ATOM_32B": ["01234567", "23016745", "45670123", "67452301"] * 2,
+    "128B_ATOM_64B": ["01234567", "45670123"] * 4,
 }
 # Where chunk x of row y goes, base 0, rows one span apart.
 ROWS_64B = [[0x00, 0x10, 0x20, 0x30], [0x40, 0x50, 0x60, 0x70], [0x90, 0x80, 0xB0, 0xA0], [0xD0, 0xC0, 0xF0, 0xE0]]
@@ -30,12 +32,12 @@ ROWS_128B = [
     [0x3F0, 0x3E0, 0x3D0, 0x3C0, 0x3B0, 0x3A0, 0x390, 0x380],
 ]
 
-every_mode = pytest.mark.parametrize("name", SWIZZLES)
+every_mode = pytest.mark.parametrize("name", EVERY_SWIZZLE)
 
 
 @pytest.mark.parametrize(("name", "lines"), SLOTS.items(), ids=list(SLOTS))
 def test_slots(name: str, lines: list[str]) -> None:
-    permute = SWIZZLES[name].permute
+    permute = EVERY_SWIZZLE[name].permute
     for line, logical in enumerate(lines):
         stored_at = {permute(line * 128 + chunk * 16): chunk for chunk in range(8)}
         assert "".join(str(stored_at[line * 128 + slot * 16]) for slot in range(8)) == logical
@@ -61,15 +63,30 @@ def test_rows_of_the_table() -> None:
 @every_mode
 @given(address=st.integers(0, (1 << 28) - 1))
 def test_each_is_its_own_inverse_and_stays_in_its_line_and_chunk(name: str, address: int) -> None:
-    info = SWIZZLES[name]
+    info = EVERY_SWIZZLE[name]
     moved = info.permute(address)
     assert info.permute(moved) == address
     assert moved >> 7 == address >> 7
-    assert moved & 15 == address & 15
+    assert moved % info.grain_bytes == address % info.grain_bytes
 
 
 @every_mode
 @given(address=st.integers(0, 1 << 20))
 def test_the_pattern_repeats(name: str, address: int) -> None:
-    info = SWIZZLES[name]
+    info = EVERY_SWIZZLE[name]
     assert info.permute(address + info.repeat_bytes) == info.permute(address) + info.repeat_bytes
+
+
+def test_the_atoms_came_later() -> None:
+    assert {n: (s.driver_enum, s.repeat_bytes, s.min_sm) for n, s in ATOM_SWIZZLES.items()} == {
+        "128B_ATOM_32B": (4, 512, 100),
+        "128B_ATOM_32B_FLIP_8B": (5, 1024, 100),
+        "128B_ATOM_64B": (6, 256, 100),
+    }
+    assert not SWIZZLES.keys() & ATOM_SWIZZLES.keys()
+
+
+@given(address=st.integers(0, 1 << 20))
+def test_flip_swaps_halves_on_odd_lines(address: int) -> None:
+    plain, flipped = (ATOM_SWIZZLES[n].permute(address) for n in ("128B_ATOM_32B", "128B_ATOM_32B_FLIP_8B"))
+    assert flipped == plain ^ (8 if address // 128 % 2 else 0)
