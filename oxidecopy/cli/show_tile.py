@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 HELP: Final = """Draw where each element of a box lands in shared memory under a swizzle, with the bank conflicts of reading it.
 
-Give a box by --box, --dtype and --swizzle, or a pipeline by FILE:NAME, whose tiles are drawn where it has them. Degrees count the words that one
-bank gives one after the other for a row, a column, and a matrix of ldmatrix (8 rows of 16 bytes); 1 is free of conflicts.
+Give a box by --box, --dtype and --swizzle, or a pipeline by FILE:NAME, whose tiles are drawn where it has them. Degrees count the words
+that one bank gives one after the other for a row, a column, and a matrix of ldmatrix (8 rows of 16 bytes); 1 is free of conflicts.
 """
 EXAMPLES: Final = (
     "oxidecopy show tile --box 64,32 --dtype f32 --swizzle 128B",
@@ -32,7 +32,7 @@ _SUFFIXES: Final = (".svg", ".png")
 
 
 @guarded
-def command(
+def command(  # noqa: PLR0913  # options, not arguments
     target: Annotated[
         str | None, typer.Argument(metavar="[FILE[:NAME]]", help="A Python file with a pipeline, in place of --box.", show_default=False)
     ] = None,
@@ -66,7 +66,11 @@ def command(
     if output is not None and output.suffix.lower() not in _SUFFIXES:
         raise UsageError(
             Diagnostic(
-                rule="OX6022", what=f"{output} is no picture", got=output.suffix or "no ending", required=" or ".join(_SUFFIXES), fix=f"-o {output.stem}.svg"
+                rule="OX6022",
+                what=f"{output} is no picture",
+                got=output.suffix or "no ending",
+                required=" or ".join(_SUFFIXES),
+                fix=f"-o {output.stem}.svg",
             )
         )
     if target is None:

@@ -66,7 +66,7 @@ def from_pipeline(target: str, wanted: str | None, at: str | None) -> dict[str, 
         faults = address_faults(address, TENSOR_SMEM_ALIGN if tile.align >= TENSOR_SMEM_ALIGN else _PLAIN_ALIGN) if at is not None else []
         if faults:
             raise UsageError(*faults)
-        placed[tile.name] = PlacedTile(shape=tile.shape, dtype=tile.dtype, swizzle=tile.swizzle, address=address)
+        placed[tile.name] = PlacedTile(shape=tile.shape, dtype=tile.dtype, swizzle=tile.swizzle, address=address, dense=tile.layout.dense)
     return placed
 
 

@@ -31,9 +31,10 @@ def print_tile(name: str, tile: PlacedTile, view: str, limit: int) -> None:
             console.print(line)
     console.print()
     console.print(Text("bank conflicts: words that one bank gives one after the other; 1 is none", "bold"))
-    for row in conflict_rows(under_each_swizzle(tile)):
-        line = row[0].ljust(_NAME) + "".join(entry.ljust(20) for entry in row[1:])
-        console.print(Text(("> " if row[0] == tile.swizzle else "  ") + line.rstrip(), "bold" if row[0] == tile.swizzle else ""))
+    for degrees in conflict_rows(under_each_swizzle(tile)):
+        ours = degrees[0] == tile.swizzle
+        words = degrees[0].ljust(_NAME) + "".join(entry.ljust(18) for entry in degrees[1:])
+        console.print(Text(f"{'>' if ours else ' '} {words.rstrip()}", "bold" if ours else ""))
 
 
 def _lines(grid: Grid) -> list[Text]:

@@ -101,7 +101,9 @@ def _packed_faults(tile: PlacedTile) -> list[Diagnostic]:
         required = f"{step} elements" if step == most else f"a multiple of {step} elements, at most {most}"
         what, got = f"the rows of a box of {tile.dtype} have another width", f"{inner} elements"
         source = "CUDA driver API, cuTensorMapEncodeTiled"
-        faults.append(Diagnostic(rule="OX6024", what=what, got=got, required=f"{required} ({source})", fix=f"--box {_words(tile.shape[:-1], step)}"))
+        faults.append(
+            Diagnostic(rule="OX6024", what=what, got=got, required=f"{required} ({source})", fix=f"--box {_words(tile.shape[:-1], step)}")
+        )
     return faults
 
 

@@ -44,6 +44,7 @@ class PlacedTile:
     """A tile of `shape` elements, outermost dimension first, that starts at shared address `address`.
 
     `stored` picks, for the 6-bit type, the form that stores read (a byte for each element) in place of the one that loads write.
+    `dense` rows (of interleaved maps) are not padded to the swizzle's span.
     """
 
     shape: tuple[int, ...]
@@ -51,6 +52,7 @@ class PlacedTile:
     swizzle: str
     address: int
     stored: bool = False
+    dense: bool = False
 
     @property
     def info(self) -> DTypeInfo:
@@ -82,7 +84,7 @@ class PlacedTile:
     def pitch_bytes(self) -> int:
         """From one row to the next: a swizzled row starts a whole span after the one before, however short it is (measured)."""
         span = self.mode.span_bytes
-        return -(-self.row_bytes // span) * span if span else self.row_bytes
+        return -(-self.row_bytes // span) * span if span and not self.dense else self.row_bytes
 
     @cached_property
     def rows(self) -> int:
@@ -135,7 +137,5 @@ class PlacedTile:
         while at < end:
             stop = min(at // grain * grain + grain, end)
             count = (stop - at) // nbytes * elements
-            yield Piece(
-                row=row, first=index, count=min(count, self.shape[-1] - index), address=self.mode.permute(at), nbytes=stop - at
-            )
+            yield Piece(row=row, first=index, count=min(count, self.shape[-1] - index), address=self.mode.permute(at), nbytes=stop - at)
             index, at = index + count, stop

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import ceil
 from typing import Final
 
 from oxidecopy.draw.grid import COLOURS, Grid, box_grid, memory_grid
@@ -31,7 +32,7 @@ def tile_scene(tile: PlacedTile, name: str, limit: int) -> Scene:
     bottom = _legend(boxes, words, bottom + 10)
     bottom = _conflicts(words, under_each_swizzle(tile), tile.swizzle, bottom + 12)
     width = 2 * panel + 4 * _MARGIN
-    return Scene(title="; ".join(head), width=width, height=bottom + _MARGIN, boxes=tuple(boxes), words=tuple(words))
+    return Scene(title="; ".join(head), width=width, height=ceil(bottom + _MARGIN), boxes=tuple(boxes), words=tuple(words))
 
 
 def _panel(boxes: list[Box], words: list[Words], grid: Grid, left: float, top: float) -> float:
@@ -50,7 +51,9 @@ def _panel(boxes: list[Box], words: list[Words], grid: Grid, left: float, top: f
             boxes.append(Box(x=x, y=y, width=width - _GAP, height=height - _GAP, fill=fill, title=title))
             if cell is not None:
                 size = min(10.0, (width - 6) / (_CHARACTER * len(cell.text)))
-                words.append(Words(x=x + (width - _GAP) / 2, y=y + (height - _GAP) / 2, text=cell.text, size=round(size, 1), anchor="middle"))
+                words.append(
+                    Words(x=x + (width - _GAP) / 2, y=y + (height - _GAP) / 2, text=cell.text, size=round(size, 1), anchor="middle")
+                )
         y += height
     if grid.hidden:
         words.append(Words(x=left + _LABEL, y=y + _LINE / 2, text=grid.more, fill=FAINT))

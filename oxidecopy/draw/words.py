@@ -13,19 +13,20 @@ def facts(tile: PlacedTile) -> list[str]:
     """What it is; how its rows lie; what is odd about it."""
     shape = " x ".join(map(str, tile.shape))
     plural = "" if tile.rows == 1 else "s"
+    size = f"{tile.footprint_bytes:,} bytes of shared memory"
     lines = [
         f"box {shape} of {tile.dtype}, swizzle {tile.swizzle}, at {tile.address:#x}",
-        f"{tile.rows} row{plural} of {tile.row_bytes} bytes, {tile.pitch_bytes} bytes apart; {tile.footprint_bytes:,} bytes of shared memory",
+        f"{tile.rows} row{plural} of {tile.row_bytes} bytes, {tile.pitch_bytes} bytes apart; {size}",
     ]
     if len(tile.shape) > 2:
         last = ", ".join(map(str, tile.coordinates(tile.rows - 1)))
         lines.append(f"rows are counted through the outer dimensions: row {tile.rows - 1} is ({last})")
     if tile.info.group_bytes:
         lines.append(_packed(tile))
-    if tile.mode.span_bytes and tile.row_bytes < tile.mode.span_bytes:
+    if tile.row_bytes < tile.pitch_bytes:
         lines.append(f"rows are narrower than the span: {tile.pitch_bytes - tile.row_bytes} bytes behind each stay unused")
     if not tile.aligned:
-        lines.append(f"no multiple of {tile.mode.repeat_bytes}: the pattern is rotated, which pipelines are refused (OX1010)")
+        lines.append(f"not at a multiple of {tile.mode.repeat_bytes}: a rotated pattern, refused in pipelines (OX1010)")
     if tile.mode.flip_8b:
         lines.append("on odd lines (assumed) the 8-byte halves of each 16 bytes are swapped")
     if tile.mode.min_sm > tile.info.min_sm or tile.info.min_sm > 90:

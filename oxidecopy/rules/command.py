@@ -130,4 +130,38 @@ RULES: Final[tuple[Rule, ...]] = (
         "where there is a GPU they run, and where there is none OX5013 says so first.",
         source="`oxidecopy bench gpu --help`",
     ),
+    _rule(
+        20,
+        "What is drawn is one box by its options, or a pipeline's tiles.",
+        "A pipeline says itself what its tiles are and where they lie; options say all of a box, in names and numbers that exist.",
+        'invoke("show", "tile", "--box", "64,32", "--dtype", "float")\n',
+        'invoke("show", "tile", "--box", "64,32", "--dtype", "f32", "--swizzle", "128B")\n',
+        source="`oxidecopy show tile --help`",
+    ),
+    _rule(
+        21,
+        "A tile is drawn at a shared address where a copy can have it.",
+        "Tensor copies fault (CUresult 716) where the address is no multiple of 128 bytes, swizzled or not; one CTA has 2^24 addresses. "
+        "Where a swizzle's pattern wants more (1,024 bytes for 128B), the picture is drawn, rotated as the hardware does it, and says so.",
+        'invoke("show", "tile", "--box", "64,32", "--at", "0x440")\n',
+        'invoke("show", "tile", "--box", "64,32", "--at", "0x480")\n',
+        source="measured on an H200",
+    ),
+    _rule(
+        22,
+        "A picture is a .svg file, or a .png file where matplotlib is installed.",
+        "SVG needs nothing but this package; PNG is drawn by matplotlib, which the extra `plot` brings.",
+        'invoke("show", "tile", "--box", "64,32", "--output", "tile.pdf")\n',
+        'invoke("show", "tile", "--box", "64,32", "--output", "tile.svg")\n',
+        source="`oxidecopy show tile --help`",
+    ),
+    _rule(
+        24,
+        "A box of packed elements has rows that the hardware can lay out.",
+        "Packed elements lie in groups of sixteen. With a gap behind each group a row is exactly 128 elements, and only some swizzles keep "
+        "the groups whole.",
+        'invoke("show", "tile", "--box", "8,64", "--dtype", "u6x16_align16b")\n',
+        'invoke("show", "tile", "--box", "8,128", "--dtype", "u6x16_align16b")\n',
+        source="CUDA driver API, cuTensorMapEncodeTiled",
+    ),
 )  # fmt: skip

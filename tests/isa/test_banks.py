@@ -42,7 +42,7 @@ def test_against_a_clock_by_clock_model(nbytes: int, lanes: list[int], stride: i
         ([128 * i for i in range(32)], 4, 32),  # one bank
         ([136 * i for i in range(32)], 4, 2),  # two words on
         ([2 * i for i in range(32)], 2, 1),  # two lanes share each word
-        ([i for i in range(32)], 1, 1),
+        (list(range(32)), 1, 1),
         ([8 * i for i in range(32)], 8, 1),  # two phases
         ([16 * i for i in range(32)], 16, 1),  # four phases
         ([128 * i for i in range(8)], 16, 8),
