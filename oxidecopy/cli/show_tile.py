@@ -22,7 +22,7 @@ that one bank gives one after the other for a row, a column, and a matrix of ldm
 """
 EXAMPLES: Final = (
     "oxidecopy show tile --box 64,32 --dtype f32 --swizzle 128B",
-    "oxidecopy show tile --box 8,64 --dtype bf16 --swizzle 128B --view memory --at 0x480",
+    "oxidecopy show tile --box 8,64 --dtype bf16 --swizzle 128B --at 0x480",
     "oxidecopy show tile --box 16,64 --dtype u8 --swizzle 64B -o tile.svg",
     "oxidecopy show tile examples/10_ring.py:prefetch",
 )
