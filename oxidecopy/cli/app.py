@@ -8,7 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from oxidecopy._version import __version__
-from oxidecopy.cli import bench, check, conformance, demo, doctor, emit, explain, run, show, show_tile
+from oxidecopy.cli import bench, check, conformance, demo, doctor, emit, explain, run, show, show_descriptor, show_tile
 
 _HELP: Final = """Typed TMA pipelines: recorded, verified, and run on a simulator of the hardware.
 
@@ -50,6 +50,7 @@ for _module in (run, demo, check, explain, emit, doctor, conformance):
     app.command(_module.__name__.rpartition(".")[2], help=_module.HELP, epilog=_examples(_module.EXAMPLES))(_module.command)
 show.app.command("program", help=show.PROGRAM_HELP, epilog=_examples(show.EXAMPLES))(show.program)
 show.app.command("tile", help=show_tile.HELP, epilog=_examples(show_tile.EXAMPLES))(show_tile.command)
+show.app.command("descriptor", help=show_descriptor.HELP, epilog=_examples(show_descriptor.EXAMPLES))(show_descriptor.command)
 bench.app.command("sim", help=bench.SIM_HELP, epilog=_examples(bench.EXAMPLES))(bench.sim)
 bench.app.command("plugin", help=bench.PLUGIN_HELP, epilog=_examples(bench.PLUGIN_EXAMPLES))(bench.plugin)
 bench.app.command("gpu", help=bench.GPU_HELP, epilog=_examples(bench.GPU_EXAMPLES))(bench.gpu)

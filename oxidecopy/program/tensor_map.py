@@ -103,6 +103,13 @@ def tile_shape(box_dim: tuple[int, ...], element_strides: tuple[int, ...]) -> tu
     return (*(-(-b // s) for b, s in zip(box_dim[:-1], element_strides[:-1], strict=True)), box_dim[-1])
 
 
+def box_bytes(of: TensorMap) -> int:
+    """What the driver counts for one box, and bounds (measured): dense bytes, each element stride heeded, the innermost one, too."""
+    if of.mode != TILE:
+        return prod(of.box_dim) * of.dtype_info.nbytes
+    return prod(-(-b // s) for b, s in zip(of.box_dim, of.element_strides, strict=True)) * of.dtype_info.nbytes
+
+
 def _slice_shape(box_dim: tuple[int, ...], element_strides: tuple[int, ...], slice_elements: int) -> tuple[int, ...]:
     """One slice of channels (dimension 1) whatever the box asks for, in rows of slice pixels; each stride counts (measured)."""
     counts = [-(-b // s) for b, s in zip(box_dim, element_strides, strict=True)]

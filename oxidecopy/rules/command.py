@@ -156,6 +156,14 @@ RULES: Final[tuple[Rule, ...]] = (
         source="`oxidecopy show tile --help`",
     ),
     _rule(
+        23,
+        "Raw tensor maps are 128 bytes each, as bytes or as hex digits.",
+        "A CUtensorMap is 128 bytes, of which no part can be left out. Of a pipeline, descriptors are shown by their parameters.",
+        'Path("map.bin").write_bytes(bytes(64))\ninvoke("show", "descriptor", "map.bin")\n',
+        'Path("map.bin").write_bytes(bytes(128))\ninvoke("show", "descriptor", "map.bin")\n',
+        source="cuda.h, CUtensorMap",
+    ),
+    _rule(
         24,
         "A box of packed elements has rows that the hardware can lay out.",
         "Packed elements lie in groups of sixteen. With a gap behind each group a row is exactly 128 elements, and only some swizzles keep "

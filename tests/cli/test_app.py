@@ -8,7 +8,7 @@ import pytest
 
 import oxidecopy.cli
 from oxidecopy import __version__
-from oxidecopy.cli import bench, check, demo, doctor, explain, invoke, main, run, show, show_tile
+from oxidecopy.cli import bench, check, demo, doctor, explain, invoke, main, run, show, show_descriptor, show_tile
 from oxidecopy.errors import UsageError
 from tests.helpers.command import command
 
@@ -27,6 +27,7 @@ def test_version() -> None:
         (("doctor",), doctor.EXAMPLES),
         (("show", "program"), show.EXAMPLES),
         (("show", "tile"), show_tile.EXAMPLES),
+        (("show", "descriptor"), show_descriptor.EXAMPLES),
         (("bench", "sim"), bench.EXAMPLES),
     ],
 )

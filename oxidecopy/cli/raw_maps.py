@@ -1,0 +1,66 @@
+"""Tensor maps as somebody else has them: bytes or hex digits, from a file, the command line or standard input."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Final
+
+from oxidecopy.errors import Diagnostic, UsageError
+from oxidecopy.isa.limits import TABLE_ENTRIES_MAX
+from oxidecopy.program.binary import is_binary
+from oxidecopy.program.map_bytes import MAP_BYTES
+
+_MOST: Final = TABLE_ENTRIES_MAX * MAP_BYTES
+_TEXT_MOST: Final = 16 * _MOST  # hex digits with `0x`, commas and white space between them
+_SEPARATORS: Final = re.compile(r"0[xX]|[\s,;{}\[\]]+")
+_DIGITS: Final = re.compile(r"[0-9a-fA-F]+")
+_SHORTEST: Final = 32  # of an argument taken for digits: shorter ones are names of files
+
+
+def read_maps(target: str) -> list[bytes] | None:
+    """The maps that `target` is or names; None where it names a Python file or a recorded program.
+
+    Raises:
+        UsageError: it is neither, or no whole number of maps.
+    """
+    if target == "-":
+        return _split(sys.stdin.buffer.read(_TEXT_MOST + 1), "standard input")
+    packed = _SEPARATORS.sub("", target)
+    if len(packed) >= _SHORTEST and _DIGITS.fullmatch(packed):
+        return _split(target.encode(), "the argument")
+    path = Path(target)
+    if path.suffix in (".py", "") and not path.is_file():
+        return None  # with `:name`, or not there: loading it as Python says so
+    try:
+        with path.open("rb") as file:
+            data = file.read(_TEXT_MOST + 1)
+    except (OSError, ValueError):
+        return None
+    if path.suffix == ".py" or is_binary(data):
+        return None
+    return _split(data, target)
+
+
+def _split(data: bytes, where: str) -> list[bytes]:
+    """Hex digits where the text is nothing else, else the bytes themselves."""
+    try:
+        digits = _SEPARATORS.sub("", data.decode("ascii"))
+    except UnicodeDecodeError:
+        digits = ""
+    got = f"{len(data):,} bytes"
+    if _DIGITS.fullmatch(digits):
+        got = f"{len(digits):,} hex digits"
+        data = bytes.fromhex(digits) if len(digits) % 2 == 0 else b""
+    if not data or len(data) % MAP_BYTES or len(data) > _MOST:
+        raise UsageError(
+            Diagnostic(
+                rule="OX6023",
+                what=f"{where} holds no tensor maps",
+                got=got,
+                required=f"{MAP_BYTES} bytes, or {2 * MAP_BYTES} hex digits, for each of 1 to {TABLE_ENTRIES_MAX:,} maps",
+                fix="copy the whole CUtensorMap: sizeof is 128",
+            )
+        )
+    return [data[i : i + MAP_BYTES] for i in range(0, len(data), MAP_BYTES)]
