@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from oxidecopy.host.script import run_recipes as run_recipes
     from oxidecopy.host.stream import Event as Event
     from oxidecopy.host.stream import Stream as Stream
+    from oxidecopy.maps.parameters import MapParameters as MapParameters
+    from oxidecopy.maps.validate import Verdict as Verdict
+    from oxidecopy.maps.validate import validate as validate
     from oxidecopy.tiles import order as order
     from oxidecopy.tiles.cta import ClusterCta as ClusterCta
     from oxidecopy.tiles.cta import Cta as Cta
@@ -96,8 +99,13 @@ if TYPE_CHECKING:
     from oxidecopy.typed.geometry import Swizzle32B as Swizzle32B
     from oxidecopy.typed.geometry import Swizzle64B as Swizzle64B
     from oxidecopy.typed.geometry import Swizzle128B as Swizzle128B
+    from oxidecopy.typed.geometry import Swizzle128BAtom32B as Swizzle128BAtom32B
+    from oxidecopy.typed.geometry import Swizzle128BAtom32BFlip8B as Swizzle128BAtom32BFlip8B
+    from oxidecopy.typed.geometry import Swizzle128BAtom64B as Swizzle128BAtom64B
     from oxidecopy.typed.geometry import SwizzleNone as SwizzleNone
     from oxidecopy.typed.global_array import GlobalArray as GlobalArray
+    from oxidecopy.typed.im2col import Im2colDescriptor as Im2colDescriptor
+    from oxidecopy.typed.im2col import Im2colWideDescriptor as Im2colWideDescriptor
     from oxidecopy.typed.leader import ClusterLeader as ClusterLeader
     from oxidecopy.typed.leader import Leader as Leader
     from oxidecopy.typed.reduce import ReduceOp as ReduceOp
@@ -142,6 +150,9 @@ _HOME: Final = {
     "SupportsCudaStream": "oxidecopy.host.pipeline",
     "pipeline": "oxidecopy.host.pipeline",
     "Recipe": "oxidecopy.host.recipe",
+    "MapParameters": "oxidecopy.maps.parameters",
+    "Verdict": "oxidecopy.maps.validate",
+    "validate": "oxidecopy.maps.validate",
     "Elem": "oxidecopy.tiles.elem",
     "Landed": "oxidecopy.tiles.stage",
     "Ring": "oxidecopy.tiles.ring",
@@ -205,9 +216,14 @@ _HOME: Final = {
     "Swizzle32B": "oxidecopy.typed.geometry",
     "Swizzle64B": "oxidecopy.typed.geometry",
     "Swizzle128B": "oxidecopy.typed.geometry",
+    "Swizzle128BAtom32B": "oxidecopy.typed.geometry",
+    "Swizzle128BAtom32BFlip8B": "oxidecopy.typed.geometry",
+    "Swizzle128BAtom64B": "oxidecopy.typed.geometry",
     "SwizzleNone": "oxidecopy.typed.geometry",
     "GlobalArray": "oxidecopy.typed.global_array",
     "ClusterGroup": "oxidecopy.tiles.group",
+    "Im2colDescriptor": "oxidecopy.typed.im2col",
+    "Im2colWideDescriptor": "oxidecopy.typed.im2col",
     "ClusterLeader": "oxidecopy.typed.leader",
     "Group": "oxidecopy.tiles.group",
     "Leader": "oxidecopy.typed.leader",
@@ -282,6 +298,8 @@ __all__ = [
     "HasIncDec",
     "HasMinMax",
     "Idx",
+    "Im2colDescriptor",
+    "Im2colWideDescriptor",
     "Invalidated",
     "KernelInfo",
     "Kind",
@@ -290,6 +308,7 @@ __all__ = [
     "Leader",
     "ManagedBarrier",
     "ManagedBarriers",
+    "MapParameters",
     "MmaBarrier",
     "Owned",
     "ParameterInfo",
@@ -314,6 +333,9 @@ __all__ = [
     "Swizzle32B",
     "Swizzle64B",
     "Swizzle128B",
+    "Swizzle128BAtom32B",
+    "Swizzle128BAtom32BFlip8B",
+    "Swizzle128BAtom64B",
     "SwizzleNone",
     "SymIdx",
     "TmaBarrier",
@@ -321,6 +343,7 @@ __all__ = [
     "TmaDescriptor",
     "TxToken",
     "Uninit",
+    "Verdict",
     "Work",
     "__version__",
     "bf16",
@@ -349,6 +372,7 @@ __all__ = [
     "u16",
     "u32",
     "u64",
+    "validate",
 ]
 
 

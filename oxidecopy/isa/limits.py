@@ -11,6 +11,7 @@ from typing import Final
 # ---- tensor maps
 MAX_RANK: Final = 5  # API; PTX 5.5
 BOX_DIM_MAX: Final = 256  # API; measured, also where the element stride would shrink the box
+PIXELS_MAX: Final = 1024  # API; measured: pixels of one im2col copy
 ELEMENT_STRIDE_MAX: Final = 8  # API; measured
 GLOBAL_ADDRESS_ALIGN: Final = 16  # API, bytes
 GLOBAL_ADDRESS_LIMIT: Final = 1 << 57  # measured: 2^57 - 16 encodes, 2^57 does not

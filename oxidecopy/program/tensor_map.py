@@ -12,7 +12,7 @@ from math import prod
 from typing import TYPE_CHECKING, Final, final
 
 from oxidecopy.isa.dtypes import DTYPES, DTypeInfo
-from oxidecopy.isa.swizzle import SWIZZLES, SwizzleInfo
+from oxidecopy.isa.swizzle import EVERY_SWIZZLE, SwizzleInfo
 
 if TYPE_CHECKING:
     from oxidecopy.program.program import MapParam
@@ -71,7 +71,7 @@ class TensorMap:
     @property
     def swizzle_info(self) -> SwizzleInfo:
         """The swizzle mode's row."""
-        return SWIZZLES[self.swizzle]
+        return EVERY_SWIZZLE[self.swizzle]
 
     @property
     def tile_shape(self) -> tuple[int, ...]:
@@ -134,7 +134,7 @@ class TileLayout:
     @property
     def pitch_bytes(self) -> int:
         """From one innermost row to the next: a swizzled row starts a whole span after the one before, however short it is."""
-        span = SWIZZLES[self.swizzle].span_bytes
+        span = EVERY_SWIZZLE[self.swizzle].span_bytes
         return -(-self.row_bytes // span) * span if span and not self.dense else self.row_bytes
 
     @property

@@ -12,8 +12,8 @@ from typing_extensions import TypeVar
 
 from oxidecopy.errors import ScopeError
 from oxidecopy.isa import expr, ops
-from oxidecopy.isa.ops import MapRef
-from oxidecopy.typed.descriptor_checks import armed, device_array, fitting, reduction, refuse_captured, swizzle_mode
+from oxidecopy.program.tensor_map import IM2COL
+from oxidecopy.typed.descriptor_checks import armed, device_array, fitting, reduction, source_of, swizzle_mode, wide_mode
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.geometry import (
     A128,
@@ -38,20 +38,19 @@ from oxidecopy.typed.geometry import (
     box_extents,
 )
 from oxidecopy.typed.global_array import GlobalArray
-from oxidecopy.typed.handles import refuse_unknown
+from oxidecopy.typed.im2col import Im2colDescriptor, Im2colWideDescriptor
 from oxidecopy.typed.leader import ClusterLeader, Leader, check_leader, leader_of
+from oxidecopy.typed.map_handle import MapHandle
 from oxidecopy.typed.reduce import ReduceOp
 from oxidecopy.typed.refusal import refuse
 from oxidecopy.typed.smem import SharedArray
 from oxidecopy.typed.states import TmaBarrier
 from oxidecopy.typed.symbolic import Idx
-from oxidecopy.typed.table_extents import extents_of
-from oxidecopy.typed.tiled_map import build_tensor_map
+from oxidecopy.typed.tiled_map import Choices, build_im2col_map, build_tensor_map
 from oxidecopy.typed.tokens import TxToken
 
 if TYPE_CHECKING:
     from oxidecopy.program.program import MapParam
-    from oxidecopy.program.tensor_map import TensorMap
     from oxidecopy.typed.recorder import Recorder
 
 DT = TypeVar("DT", bound=DType)
@@ -60,6 +59,7 @@ SW_co = TypeVar("SW_co", bound=AnySwizzle, default=AnySwizzle, covariant=True)
 Bx = TypeVar("Bx", bound=AnyBox, default=Any)
 # A static factory needs type variables of its own: with the class's, pyright and ty answer TmaDescriptor[Unknown, ...].
 _D1 = TypeVar("_D1", bound=DType)
+_C1 = TypeVar("_C1", D3, D4, D5)
 _SW = TypeVar("_SW", bound=AnySwizzle, default=SwizzleNone)
 _N0 = TypeVar("_N0", bound=int)
 _N1 = TypeVar("_N1", bound=int)
@@ -70,23 +70,18 @@ _N4 = TypeVar("_N4", bound=int)
 Armed: TypeAlias = TxToken[TmaBarrier, Any]  # of any brand
 L2Promotion = Literal[0, 64, 128, 256]
 OobFill = Literal["zero", "nan"]
+WideMode = Literal["w", "w128"]
 
 
 @final
-class TmaDescriptor(Generic[DT, C, SW_co, Bx]):
-    """A tensor map over an array; `tiled` makes one.
+class TmaDescriptor(MapHandle[DT, C], Generic[DT, C, SW_co, Bx]):
+    """A tiled tensor map over an array; `tiled` makes one. The factories of the other kinds are here, too.
 
     On the host it holds the map's parameters (`tensor_map`) and keeps its array alive. Inside a pipeline it issues copies: coordinates are
     outermost first, in elements (never in boxes); the innermost one times the element size must be a multiple of 16 bytes (measured).
     """
 
-    __slots__ = ("_index", "_param", "_recorder", "_source", "_tensor_map")
-    # On the host the last two are set, inside a pipeline the first ones: `_index` of an entry of a table.
-    _index: expr.Expr | None
-    _param: MapParam | None
-    _recorder: Recorder | None
-    _source: GlobalArray[DT, Any] | None
-    _tensor_map: TensorMap | None
+    __slots__ = ()
 
     def __init__(self, _key: Never) -> None: ...
 
@@ -237,46 +232,128 @@ class TmaDescriptor(Generic[DT, C, SW_co, Bx]):
         Raises:
             DescriptorError: with every broken rule, its bound and the cheapest fix.
         """
-        array, mode = device_array(a), swizzle_mode(swizzle)
-        made: TmaDescriptor[Any, Any, Any, Any] = object.__new__(TmaDescriptor)
-        made._source = array
-        made._index = None
-        made._param = None
-        made._recorder = None
-        made._tensor_map = build_tensor_map(
-            dtype=array.dtype.info,
-            shape=array.shape,
-            strides_bytes=array.strides_bytes,
-            address=array.buffer.address + array.offset_bytes,
-            box=box_extents(box) or box,
-            element_strides=element_strides,
-            swizzle=mode.info,
-            l2_promotion=l2_promotion,
-            oob_fill=oob_fill,
-            sm=array.sm,
+        array = device_array(a)
+        choices = _choices(array, swizzle, element_strides, l2_promotion, oob_fill)
+        return TmaDescriptor._on_host(array, build_tensor_map(source_of(array), choices, box_extents(box) or box))
+
+    # fmt: off  # as above
+    @overload
+    @staticmethod
+    def im2col(
+        a: GlobalArray[_D1, D3],
+        *,
+        lower: tuple[int],
+        upper: tuple[int],
+        channels: int,
+        pixels: int,
+        swizzle: type[_SW] = ...,
+        element_strides: tuple[int, int, int] | None = ...,
+        l2_promotion: L2Promotion = ...,
+        oob_fill: OobFill = ...,
+    ) -> Im2colDescriptor[_D1, D3, _SW, Box2[Any, Any]]: ...
+    @overload
+    @staticmethod
+    def im2col(
+        a: GlobalArray[_D1, D4],
+        *,
+        lower: tuple[int, int],
+        upper: tuple[int, int],
+        channels: int,
+        pixels: int,
+        swizzle: type[_SW] = ...,
+        element_strides: tuple[int, int, int, int] | None = ...,
+        l2_promotion: L2Promotion = ...,
+        oob_fill: OobFill = ...,
+    ) -> Im2colDescriptor[_D1, D4, _SW, Box2[Any, Any]]: ...
+    @overload
+    @staticmethod
+    def im2col(
+        a: GlobalArray[_D1, D5],
+        *,
+        lower: tuple[int, int, int],
+        upper: tuple[int, int, int],
+        channels: int,
+        pixels: int,
+        swizzle: type[_SW] = ...,
+        element_strides: tuple[int, int, int, int, int] | None = ...,
+        l2_promotion: L2Promotion = ...,
+        oob_fill: OobFill = ...,
+    ) -> Im2colDescriptor[_D1, D5, _SW, Box2[Any, Any]]: ...
+    # fmt: on
+    @staticmethod
+    def im2col(  # as many as the driver's call has
+        a: GlobalArray[Any, Any],
+        *,
+        lower: Any = None,
+        upper: Any = None,
+        channels: Any = None,
+        pixels: Any = None,
+        swizzle: Any = SwizzleNone,
+        element_strides: Any = None,
+        l2_promotion: int = 128,
+        oob_fill: str = "zero",
+    ) -> Im2colDescriptor[Any, Any, Any, Any]:
+        """An im2col map over `a`, an array of (n, w, c), (n, h, w, c) or (n, d, h, w, c) (cuTensorMapEncodeIm2col).
+
+        For a filter of r taps, dilation d and padding p before and after: `lower` is -p and `upper` p - (r - 1) * d, for each dimension;
+        the element strides are those of the convolution, and the offset of tap i is i * d.
+
+        Args:
+            a: the array, channels innermost and dense.
+            lower: where the box of filter bases begins in each spatial dimension, outermost first; negative inside the padding.
+            upper: where it ends, counted from the last element of each dimension.
+            channels: elements of each pixel that one copy moves, 1 to 256.
+            pixels: pixels that one copy moves, 1 to 1024.
+            swizzle: as in `tiled`; its span bounds the bytes of `channels`.
+            element_strides: steps of the walk, 1 to 8 each, innermost 1; they do not change how many pixels are moved.
+            l2_promotion: as in `tiled`.
+            oob_fill: as in `tiled`.
+
+        Raises:
+            DescriptorError: with every broken rule, its bound and the cheapest fix.
+        """
+        array = device_array(a)
+        choices = _choices(array, swizzle, element_strides, l2_promotion, oob_fill)
+        made = build_im2col_map(source_of(array), choices, mode=IM2COL, lower=lower, upper=upper, channels=channels, pixels=pixels)
+        return Im2colDescriptor._on_host(array, made)
+
+    @staticmethod
+    def im2col_wide(  # noqa: PLR0913  # as many as the driver's call has
+        a: GlobalArray[_D1, _C1],
+        *,
+        lower: int,
+        upper: int,
+        channels: int,
+        pixels: int = 128,
+        mode: WideMode = "w",
+        swizzle: type[_SW],
+        element_strides: tuple[int, ...] | None = None,
+        l2_promotion: L2Promotion = 128,
+        oob_fill: OobFill = "zero",
+    ) -> Im2colWideDescriptor[_D1, _C1, _SW, Box2[Any, Any]]:
+        """A map of wide im2col copies, which walk along w alone (cuTensorMapEncodeIm2colWide; compute capability 10.0 and newer).
+
+        Args:
+            a: as in `im2col`.
+            lower: where the filter bases begin along w.
+            upper: where they end, counted from the last element.
+            channels: as in `im2col`.
+            pixels: as in `im2col`; in mode "w128" always 128.
+            mode: "w", or "w128" for rows of 128 pixels (PTX .im2col::w and .im2col::w::128).
+            swizzle: `Swizzle64B`, `Swizzle128B` or `Swizzle128BAtom32B`.
+            element_strides: as in `im2col`; only that of w counts.
+            l2_promotion: as in `tiled`.
+            oob_fill: as in `tiled`.
+
+        Raises:
+            DescriptorError: with every broken rule, its bound and the cheapest fix.
+        """
+        array = device_array(a)
+        choices = _choices(array, swizzle, element_strides, l2_promotion, oob_fill)
+        made = build_im2col_map(
+            source_of(array), choices, mode=wide_mode(mode), lower=(lower,), upper=(upper,), channels=channels, pixels=pixels
         )
-        return made
-
-    @property
-    def tensor_map(self) -> TensorMap:
-        """The map's parameters, outermost dimension first; on the host only."""
-        if self._tensor_map is None:
-            refuse_unknown("`tensor_map` of a descriptor")
-        return self._tensor_map
-
-    @property
-    def array(self) -> GlobalArray[DT, Any]:
-        """The array it points to; on the host only."""
-        if self._source is None:
-            refuse_unknown("`array` of a descriptor")
-        return self._source
-
-    @property
-    def shape(self) -> C:
-        """Extents of the array in elements, outermost first: integers on the host, symbols inside a pipeline."""
-        if self._recorder is not None and self._param is not None:
-            return extents_of(self._recorder, self._param, self._index)  # type: ignore[return-value]  # C is the rank's tuple
-        return self.tensor_map.global_dim  # type: ignore[return-value]  # as above
+        return Im2colWideDescriptor._on_host(array, made)
 
     # ---- copies
     # fmt: off
@@ -384,28 +461,13 @@ class TmaDescriptor(Generic[DT, C, SW_co, Bx]):
         check_leader(issuer, recorder)
         recorder.emit(ops.TensorReduce(op=name, map=self._ref, tile=ref, coords=at))
 
-    @property
-    def _ref(self) -> MapRef:
-        """What the ops of a recording call it."""
-        if self._param is None:
-            refuse_captured("a descriptor")
-        return MapRef(self._param.name, self._index)
 
-    def _recorded(self, what: str) -> tuple[Recorder, MapParam, str]:
-        """The recording, the parameter, and what a call of method `what` is named in errors."""
-        if self._recorder is None or self._param is None:
-            refuse_captured(f"`{what}` of a descriptor")
-        label = f"`{what}` of {self._param.name!r}" if self._index is None else f"`{what}` of an entry of {self._param.name!r}"
-        self._recorder.check_open(label)
-        return self._recorder, self._param, label
+def _choices(array: GlobalArray[Any, Any], swizzle: object, element_strides: object, l2_promotion: object, oob_fill: object) -> Choices:
+    return Choices(
+        element_strides=element_strides, swizzle=swizzle_mode(swizzle).info, l2_promotion=l2_promotion, oob_fill=oob_fill, sm=array.sm
+    )
 
 
 def recorded_descriptor(recorder: Recorder, param: MapParam, index: expr.Expr | None = None) -> TmaDescriptor[Any, Any, Any, Any]:
     """The handle that a pipeline function receives while it is recorded, or one of an entry of a table that it received."""
-    made: TmaDescriptor[Any, Any, Any, Any] = object.__new__(TmaDescriptor)
-    made._source = None
-    made._tensor_map = None
-    made._index = index
-    made._param = param
-    made._recorder = recorder
-    return made
+    return TmaDescriptor._recorded_as(recorder, param, index)

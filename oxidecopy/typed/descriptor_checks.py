@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from oxidecopy.errors import AlignmentError, DTypeError, RecordError, ScopeError, ShapeError, TokenError
+from oxidecopy.errors import AlignmentError, DescriptorError, DTypeError, RecordError, ScopeError, ShapeError, TokenError
 from oxidecopy.isa import limits, ops
 from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.isa.swizzle import SWIZZLES
@@ -13,6 +13,7 @@ from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.reduce import ReduceOp
 from oxidecopy.typed.refusal import described, refuse, require
 from oxidecopy.typed.smem import SharedArray
+from oxidecopy.typed.tiled_map import Source
 from oxidecopy.typed.tokens import TxToken
 
 if TYPE_CHECKING:
@@ -124,3 +125,17 @@ def swizzle_mode(mode: object) -> type[AnySwizzle]:
         required = "ox.SwizzleNone, ox.Swizzle32B, ox.Swizzle64B or ox.Swizzle128B"
         refuse(DTypeError, "OX1047", "`swizzle` is no swizzle mode", got=described(mode), required=required, fix="swizzle=ox.Swizzle128B")
     return mode
+
+
+def source_of(array: GlobalArray[Any, Any]) -> Source:
+    """What a map knows of an array."""
+    address = array.buffer.address + array.offset_bytes
+    return Source(dtype=array.dtype.info, shape=array.shape, strides_bytes=array.strides_bytes, address=address)
+
+
+def wide_mode(mode: object) -> str:
+    """A mode of wide im2col copies as a map calls it."""
+    if mode not in ("w", "w128"):
+        fix = 'mode="w"'
+        refuse(DescriptorError, "OX2050", "`mode` of a wide map is unknown", got=described(mode), required='"w" or "w128"', fix=fix)
+    return f"im2col_{mode}"

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Generic, TypeAlias, final, get_args
 
 from typing_extensions import TypeVar
 
-from oxidecopy.isa.swizzle import SWIZZLES, SwizzleInfo
+from oxidecopy.isa.swizzle import EVERY_SWIZZLE, SwizzleInfo
 from oxidecopy.typed.symbolic import Idx
 
 # ---- ranks: the type of a coordinate tuple, outermost dimension first
@@ -104,25 +104,46 @@ class AnySwizzle:
 class SwizzleNone(AnySwizzle):
     """Rows follow each other densely."""
 
-    info: ClassVar[SwizzleInfo] = SWIZZLES["none"]
+    info: ClassVar[SwizzleInfo] = EVERY_SWIZZLE["none"]
 
 
 @final
 class Swizzle32B(AnySwizzle):
     """Rows of up to 32 bytes, 16-byte chunks permuted over 256 bytes."""
 
-    info: ClassVar[SwizzleInfo] = SWIZZLES["32B"]
+    info: ClassVar[SwizzleInfo] = EVERY_SWIZZLE["32B"]
 
 
 @final
 class Swizzle64B(AnySwizzle):
     """Rows of up to 64 bytes, 16-byte chunks permuted over 512 bytes."""
 
-    info: ClassVar[SwizzleInfo] = SWIZZLES["64B"]
+    info: ClassVar[SwizzleInfo] = EVERY_SWIZZLE["64B"]
 
 
 @final
 class Swizzle128B(AnySwizzle):
     """Rows of up to 128 bytes, 16-byte chunks permuted over 1,024 bytes: column reads without bank conflicts."""
 
-    info: ClassVar[SwizzleInfo] = SWIZZLES["128B"]
+    info: ClassVar[SwizzleInfo] = EVERY_SWIZZLE["128B"]
+
+
+@final
+class Swizzle128BAtom32B(AnySwizzle):
+    """As `Swizzle128B` with chunks of 32 bytes (compute capability 10.0 and newer)."""
+
+    info: ClassVar[SwizzleInfo] = EVERY_SWIZZLE["128B_ATOM_32B"]
+
+
+@final
+class Swizzle128BAtom32BFlip8B(AnySwizzle):
+    """As `Swizzle128BAtom32B`, the 8-byte halves of 16 bytes swapped in every other line (compute capability 10.0 and newer)."""
+
+    info: ClassVar[SwizzleInfo] = EVERY_SWIZZLE["128B_ATOM_32B_FLIP_8B"]
+
+
+@final
+class Swizzle128BAtom64B(AnySwizzle):
+    """As `Swizzle128B` with chunks of 64 bytes (compute capability 10.0 and newer)."""
+
+    info: ClassVar[SwizzleInfo] = EVERY_SWIZZLE["128B_ATOM_64B"]

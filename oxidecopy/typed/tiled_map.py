@@ -1,155 +1,232 @@
-"""Tiled tensor maps: what the user passed -> `TensorMap`, or one error with every broken rule (`tiled_rules`)."""
+"""What the user passed to a factory of descriptors -> `TensorMap`, or one error with every broken rule.
+
+This module turns Python values into the driver's parameters, and refuses what is no such value; all other rules are `oxidecopy.maps`'.
+"""
 
 from __future__ import annotations
 
-import operator
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, final
 
-from oxidecopy.errors import DescriptorError
+from oxidecopy.errors import DescriptorError, Diagnostic, OxidecopyError
 from oxidecopy.isa import limits
-from oxidecopy.program.tensor_map import TensorMap
-from oxidecopy.typed.tiled_rules import Faults, MapRequest, encode_faults, usable_faults
+from oxidecopy.maps.enumerators import FILLS, INTERLEAVES, PROMOTIONS, WIDE_MODES
+from oxidecopy.maps.parameters import Kind, MapParameters
+from oxidecopy.maps.validate import validate
+from oxidecopy.program.tensor_map import IM2COL, TILE, TensorMap
+from oxidecopy.typed.refusal import whole
+from oxidecopy.typed.sites import caller_site
 
 if TYPE_CHECKING:
     from oxidecopy.isa.dtypes import DTypeInfo
     from oxidecopy.isa.swizzle import SwizzleInfo
 
+_TUPLE: Final = "one Python int per dimension, outermost first"
 
-def build_tensor_map(  # noqa: PLR0913  # as many as the driver's call has
-    *,
-    dtype: DTypeInfo,
-    shape: tuple[int, ...],
-    strides_bytes: tuple[int, ...],
-    address: int,
-    box: object,
-    element_strides: object,
-    swizzle: SwizzleInfo,
-    l2_promotion: int,
-    oob_fill: str,
-    sm: int,
-) -> TensorMap:
-    """Checks the parameters of a tiled map over an array; all tuples are outermost dimension first.
 
-    Args:
-        dtype: element type of the array.
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """The array that a map is made over, all tuples outermost dimension first.
+
+    Attributes:
+        dtype: its element type.
         shape: its extents, elements.
         strides_bytes: bytes from one index to the next, one entry per dimension.
         address: of its first element.
-        box: extents of one copy, elements.
+    """
+
+    dtype: DTypeInfo
+    shape: tuple[int, ...]
+    strides_bytes: tuple[int, ...]
+    address: int
+
+    def __str__(self) -> str:
+        return f"the {self.dtype.name} array of shape {self.shape}"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choices:
+    """What every factory takes beside the array; not checked yet.
+
+    Attributes:
         element_strides: step of each dimension, elements; None for 1 everywhere.
         swizzle: the mode.
-        l2_promotion: bytes, see `L2_PROMOTIONS`.
-        oob_fill: see `OOB_FILLS`.
+        l2_promotion: bytes, a key of `PROMOTIONS`.
+        oob_fill: a key of `FILLS`.
         sm: compute capability the map is for, 90 for 9.0.
+    """
+
+    element_strides: object = None
+    swizzle: SwizzleInfo
+    l2_promotion: object = 128
+    oob_fill: object = "zero"
+    sm: int
+
+
+def build_tensor_map(of: Source, choices: Choices, box: object, *, interleave: str = "none") -> TensorMap:
+    """The tiled map over an array that copies boxes of `box` elements.
 
     Raises:
         DescriptorError: with every broken rule.
     """
-    faults = Faults()
-    box_dim = _extents(faults, "OX2011", "box", box)
-    steps = tuple(1 for _ in shape) if element_strides is None else _extents(faults, "OX2016", "element_strides", element_strides)
-    request = MapRequest(
-        dtype=dtype,
-        shape=shape,
-        strides=_meaningful(dtype, shape, strides_bytes)[:-1],
-        address=address,
-        box=box_dim or (),
-        element_strides=steps or (),
-        swizzle=swizzle,
-        l2_promotion=l2_promotion,
-        oob_fill=oob_fill,
-        sm=sm,
-    )
-    _dense(faults, request, strides_bytes)
-    _lengths(faults, request, has_box=box_dim is not None, has_steps=steps is not None)
-    faults.found += encode_faults(request)
-    faults.found += usable_faults(request)
-    if faults.found:
-        raise DescriptorError(*sorted(faults.found, key=lambda d: d.rule))
-    return TensorMap(
-        dtype=dtype.name,
-        global_dim=shape,
-        global_strides=request.strides,
-        box_dim=request.box,
-        element_strides=request.element_strides,
-        swizzle=swizzle.name,
-        l2_promotion=l2_promotion,
-        oob_fill=oob_fill,
-    )
+    front = _Front(of, choices)
+    extents = front.numbers("OX2011", "box", box)
+    parameters = front.parameters("tiled", interleave)
+    return front.made(replace(parameters, box_dim=extents or ()), TILE, () if extents is None else ("OX2012",))
 
 
-def _extents(faults: Faults, rule: str, name: str, value: object) -> tuple[int, ...] | None:
-    """A tuple of integers; None, with a fault, when it is something else."""
-    if not isinstance(value, tuple):
-        fix = f"{name}=({value},)" if type(value) is int else f"{name}=(64, 64), or for a box a type: ox.Box2[Literal[64], Literal[64]]"
-        got = f"{value!r} ({type(value).__name__})"
-        faults.add(rule, f"`{name}` is no tuple of integers", got=got, required="one Python int per dimension, outermost first", fix=fix)
-        return None
-    numbers = [_integer(entry) for entry in value]
-    wrong = [f"entry {i} is {entry!r} ({type(entry).__name__})" for i, entry in enumerate(value) if numbers[i] is None]
-    if wrong:
-        fix = "pass whole numbers known on the host; `//` keeps a quotient one"
-        faults.add(
-            rule, f"`{name}` must hold integers", got=", ".join(wrong), required="one Python int per dimension, outermost first", fix=fix
+def build_im2col_map(  # as many as the driver's call has
+    of: Source, choices: Choices, *, mode: str, lower: object, upper: object, channels: object, pixels: object
+) -> TensorMap:
+    """The im2col map over an array that copies `channels` elements of each of `pixels` pixels; `mode` as in `TensorMap`.
+
+    Raises:
+        DescriptorError: with every broken rule.
+    """
+    front = _Front(of, choices)
+    corners = {name: front.numbers("OX2026", name, value) for name, value in (("lower", lower), ("upper", upper))}
+    counts = {name: front.number(name, value) for name, value in (("channels", channels), ("pixels", pixels))}
+    parameters = replace(
+        front.parameters("im2col" if mode == IM2COL else "im2col_wide", "none"),
+        wide_mode=WIDE_MODES.get(mode, 0),
+        lower=corners["lower"] or (),
+        upper=corners["upper"] or (),
+        channels=counts["channels"] or 0,
+        pixels=counts["pixels"] or 0,
+    )
+    known = [rule for name, rule in (("channels", "OX2048"), ("pixels", "OX2049")) if counts[name] is not None]
+    return front.made(parameters, mode, (*known, *(() if None in corners.values() else ("OX2044",))))
+
+
+@final
+class _Front:
+    """Collects what is refused before there are parameters at all."""
+
+    def __init__(self, of: Source, choices: Choices) -> None:
+        self._of = of
+        self._choices = choices
+        self._found: list[Diagnostic] = []
+        self._steps: tuple[int, ...] | None = tuple(1 for _ in of.shape)
+        if choices.element_strides is not None:
+            self._steps = self.numbers("OX2016", "element_strides", choices.element_strides)
+
+    def _add(self, rule: str, what: str, *, got: str, required: str, fix: str) -> None:
+        # Only a refusal needs the pages: the accepting path stays fast.
+        from oxidecopy.rules.descriptor import SOURCES
+
+        self._found.append(Diagnostic(rule=rule, what=what, got=got, required=f"{required} ({SOURCES[rule]})", fix=fix))
+
+    def numbers(self, rule: str, name: str, value: object) -> tuple[int, ...] | None:
+        """A tuple of integers; None, with a fault, when it is something else."""
+        if not isinstance(value, tuple):
+            box = ", or for a box a type: ox.Box2[Literal[64], Literal[64]]" if name == "box" else ""
+            fix = f"{name}=({value},)" if type(value) is int else f"{name}=(64, 64){box}"
+            self._add(rule, f"`{name}` is no tuple of integers", got=f"{value!r} ({type(value).__name__})", required=_TUPLE, fix=fix)
+            return None
+        numbers = [_integer(entry) for entry in value]
+        wrong = [f"entry {i} is {entry!r} ({type(entry).__name__})" for i, entry in enumerate(value) if numbers[i] is None]
+        if wrong:
+            fix = "pass whole numbers known on the host; `//` keeps a quotient one"
+            self._add(rule, f"`{name}` must hold integers", got=", ".join(wrong), required=_TUPLE, fix=fix)
+            return None
+        return tuple(n for n in numbers if n is not None)
+
+    def number(self, name: str, value: object) -> int | None:
+        """An integer; None, with a fault, when it is something else."""
+        found = _integer(value)
+        if found is None:
+            got, fix = f"{value!r} ({type(value).__name__})", "pass a whole number known on the host"
+            self._add("OX2027", f"`{name}` is no integer", got=got, required="a Python int", fix=fix)
+        return found
+
+    def parameters(self, kind: Kind, interleave: str) -> MapParameters:
+        """Those that all kinds of map share."""
+        of, choices = self._of, self._choices
+        self._dense()
+        return MapParameters(
+            kind=kind,
+            dtype=of.dtype.driver_enum,
+            global_address=of.address,
+            global_dim=of.shape,
+            global_strides=_meaningful(of, 32 if interleave == "32B" else limits.GLOBAL_STRIDE_ALIGN)[:-1],
+            element_strides=self._steps or (),
+            interleave=INTERLEAVES[interleave],
+            swizzle=choices.swizzle.driver_enum,
+            l2_promotion=self._promotion(),
+            oob_fill=self._fill(),
+            element=of.dtype.name,
         )
-        return None
-    return tuple(n for n in numbers if n is not None)
+
+    def made(self, parameters: MapParameters, mode: str, lengths: tuple[str, ...]) -> TensorMap:
+        """The map, when all rules hold; `lengths` are rules that only mean something for values that could be read at all."""
+        readable = {*lengths, *(("OX2017",) if self._steps is not None else ())}
+        blind = {"OX2012", "OX2017", "OX2044", "OX2048", "OX2049"} - readable
+        verdict = validate(parameters, arch=self._choices.sm)
+        found = [*self._found, *(d for d in verdict.errors if d.rule not in blind)]
+        if found:
+            site = caller_site()
+            raise DescriptorError(*(replace(d, site=site) for d in sorted(found, key=lambda d: d.rule)))
+        return TensorMap(
+            dtype=self._of.dtype.name,
+            global_dim=parameters.global_dim or (),
+            global_strides=parameters.global_strides or (),
+            box_dim=(parameters.box_dim or ()) if mode == TILE else (parameters.pixels, parameters.channels),
+            element_strides=parameters.element_strides or (),
+            interleave=list(INTERLEAVES)[parameters.interleave],
+            swizzle=self._choices.swizzle.name,
+            l2_promotion=list(PROMOTIONS)[parameters.l2_promotion],
+            oob_fill=list(FILLS)[parameters.oob_fill],
+            mode=mode,
+            lower=parameters.lower or (),
+            upper=parameters.upper or (),
+        )
+
+    def _dense(self) -> None:
+        """The innermost dimension has no stride in a map: its elements must follow each other."""
+        of = self._of
+        if of.dtype.bits % 8 or not of.shape or of.shape[-1] <= 1 or of.strides_bytes[-1] == of.dtype.nbytes:
+            return
+        size = of.dtype.nbytes
+        other = [axis for axis, stride in enumerate(of.strides_bytes) if stride == size and of.shape[axis] > 1]
+        swap = f"dimension {other[0]} is the dense one: transpose the array so that it comes last, and the box with it" if other else ""
+        self._add(
+            "OX2005",
+            f"the innermost dimension of {of} is not contiguous",
+            got=f"{of.strides_bytes[-1]} bytes from one element to the next",
+            required=f"{size} bytes, the size of one {of.dtype.name}",
+            fix=swap or "upload a copy: dev.array(np.ascontiguousarray(x))",
+        )
+
+    def _promotion(self) -> int:
+        value = self._choices.l2_promotion
+        if type(value) is int and value in PROMOTIONS:
+            return PROMOTIONS[value]
+        self._add("OX2023", "`l2_promotion` is unknown", got=repr(value), required="0, 64, 128 or 256 bytes", fix="l2_promotion=128")
+        return 0
+
+    def _fill(self) -> int:
+        value = self._choices.oob_fill
+        if isinstance(value, str) and value in FILLS:
+            return FILLS[value]
+        self._add("OX2020", "`oob_fill` is unknown", got=repr(value), required='"zero" or "nan"', fix='oob_fill="zero"')
+        return 0
 
 
 def _integer(value: object) -> int | None:
-    """`value` as an int when it is one (numpy's too, bool is not); symbolic integers refuse with a TypeError of ours."""
-    if isinstance(value, bool):
-        return None
+    """`value` as an int when it is one (numpy's too, bool is not); symbolic integers are none here."""
     try:
-        return operator.index(value)  # type: ignore[arg-type]  # that is the question
-    except TypeError:
+        return whole(value)
+    except OxidecopyError:
         return None
 
 
-def _meaningful(dtype: DTypeInfo, shape: tuple[int, ...], strides_bytes: tuple[int, ...]) -> tuple[int, ...]:
+def _meaningful(of: Source, unit: int) -> tuple[int, ...]:
     """Strides with those of size-1 dimensions replaced: the hardware never steps along them, but the driver checks them (measured)."""
-    unit = limits.GLOBAL_STRIDE_ALIGN
     strides: list[int] = []
-    dense = -(-dtype.bits // 8)
-    for extent, stride in zip(reversed(shape), reversed(strides_bytes), strict=True):
+    dense = -(-of.dtype.bits // 8)
+    for extent, stride in zip(reversed(of.shape), reversed(of.strides_bytes), strict=True):
         strides.append(-(-dense // unit) * unit if extent == 1 else stride)
         dense = strides[-1] * extent if strides[-1] * extent < limits.GLOBAL_STRIDE_LIMIT else unit
     return tuple(reversed(strides))
-
-
-def _dense(faults: Faults, request: MapRequest, strides_bytes: tuple[int, ...]) -> None:
-    """The innermost dimension has no stride in a map: its elements must follow each other."""
-    if not request.in_bytes or not request.shape or request.shape[-1] <= 1 or strides_bytes[-1] == request.dtype.nbytes:
-        return
-    size = request.dtype.nbytes
-    other = [axis for axis, stride in enumerate(strides_bytes) if stride == size and request.shape[axis] > 1]
-    swap = f"dimension {other[0]} is the dense one: transpose the array so that it comes last, and the box with it" if other else ""
-    faults.add(
-        "OX2005",
-        f"the innermost dimension of {request.array} is not contiguous",
-        got=f"{strides_bytes[-1]} bytes from one element to the next",
-        required=f"{size} bytes, the size of one {request.dtype.name}",
-        fix=swap or "upload a copy: dev.array(np.ascontiguousarray(x))",
-    )
-
-
-def _lengths(faults: Faults, request: MapRequest, *, has_box: bool, has_steps: bool) -> None:
-    """Box and element strides have one entry per dimension of the array."""
-    rank = len(request.shape)
-    for rule, name, has, value in (
-        ("OX2012", "box", has_box, request.box),
-        ("OX2017", "element_strides", has_steps, request.element_strides),
-    ):
-        if has and len(value) != rank:
-            faults.add(
-                rule,
-                f"`{name}` has another rank than {request.array}",
-                got=f"{value}, of length {len(value)}",
-                required=f"length {rank}, outermost first",
-                fix=f"{name}={_resized(value, rank)}",
-            )
-
-
-def _resized(value: tuple[int, ...], rank: int) -> tuple[int, ...]:
-    """`value` with leading ones or without its first entries, `rank` long."""
-    return (1,) * (rank - len(value)) + value[max(0, len(value) - rank) :]

@@ -199,29 +199,71 @@ class FakeCode(FakeState):
         l2Promotion: Any,
         oobFill: Any,
     ) -> Any:
-        dims, strides, box, steps = (tuple(map(int, each)) for each in (globalDim, globalStrides, boxDim, elementStrides))
-        given = all(isinstance(entry, Handle) for each in (globalDim, globalStrides, boxDim, elementStrides) for entry in each)
-        if not given:
-            raise TypeError("Cannot convert int to cuda.bindings.driver.cuuint64_t")
-        fits = 1 <= tensorRank <= 5 and len(dims) == len(box) == len(steps) == tensorRank and len(strides) >= max(1, tensorRank - 1)
-        if not fits or int(globalAddress) % 16 or not int(globalAddress) or not all(1 <= each <= 256 for each in box):
-            raise Refused("INVALID_VALUE")
-        made = FakeTensorMap()
-        made.arguments = (
-            int(tensorDataType),
+        return encoded(
+            tensorDataType,
             tensorRank,
-            dims,
-            strides,
-            box,
-            steps,
-            int(interleave),
-            int(swizzle),
-            int(l2Promotion),
-            int(oobFill),
+            globalAddress,
+            (globalDim, globalStrides, boxDim, elementStrides),
+            (),
+            (interleave, swizzle, l2Promotion, oobFill),
         )
-        made.raw[8:16] = list((hash(made.arguments) & (1 << 64) - 1).to_bytes(8, "little"))
-        made.address = int(globalAddress)
-        return made
+
+    @driver_call(values=1)
+    def cuTensorMapEncodeIm2col(
+        self,
+        tensorDataType: Any,
+        tensorRank: int,
+        globalAddress: Any,
+        globalDim: Any,
+        globalStrides: Any,
+        pixelBoxLowerCorner: Any,
+        pixelBoxUpperCorner: Any,
+        channelsPerPixel: int,
+        pixelsPerColumn: int,
+        elementStrides: Any,
+        interleave: Any,
+        swizzle: Any,
+        l2Promotion: Any,
+        oobFill: Any,
+    ) -> Any:
+        copied = (*pixelBoxLowerCorner, *pixelBoxUpperCorner, channelsPerPixel, pixelsPerColumn)
+        return encoded(
+            tensorDataType,
+            tensorRank,
+            globalAddress,
+            (globalDim, globalStrides, elementStrides),
+            copied,
+            (interleave, swizzle, l2Promotion, oobFill),
+        )
+
+    @driver_call(values=1)
+    def cuTensorMapEncodeIm2colWide(
+        self,
+        tensorDataType: Any,
+        tensorRank: int,
+        globalAddress: Any,
+        globalDim: Any,
+        globalStrides: Any,
+        pixelBoxLowerCornerWidth: int,
+        pixelBoxUpperCornerWidth: int,
+        channelsPerPixel: int,
+        pixelsPerColumn: int,
+        elementStrides: Any,
+        interleave: Any,
+        mode: Any,
+        swizzle: Any,
+        l2Promotion: Any,
+        oobFill: Any,
+    ) -> Any:
+        copied = (pixelBoxLowerCornerWidth, pixelBoxUpperCornerWidth, channelsPerPixel, pixelsPerColumn)
+        return encoded(
+            tensorDataType,
+            tensorRank,
+            globalAddress,
+            (globalDim, globalStrides, elementStrides),
+            copied,
+            (interleave, mode, swizzle, l2Promotion, oobFill),
+        )
 
     @driver_call()
     def cuTensorMapReplaceAddress(self, tensorMap: Any, globalAddress: Any) -> Any:
@@ -326,3 +368,21 @@ class FakeCode(FakeState):
             raise Refused("INVALID_VALUE")
         execs[places[0]] = new
         self.nodes[int(hNode)] = new
+
+
+def encoded(
+    dtype: Any, rank: int, address: Any, arrays: tuple[Any, ...], copied: tuple[int, ...], options: tuple[Any, ...]
+) -> FakeTensorMap:
+    """A map of these arguments: arrays of the bindings' own integers, plain numbers, enumerators."""
+    if not all(isinstance(entry, Handle) for each in arrays for entry in each):
+        raise TypeError("Cannot convert int to cuda.bindings.driver.cuuint64_t")
+    dims, strides, *others = (tuple(map(int, each)) for each in arrays)
+    fits = 1 <= rank <= 5 and all(len(each) == rank for each in (dims, *others)) and len(strides) >= max(1, rank - 1)
+    box = others[0] if len(others) == 2 else (1,)
+    if not fits or int(address) % 16 or not int(address) or not all(1 <= each <= 256 for each in box):
+        raise Refused("INVALID_VALUE")
+    made = FakeTensorMap()
+    made.arguments = (int(dtype), rank, dims, strides, *others, *map(int, copied), *map(int, options))
+    made.raw[8:16] = list((hash(made.arguments) & (1 << 64) - 1).to_bytes(8, "little"))
+    made.address = int(address)
+    return made

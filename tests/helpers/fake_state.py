@@ -97,6 +97,7 @@ class FakeState:
     CUtensorMapInterleave: Any = ENUMS["CUtensorMapInterleave"]
     CUtensorMapSwizzle: Any = ENUMS["CUtensorMapSwizzle"]
     CUtensorMapL2promotion: Any = ENUMS["CUtensorMapL2promotion"]
+    CUtensorMapIm2ColWideMode: Any = ENUMS["CUtensorMapIm2ColWideMode"]
     CUtensorMapFloatOOBfill: Any = ENUMS["CUtensorMapFloatOOBfill"]
     CUgraphNodeType: Any = ENUMS["CUgraphNodeType"]
     cuuint32_t: Any = Handle

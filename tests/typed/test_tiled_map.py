@@ -1,57 +1,17 @@
-"""The validator of tiled maps against the driver's own verdicts, and each rule with its twin one edit apart."""
+"""What the factories of descriptors are given: Python values that are none of a map, and each rule with its twin one edit apart."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from oxidecopy.errors import DescriptorError
 from oxidecopy.isa.dtypes import DTYPES
-from oxidecopy.isa.swizzle import SWIZZLES, SwizzleInfo
+from oxidecopy.isa.swizzle import EVERY_SWIZZLE, SWIZZLES
 from oxidecopy.program.tensor_map import TensorMap
-from oxidecopy.rules.descriptor import RULES
 from oxidecopy.typed.symbolic import SymIdx
-from oxidecopy.typed.tiled_map import build_tensor_map
-from oxidecopy.typed.tiled_rules import MapRequest, encode_faults, usable_faults
-
-_VECTORS = json.loads((Path(__file__).parents[1] / "cases" / "h200" / "encode_tiled.json").read_text())
-_DTYPE = {row.driver_enum: row for row in reversed(DTYPES.values()) if row.driver_enum <= 12}
-_L2 = {0: 0, 1: 64, 2: 128, 3: 256, 4: 512}
-_SWIZZLE = {mode.driver_enum: mode for mode in SWIZZLES.values()} | {
-    n: SwizzleInfo(name=f"later-{n}", driver_enum=n, span_bytes=128, repeat_bytes=1024, mask=7, shift=4, min_sm=100) for n in (4, 5, 6)
-}
-
-
-def _request(row: list[Any]) -> MapRequest:
-    """A vector's parameters, turned outermost first."""
-    _, data_type, rank, address, dim, strides, box, steps, swizzle, l2, fill, _ = row
-    return MapRequest(
-        dtype=_DTYPE[data_type],
-        shape=tuple(dim[:rank][::-1]),
-        strides=tuple(strides[: max(rank - 1, 0)][::-1]),
-        address=address,
-        box=tuple(box[:rank][::-1]),
-        element_strides=tuple(steps[:rank][::-1]),
-        swizzle=_SWIZZLE[swizzle],
-        l2_promotion=_L2[l2],
-        oob_fill=("zero", "nan")[fill],
-        sm=90,
-    )
-
-
-@pytest.mark.parametrize("row", _VECTORS["rows"], ids=lambda row: row[0])
-def test_driver_agrees(row: list[Any]) -> None:
-    assert len(row[4]) >= row[2]
-    faults = encode_faults(_request(row))
-    assert bool(faults) == bool(row[-1]), faults
-
-
-def test_vectors_are_complete() -> None:
-    assert len(_VECTORS["rows"]) == 276
-    assert sum(row[-1] == 0 for row in _VECTORS["rows"]) == 159
+from oxidecopy.typed.tiled_map import Choices, Source, build_im2col_map, build_tensor_map
 
 
 def _build(**changes: Any) -> TensorMap:
@@ -68,7 +28,10 @@ def _build(**changes: Any) -> TensorMap:
         "oob_fill": "zero",
         "sm": 90,
     }
-    return build_tensor_map(**(parameters | changes))
+    chosen = parameters | changes
+    source = Source(**{name: chosen.pop(name) for name in ("dtype", "shape", "strides_bytes", "address")})
+    box = chosen.pop("box")
+    return build_tensor_map(source, Choices(**chosen), box)
 
 
 def test_map_holds_the_parameters() -> None:
@@ -85,7 +48,7 @@ def test_map_holds_the_parameters() -> None:
     )
 
 
-_LATER = _SWIZZLE[4]
+_LATER = EVERY_SWIZZLE["128B_ATOM_32B"]
 # Rule, parameters that break it and it alone, the same one edit away, and words that must be in the text: value, bound, fix.
 _TWINS: list[tuple[str, dict[str, Any], dict[str, Any], tuple[str, ...]]] = [
     (
@@ -152,7 +115,7 @@ _TWINS: list[tuple[str, dict[str, Any], dict[str, Any], tuple[str, ...]]] = [
     ("OX2022", {"dtype": DTYPES["u4x16_align8b"]}, {"dtype": DTYPES["u32"]}, ("compute capability 9.0", "10.0 or newer")),
     ("OX2023", {"l2_promotion": 512}, {"l2_promotion": 256}, ("512",)),
     ("OX2023", {"l2_promotion": False}, {"l2_promotion": 0}, ("False",)),
-    ("OX2024", {"swizzle": _LATER}, {"swizzle": _LATER, "sm": 100}, ("later-4", "10.0 or newer")),
+    ("OX2024", {"swizzle": _LATER}, {"swizzle": _LATER, "sm": 100}, ("128B_ATOM_32B", "10.0 or newer")),
 ]
 
 
@@ -171,10 +134,6 @@ def test_transposed_array_is_told_which_dimension_is_dense() -> None:
     with pytest.raises(DescriptorError, match="dimension 0 is the dense one") as caught:
         _build(strides_bytes=(4, 256))
     assert caught.value.rules == ("OX2005", "OX2006")
-
-
-def test_every_rule_has_a_twin() -> None:
-    assert {rule for rule, *_ in _TWINS} == {r.id for r in RULES}
 
 
 def test_all_broken_rules_at_once() -> None:
@@ -250,7 +209,82 @@ def test_box_type_without_literals_is_explained() -> None:
         _build(box=Box2[int, int])
 
 
-def test_encodable_and_usable_are_two_questions() -> None:
-    row = next(row for row in _VECTORS["rows"] if row[0] == "dim0_4294967296")
-    assert not encode_faults(_request(row))
-    assert [d.rule for d in usable_faults(_request(row))] == ["OX2004"]
+# ---- im2col
+def _im2col(mode: str = "im2col", **changes: Any) -> TensorMap:
+    """A legal im2col map, f16 (4, 9, 10, 64), with some parameters changed."""
+    chosen: dict[str, Any] = {"lower": (-1, -2), "upper": (-1, 0), "channels": 64, "pixels": 32} | changes
+    source = Source(
+        dtype=DTYPES["f16"],
+        shape=chosen.pop("shape", (4, 9, 10, 64)),
+        strides_bytes=chosen.pop("strides_bytes", (11520, 1280, 128, 2)),
+        address=0x7000,
+    )
+    steps, swizzle, sm = chosen.pop("element_strides", None), chosen.pop("swizzle", SWIZZLES["128B"]), chosen.pop("sm", 90)
+    return build_im2col_map(source, Choices(element_strides=steps, swizzle=swizzle, sm=sm), mode=mode, **chosen)
+
+
+def test_an_im2col_map_holds_its_parameters() -> None:
+    assert _im2col(element_strides=(1, 2, 2, 1)) == TensorMap(
+        dtype="f16",
+        global_dim=(4, 9, 10, 64),
+        global_strides=(11520, 1280, 128),
+        box_dim=(32, 64),
+        element_strides=(1, 2, 2, 1),
+        swizzle="128B",
+        mode="im2col",
+        lower=(-1, -2),
+        upper=(-1, 0),
+    )
+
+
+@pytest.mark.parametrize("mode", ["im2col_w", "im2col_w128"])
+def test_wide_maps_are_refused_for_hopper_and_taken_for_blackwell(mode: str) -> None:
+    made = _im2col(mode, lower=(-1,), upper=(-1,), sm=100)
+    assert (made.mode, made.lower, made.upper, made.box_dim) == (mode, (-1,), (-1,), (32, 64))
+    with pytest.raises(DescriptorError, match=r"compute capability 9\.0") as caught:
+        _im2col(mode, lower=(-1,), upper=(-1,))
+    assert caught.value.rules == ("OX2052",)
+
+
+@pytest.mark.parametrize(
+    ("rule", "changes"),
+    [
+        ("OX2026", {"lower": -1}),
+        ("OX2026", {"upper": (0.5, 0)}),
+        ("OX2027", {"channels": 64.0}),
+        ("OX2027", {"pixels": None}),
+        ("OX2044", {"lower": (-1,)}),
+        ("OX2048", {"channels": 0}),
+        ("OX2049", {"pixels": 1025}),
+        ("OX2017", {"element_strides": (1, 1)}),
+        ("OX2016", {"element_strides": 2}),
+        ("OX2034", {"shape": (4, 64), "strides_bytes": (128, 2), "lower": (), "upper": ()}),
+    ],
+)
+def test_what_no_im2col_map_is_made_of(rule: str, changes: dict[str, Any]) -> None:
+    with pytest.raises(DescriptorError) as caught:
+        _im2col(**changes)
+    assert caught.value.rules == (rule,)
+    assert caught.value.diagnostics[0].site is not None
+
+
+def test_all_that_is_wrong_with_an_im2col_map_at_once() -> None:
+    with pytest.raises(DescriptorError) as caught:
+        _im2col(lower=(-1.0, 0), channels="64", pixels=0, element_strides=(1, 9, 1, 1))
+    assert caught.value.rules == ("OX2019", "OX2026", "OX2027", "OX2049")
+
+
+@pytest.mark.parametrize("name", ["128B_ATOM_32B", "128B_ATOM_32B_FLIP_8B", "128B_ATOM_64B"])
+def test_wide_atoms_are_refused_for_hopper_and_taken_for_blackwell(name: str) -> None:
+    assert _build(swizzle=EVERY_SWIZZLE[name], sm=100).swizzle == name
+    with pytest.raises(DescriptorError, match=r"compute capability 9\.0") as caught:
+        _build(swizzle=EVERY_SWIZZLE[name])
+    assert caught.value.rules == ("OX2024",)
+
+
+def test_packed_types_are_refused_for_hopper_and_taken_for_blackwell() -> None:
+    packed: dict[str, Any] = {"dtype": DTYPES["u4x16_align16b"], "shape": (64, 256), "strides_bytes": (128, 1), "box": (32, 128)}
+    assert _build(**packed, sm=100).dtype == "u4x16_align16b"
+    with pytest.raises(DescriptorError, match=r"compute capability 9\.0") as caught:
+        _build(**packed)
+    assert caught.value.rules == ("OX2022",)

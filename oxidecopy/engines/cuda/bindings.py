@@ -52,6 +52,8 @@ class Driver(Protocol):
     @property
     def CUtensorMapL2promotion(self) -> type[cu.CUtensorMapL2promotion]: ...
     @property
+    def CUtensorMapIm2ColWideMode(self) -> type[cu.CUtensorMapIm2ColWideMode]: ...
+    @property
     def CUtensorMapFloatOOBfill(self) -> type[cu.CUtensorMapFloatOOBfill]: ...
     @property
     def CUgraphNodeType(self) -> type[cu.CUgraphNodeType]: ...
@@ -172,6 +174,41 @@ class Driver(Protocol):
         boxDim: Sequence[cu.cuuint32_t],
         elementStrides: Sequence[cu.cuuint32_t],
         interleave: cu.CUtensorMapInterleave,
+        swizzle: cu.CUtensorMapSwizzle,
+        l2Promotion: cu.CUtensorMapL2promotion,
+        oobFill: cu.CUtensorMapFloatOOBfill,
+    ) -> tuple[cu.CUresult, cu.CUtensorMap]: ...
+    def cuTensorMapEncodeIm2col(
+        self,
+        tensorDataType: cu.CUtensorMapDataType,
+        tensorRank: int,
+        globalAddress: int,
+        globalDim: Sequence[cu.cuuint64_t],
+        globalStrides: Sequence[cu.cuuint64_t],
+        pixelBoxLowerCorner: Sequence[int],
+        pixelBoxUpperCorner: Sequence[int],
+        channelsPerPixel: int,
+        pixelsPerColumn: int,
+        elementStrides: Sequence[cu.cuuint32_t],
+        interleave: cu.CUtensorMapInterleave,
+        swizzle: cu.CUtensorMapSwizzle,
+        l2Promotion: cu.CUtensorMapL2promotion,
+        oobFill: cu.CUtensorMapFloatOOBfill,
+    ) -> tuple[cu.CUresult, cu.CUtensorMap]: ...
+    def cuTensorMapEncodeIm2colWide(
+        self,
+        tensorDataType: cu.CUtensorMapDataType,
+        tensorRank: int,
+        globalAddress: int,
+        globalDim: Sequence[cu.cuuint64_t],
+        globalStrides: Sequence[cu.cuuint64_t],
+        pixelBoxLowerCornerWidth: int,
+        pixelBoxUpperCornerWidth: int,
+        channelsPerPixel: int,
+        pixelsPerColumn: int,
+        elementStrides: Sequence[cu.cuuint32_t],
+        interleave: cu.CUtensorMapInterleave,
+        mode: cu.CUtensorMapIm2ColWideMode,
         swizzle: cu.CUtensorMapSwizzle,
         l2Promotion: cu.CUtensorMapL2promotion,
         oobFill: cu.CUtensorMapFloatOOBfill,

@@ -7,12 +7,13 @@ its parameters, and pointed elsewhere by cuTensorMapReplaceAddress.
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
+from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING, Final, final
 
 from oxidecopy.engines.cuda.abi import MAP_BYTES
 from oxidecopy.engines.cuda.driver import check
+from oxidecopy.maps.parameters import MapParameters
 from oxidecopy.program.tensor_map import TensorMap
 
 if TYPE_CHECKING:
@@ -20,45 +21,15 @@ if TYPE_CHECKING:
 
     from oxidecopy.engines.cuda.driver import Driver
 
-# Names of this package -> enumerators of the driver API (cuda.h, CUtensorMapInterleave and the like).
-INTERLEAVES: Final = {"none": 0, "16B": 1, "32B": 2}
-PROMOTIONS: Final = {0: 0, 64: 1, 128: 2, 256: 3}
-FILLS: Final = {"zero": 0, "nan": 1}
+_CALLS: Final = {"tiled": "cuTensorMapEncodeTiled", "im2col": "cuTensorMapEncodeIm2col", "im2col_wide": "cuTensorMapEncodeIm2colWide"}
 TEMPLATES_MAX: Final = 1024  # encoded maps kept per engine, 128 bytes each; far more than a process has kinds of
 
 
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EncodeArguments:
-    """The arguments of cuTensorMapEncodeTiled but for the address, as the driver takes them: innermost dimension first."""
-
-    dtype: int
-    rank: int
-    global_dim: tuple[int, ...]
-    global_strides: tuple[int, ...]
-    box_dim: tuple[int, ...]
-    element_strides: tuple[int, ...]
-    interleave: int
-    swizzle: int
-    l2_promotion: int
-    oob_fill: int
-
-
-def encode_arguments(tensor_map: TensorMap) -> EncodeArguments:
+def driver_arguments(tensor_map: TensorMap, address: int) -> MapParameters:
+    """The arguments as the driver takes them: innermost dimension first."""
+    given = MapParameters.of(tensor_map, address).turned()
     # The driver wants a pointer to strides for rank 1, too, though it reads none (measured: null is INVALID_VALUE).
-    strides = tensor_map.global_strides[::-1] or (0,)
-    return EncodeArguments(
-        dtype=tensor_map.dtype_info.driver_enum,
-        rank=tensor_map.rank,
-        global_dim=tensor_map.global_dim[::-1],
-        global_strides=strides,
-        box_dim=tensor_map.box_dim[::-1],
-        element_strides=tensor_map.element_strides[::-1],
-        interleave=INTERLEAVES[tensor_map.interleave],
-        swizzle=tensor_map.swizzle_info.driver_enum,
-        l2_promotion=PROMOTIONS[tensor_map.l2_promotion],
-        oob_fill=FILLS[tensor_map.oob_fill],
-    )
+    return given if given.global_strides else replace(given, global_strides=(0,))
 
 
 @final
@@ -77,25 +48,29 @@ class MapEncoder:
             if template is None:
                 if len(self._templates) >= TEMPLATES_MAX:
                     self._templates.clear()
-                template = self._templates[tensor_map] = self._encoded(encode_arguments(tensor_map), address)
+                template = self._templates[tensor_map] = self._encoded(driver_arguments(tensor_map, address))
             else:
                 check(self._driver.cuTensorMapReplaceAddress(template, address), "cuTensorMapReplaceAddress")
             return ctypes.string_at(int(template.getPtr()), MAP_BYTES)
 
-    def _encoded(self, of: EncodeArguments, address: int) -> CUtensorMap:
+    def _encoded(self, of: MapParameters) -> CUtensorMap:
         driver = self._driver
-        wide, narrow = driver.cuuint64_t, driver.cuuint32_t
-        answer = driver.cuTensorMapEncodeTiled(
-            driver.CUtensorMapDataType(of.dtype),
-            of.rank,
-            address,
-            [wide(n) for n in of.global_dim],
-            [wide(n) for n in of.global_strides],
-            [narrow(n) for n in of.box_dim],
-            [narrow(n) for n in of.element_strides],
-            driver.CUtensorMapInterleave(of.interleave),
-            driver.CUtensorMapSwizzle(of.swizzle),
-            driver.CUtensorMapL2promotion(of.l2_promotion),
-            driver.CUtensorMapFloatOOBfill(of.oob_fill),
-        )
-        return check(answer, "cuTensorMapEncodeTiled", f"{of}")
+        dtype, swizzle = driver.CUtensorMapDataType(of.dtype), driver.CUtensorMapSwizzle(of.swizzle)
+        interleave, promotion = driver.CUtensorMapInterleave(of.interleave), driver.CUtensorMapL2promotion(of.l2_promotion)
+        fill = driver.CUtensorMapFloatOOBfill(of.oob_fill)
+        dims, strides = [driver.cuuint64_t(n) for n in of.global_dim or ()], [driver.cuuint64_t(n) for n in of.global_strides or ()]
+        box, steps = [driver.cuuint32_t(n) for n in of.box_dim or ()], [driver.cuuint32_t(n) for n in of.element_strides or ()]
+        lower, upper = of.lower or (), of.upper or ()
+        at, channels, pixels = of.global_address, of.channels, of.pixels
+        if of.kind == "tiled":
+            answer = driver.cuTensorMapEncodeTiled(dtype, of.rank, at, dims, strides, box, steps, interleave, swizzle, promotion, fill)
+        elif of.kind == "im2col":
+            answer = driver.cuTensorMapEncodeIm2col(
+                dtype, of.rank, at, dims, strides, lower, upper, channels, pixels, steps, interleave, swizzle, promotion, fill
+            )
+        else:
+            mode = driver.CUtensorMapIm2ColWideMode(of.wide_mode)
+            answer = driver.cuTensorMapEncodeIm2colWide(
+                dtype, of.rank, at, dims, strides, lower[0], upper[0], channels, pixels, steps, interleave, mode, swizzle, promotion, fill
+            )
+        return check(answer, _CALLS[of.kind], f"{of}")

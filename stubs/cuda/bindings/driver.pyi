@@ -169,6 +169,10 @@ class CUtensorMapL2promotion(IntEnum):
     CU_TENSOR_MAP_L2_PROMOTION_L2_128B = 2
     CU_TENSOR_MAP_L2_PROMOTION_L2_256B = 3
 
+class CUtensorMapIm2ColWideMode(IntEnum):
+    CU_TENSOR_MAP_IM2COL_WIDE_MODE_W = 0
+    CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128 = 1
+
 class CUtensorMapFloatOOBfill(IntEnum):
     CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0
     CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA = 1
@@ -399,6 +403,39 @@ def cuTensorMapEncodeTiled(
     boxDim: Sequence[cuuint32_t],
     elementStrides: Sequence[cuuint32_t],
     interleave: CUtensorMapInterleave,
+    swizzle: CUtensorMapSwizzle,
+    l2Promotion: CUtensorMapL2promotion,
+    oobFill: CUtensorMapFloatOOBfill,
+) -> tuple[CUresult, CUtensorMap]: ...
+def cuTensorMapEncodeIm2col(
+    tensorDataType: CUtensorMapDataType,
+    tensorRank: int,
+    globalAddress: int,
+    globalDim: Sequence[cuuint64_t],
+    globalStrides: Sequence[cuuint64_t],
+    pixelBoxLowerCorner: Sequence[int],
+    pixelBoxUpperCorner: Sequence[int],
+    channelsPerPixel: int,
+    pixelsPerColumn: int,
+    elementStrides: Sequence[cuuint32_t],
+    interleave: CUtensorMapInterleave,
+    swizzle: CUtensorMapSwizzle,
+    l2Promotion: CUtensorMapL2promotion,
+    oobFill: CUtensorMapFloatOOBfill,
+) -> tuple[CUresult, CUtensorMap]: ...
+def cuTensorMapEncodeIm2colWide(
+    tensorDataType: CUtensorMapDataType,
+    tensorRank: int,
+    globalAddress: int,
+    globalDim: Sequence[cuuint64_t],
+    globalStrides: Sequence[cuuint64_t],
+    pixelBoxLowerCornerWidth: int,
+    pixelBoxUpperCornerWidth: int,
+    channelsPerPixel: int,
+    pixelsPerColumn: int,
+    elementStrides: Sequence[cuuint32_t],
+    interleave: CUtensorMapInterleave,
+    mode: CUtensorMapIm2ColWideMode,
     swizzle: CUtensorMapSwizzle,
     l2Promotion: CUtensorMapL2promotion,
     oobFill: CUtensorMapFloatOOBfill,

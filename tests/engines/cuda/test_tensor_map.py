@@ -9,12 +9,12 @@ import pytest
 
 from oxidecopy.engines.cuda import tensor_map
 from oxidecopy.engines.cuda.context import PrimaryContext
-from oxidecopy.engines.cuda.tensor_map import MapEncoder, encode_arguments
+from oxidecopy.engines.cuda.tensor_map import MapEncoder, driver_arguments
 from oxidecopy.errors import DriverError
 from oxidecopy.isa.dtypes import DTYPES
-from oxidecopy.isa.swizzle import SWIZZLES
+from oxidecopy.isa.swizzle import EVERY_SWIZZLE
+from oxidecopy.maps.enumerators import FILLS, INTERLEAVES, PROMOTIONS
 from oxidecopy.program.tensor_map import TensorMap
-from oxidecopy.typed.tiled_rules import L2_PROMOTIONS, OOB_FILLS
 from tests.helpers.fake_driver import FakeDriver
 
 MAP = TensorMap(
@@ -37,8 +37,8 @@ def driver() -> Iterator[FakeDriver]:
 
 
 def test_the_driver_counts_from_the_innermost_dimension() -> None:
-    of = encode_arguments(MAP)
-    assert (of.dtype, of.rank) == (7, 3)
+    of = driver_arguments(MAP, 0x1000)
+    assert (of.dtype, of.rank, of.global_address) == (7, 3, 0x1000)
     assert of.global_dim == (50, 100, 7)
     assert of.global_strides == (208, 208 * 100)
     assert of.box_dim == (16, 8, 1)
@@ -48,18 +48,61 @@ def test_the_driver_counts_from_the_innermost_dimension() -> None:
 
 def test_one_dimension_has_a_stride_that_nobody_reads() -> None:
     flat = TensorMap(dtype="u8", global_dim=(64,), global_strides=(), box_dim=(16,), element_strides=(1,))
-    assert encode_arguments(flat).global_strides == (0,)
+    assert driver_arguments(flat, 0).global_strides == (0,)
 
 
 def test_every_choice_has_an_enumerator(driver: FakeDriver) -> None:
-    for promotion in L2_PROMOTIONS:
-        driver.CUtensorMapL2promotion(encode_arguments(replace(MAP, l2_promotion=promotion)).l2_promotion)
-    for fill in OOB_FILLS:
-        driver.CUtensorMapFloatOOBfill(encode_arguments(replace(MAP, oob_fill=fill)).oob_fill)
-    for swizzle in SWIZZLES:
-        driver.CUtensorMapSwizzle(encode_arguments(replace(MAP, swizzle=swizzle)).swizzle)
+    for promotion in PROMOTIONS:
+        driver.CUtensorMapL2promotion(driver_arguments(replace(MAP, l2_promotion=promotion), 0).l2_promotion)
+    for fill in FILLS:
+        driver.CUtensorMapFloatOOBfill(driver_arguments(replace(MAP, oob_fill=fill), 0).oob_fill)
+    for swizzle in EVERY_SWIZZLE:
+        driver.CUtensorMapSwizzle(driver_arguments(replace(MAP, swizzle=swizzle), 0).swizzle)
+    for interleave in INTERLEAVES:
+        driver.CUtensorMapInterleave(driver_arguments(replace(MAP, interleave=interleave), 0).interleave)
     for dtype in DTYPES:
-        driver.CUtensorMapDataType(encode_arguments(replace(MAP, dtype=dtype)).dtype)
+        driver.CUtensorMapDataType(driver_arguments(replace(MAP, dtype=dtype), 0).dtype)
+
+
+IM2COL = replace(
+    MAP,
+    mode="im2col",
+    global_dim=(4, 8, 9, 64),
+    global_strides=(18432, 2304, 256),
+    box_dim=(14, 16),
+    element_strides=(1, 2, 3, 1),
+    lower=(-1, -2),
+    upper=(-3, -4),
+)
+
+
+def test_an_im2col_map_has_its_own_call(driver: FakeDriver) -> None:
+    """w comes first in the corners as in all arrays."""
+    of = driver_arguments(IM2COL, 0x1000)
+    assert (of.kind, of.rank, of.lower, of.upper, of.channels, of.pixels) == ("im2col", 4, (-2, -1), (-4, -3), 16, 14)
+    encoder = MapEncoder(driver)
+    assert len(encoder.encode(IM2COL, 0x1000)) == 128
+    assert driver.calls["cuTensorMapEncodeIm2col"] == 1
+    (made,) = encoder._templates.values()
+    dims, strides, steps, corners = (64, 9, 8, 4), (256, 2304, 18432), (1, 3, 2, 1), (-2, -1, -4, -3)
+    assert made.arguments == (7, 4, dims, strides, steps, *corners, 16, 14, 0, 2, 3, 1)  # type: ignore[attr-defined]  # the fake's
+
+
+@pytest.mark.parametrize(("mode", "enumerator"), [("im2col_w", 0), ("im2col_w128", 1)])
+def test_a_wide_map_has_its_own_call(driver: FakeDriver, mode: str, enumerator: int) -> None:
+    encoder = MapEncoder(driver)
+    encoder.encode(replace(IM2COL, mode=mode, lower=(-2,), upper=(-4,)), 0x1000)
+    assert driver.calls["cuTensorMapEncodeIm2colWide"] == 1
+    (made,) = encoder._templates.values()
+    dims, strides, steps = (64, 9, 8, 4), (256, 2304, 18432), (1, 3, 2, 1)
+    assert made.arguments == (7, 4, dims, strides, steps, -2, -4, 16, 14, 0, enumerator, 2, 3, 1)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("mode", "call"), [("im2col", "Im2col"), ("im2col_w", "Im2colWide")])
+def test_a_refusal_names_the_call(driver: FakeDriver, mode: str, call: str) -> None:
+    with pytest.raises(DriverError) as caught:
+        MapEncoder(driver).encode(replace(IM2COL, mode=mode), 0x1001)
+    assert caught.value.call == f"cuTensorMapEncode{call}"
 
 
 def test_a_map_is_encoded_once_and_pointed_elsewhere_after_that(driver: FakeDriver) -> None:

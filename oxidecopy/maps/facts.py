@@ -1,0 +1,195 @@
+"""What several rules ask of the parameters: sizes in bits and bytes, which arrays can be read at all, and names for messages."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, final
+
+from oxidecopy.isa import limits
+from oxidecopy.isa.dtypes import DTypeInfo
+from oxidecopy.isa.swizzle import SwizzleInfo
+from oxidecopy.maps.enumerators import DTYPE_OF, PADDED, SWIZZLE_OF
+from oxidecopy.maps.parameters import Extents, MapParameters
+from oxidecopy.program.tensor_map import SLICE_BYTES
+
+
+@final
+class Facts:
+    """Parameters seen by the rules, for a device of compute capability `sm` (90 for 9.0)."""
+
+    def __init__(self, parameters: MapParameters, sm: int) -> None:
+        self.p = parameters
+        self.sm = sm
+
+    def but(self, **changes: Any) -> MapParameters:
+        """The parameters with some changed: a mend."""
+        return replace(self.p, **changes)
+
+    # ---- element type
+    @cached_property
+    def info(self) -> DTypeInfo | None:
+        """None for an enumerator that names no type."""
+        return DTYPE_OF.get(self.p.dtype)
+
+    @property
+    def name(self) -> str:
+        """The element type in words."""
+        return self.p.element or (self.info.name if self.info else f"type {self.p.dtype}")
+
+    @property
+    def array(self) -> str:
+        """The array in words."""
+        return f"the {self.name} array of shape {self.p.global_dim or 'null'}"
+
+    @property
+    def bits(self) -> int:
+        """Of one element in global memory; 0 when unknown."""
+        return self.info.bits if self.info else 0
+
+    @property
+    def size(self) -> str:
+        """The element's size in words."""
+        return f"{self.bits // 8} bytes" if self.bits % 8 == 0 else f"{self.bits} bits"
+
+    @property
+    def padded(self) -> bool:
+        """A packed type with gaps in shared memory."""
+        return self.p.dtype in PADDED
+
+    @property
+    def group_bytes(self) -> int:
+        """Shared memory of 16 elements."""
+        return 16 if self.padded else self.bits * 2
+
+    # ---- layout
+    @property
+    def interleaved(self) -> bool:
+        """Some interleave, known or not."""
+        return self.p.interleave != 0
+
+    @property
+    def slice_bytes(self) -> int:
+        """Of one pixel of a slice: 0 without interleave."""
+        return list(SLICE_BYTES.values())[self.p.interleave] if 0 <= self.p.interleave < len(SLICE_BYTES) else 0
+
+    @property
+    def unit(self) -> int:
+        """Alignment of address and strides, bytes."""
+        return 32 if self.padded or self.slice_bytes == 32 else limits.GLOBAL_STRIDE_ALIGN
+
+    @property
+    def swizzle(self) -> SwizzleInfo | None:
+        """None for an unknown enumerator."""
+        return SWIZZLE_OF.get(self.p.swizzle)
+
+    @property
+    def swizzle_name(self) -> str:
+        """The mode in words."""
+        return self.swizzle.name if self.swizzle else str(self.p.swizzle)
+
+    # ---- the innermost extent of a copy
+    @property
+    def tiled(self) -> bool:
+        """A tiled map: it has a box."""
+        return self.p.kind == "tiled"
+
+    @property
+    def box(self) -> tuple[int, ...]:
+        """The box where it can be read, else nothing."""
+        return self.p.box_dim if self.tiled and self.p.box_dim is not None and len(self.p.box_dim) == self.p.rank else ()
+
+    @property
+    def inner(self) -> int:
+        """Elements of one row of a copy; 0 when unknown."""
+        return (self.box[-1] if self.box else 0) if self.tiled else self.p.channels
+
+    @property
+    def inner_name(self) -> str:
+        """What `inner` is called."""
+        return "box inner" if self.tiled else "channels"
+
+    def with_inner(self, inner: int) -> MapParameters:
+        """The parameters with another row."""
+        return self.but(box_dim=(*self.box[:-1], inner)) if self.tiled else self.but(channels=inner)
+
+    @property
+    def row_bytes(self) -> int:
+        """Shared bytes of one row, the gaps of padded types included."""
+        return self.inner * self.group_bytes // 16
+
+    @property
+    def row(self) -> str:
+        """The row's size in words."""
+        return f"{self.inner} x {self.size} ({self.name}) = {self.inner * self.bits / 8:g} bytes"
+
+    # ---- arrays
+    @property
+    def dims(self) -> tuple[int, ...]:
+        """The extents, or nothing."""
+        return self.p.global_dim or ()
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """The strides where there are as many as there must be."""
+        return self._sized(self.p.global_strides, self.p.rank - 1)
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """The element strides where there are as many as there must be."""
+        return self._sized(self.p.element_strides, self.p.rank)
+
+    @property
+    def corner_count(self) -> int:
+        """Entries of a corner."""
+        return 1 if self.p.kind == "im2col_wide" else max(self.p.rank - 2, 0)
+
+    @property
+    def corners(self) -> tuple[tuple[int, int, int], ...]:
+        """(axis, lower, upper) of each dimension that an im2col copy walks, outermost first; nothing when they cannot be read."""
+        spatial = range(1, self.p.rank - 1)
+        lower, upper = self._sized(self.p.lower, self.corner_count), self._sized(self.p.upper, self.corner_count)
+        return tuple(zip(spatial[-self.corner_count :], lower, upper, strict=False)) if self.p.rank > 2 else ()
+
+    @staticmethod
+    def _sized(values: Extents, count: int) -> tuple[int, ...]:
+        return values if values is not None and len(values) == count else ()
+
+    @property
+    def row_pitch(self) -> int:
+        """Bytes of one row of the array when rows lie as close as they may."""
+        bits = self.slice_bytes * 8 or self.bits
+        return up(-(-self.dims[-1] * bits // 8), self.unit) if self.dims else 0
+
+    def padded_strides(self) -> tuple[int, ...] | None:
+        """Strides of a dense array of padded rows; None when they would be out of range."""
+        strides, pitch = [], self.row_pitch
+        for extent in reversed(self.dims[:-1]):
+            strides.append(pitch)
+            pitch *= max(extent, 1)
+        return tuple(reversed(strides)) if max(strides, default=0) < limits.GLOBAL_STRIDE_LIMIT else None
+
+
+def up(value: int, unit: int) -> int:
+    """`value` rounded up to a multiple of `unit`."""
+    return -(-value // unit) * unit
+
+
+def split(value: int, unit: int) -> str:
+    """A value in words of the multiple that it misses: `24 bytes = 1 x 16 + 8`."""
+    return f"{value} bytes = {value // unit} x {unit} + {value % unit}"
+
+
+def replaced(values: tuple[int, ...], axis: int, value: int) -> tuple[int, ...]:
+    """One entry changed."""
+    return (*values[:axis], value, *values[axis + 1 :])
+
+
+def clamped(values: tuple[int, ...], low: int, high: int) -> tuple[int, ...]:
+    """Each entry brought into its bounds."""
+    return tuple(min(max(value, low), high) for value in values)
+
+
+def capability(sm: int) -> str:
+    """90 as 9.0."""
+    return f"{sm // 10}.{sm % 10}"

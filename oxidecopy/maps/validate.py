@@ -1,0 +1,138 @@
+"""The validator: all rules asked at once, and the verdict.
+
+Two questions are kept apart. A map *encodes* when the driver answers CUDA_SUCCESS on the device; it is *usable* when copies through it
+then do what it says. What libraries refuse without need is only advice here: boxes larger than the array, overlapping, unordered and zero
+strides all work. Python integers cannot overflow, so any parameters get a verdict.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, final
+
+from oxidecopy.errors import DescriptorError, Diagnostic, UsageError
+from oxidecopy.maps import advice_rules, array_rules, box_rules, option_rules
+from oxidecopy.maps.facts import Facts, capability
+from oxidecopy.maps.parameters import MapParameters
+from oxidecopy.maps.rule import Breach, Finding, Gate, MapRule
+
+RULES: Final[tuple[MapRule, ...]] = (*array_rules.RULES, *box_rules.RULES, *option_rules.RULES, *advice_rules.RULES)
+_ARCH: Final = re.compile(r"(?:sm_|compute_)?(\d{2,3})[af]?|(\d{1,2})\.(\d)")
+_MENDS_MAX: Final = 64  # fixes applied one after the other: more than there are rules
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What the validator says of one set of parameters.
+
+    Attributes:
+        parameters: what was judged.
+        sm: the compute capability it was judged for, 90 for 9.0.
+        findings: every broken rule, those of the driver first; advice only when the map encodes.
+    """
+
+    parameters: MapParameters
+    sm: int
+    findings: tuple[Finding, ...]
+
+    @property
+    def encodes(self) -> bool:
+        """The driver accepts it."""
+        return not self._of("encodes")
+
+    @property
+    def usable(self) -> bool:
+        """It encodes, and copies do what it says."""
+        return not self.errors
+
+    @property
+    def errors(self) -> tuple[Diagnostic, ...]:
+        """All that keeps it from being usable."""
+        return (*self._of("encodes"), *self._of("usable"))
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """Legal, and almost surely wrong or slow."""
+        return self._of("advice")
+
+    def check(self, *, warnings: bool = False) -> None:
+        """Raises what the verdict says.
+
+        Args:
+            warnings: raise those, too.
+
+        Raises:
+            DescriptorError: with all of `errors`, when there are any.
+        """
+        found = (*self.errors, *(self.warnings if warnings else ()))
+        if found:
+            raise DescriptorError(*found)
+
+    def mended(self) -> Verdict | None:
+        """The verdict after the fixes that `errors` propose, one after the other; None when one of them is no change of parameters."""
+        verdict: Verdict = self
+        for _ in range(_MENDS_MAX):
+            broken = [f.breach for f in verdict.findings if f.rule.gate != "advice"]
+            if not broken:
+                return verdict
+            mends = [b.mended for b in broken if b.mended is not None]
+            if not mends:
+                return None
+            verdict = validate(mends[0], arch=self.sm)
+        return None
+
+    def _of(self, gate: Gate) -> tuple[Diagnostic, ...]:
+        return tuple(f.diagnostic for f in self.findings if f.rule.gate == gate)
+
+    def __str__(self) -> str:
+        said = "usable" if self.usable else "encodes, and is not usable" if self.encodes else "does not encode"
+        lines = [f"{self.parameters.kind} map {said} on compute capability {capability(self.sm)}", *map(str, self.errors)]
+        return "\n".join([*lines, *(f"warning: {d}" for d in self.warnings)])
+
+
+def validate(parameters: MapParameters, *, arch: int | str = 90) -> Verdict:
+    """Judges the parameters of a tensor map, without a GPU.
+
+    Args:
+        parameters: all arguments of the driver's call.
+        arch: the compute capability: 90, "9.0", "sm_90" or "sm_90a".
+
+    Raises:
+        UsageError: for an `arch` that is none.
+    """
+    sm = compute_capability(arch)
+    facts = Facts(parameters, sm)
+    findings = [f for gate in ("encodes", "usable") for f in _found(facts, gate)]
+    if not any(f.rule.gate == "encodes" for f in findings):
+        findings += _found(facts, "advice")
+    return Verdict(parameters=parameters, sm=sm, findings=tuple(findings))
+
+
+def _found(facts: Facts, gate: str) -> list[Finding]:
+    rules = [rule for rule in RULES if rule.gate == gate and facts.p.kind in rule.kinds]
+    return [Finding(rule=rule, breach=b, diagnostic=_diagnostic(rule, b)) for rule in rules for b in rule.check(facts)]
+
+
+def _diagnostic(rule: MapRule, breach: Breach) -> Diagnostic:
+    # Only a refusal needs the pages: the accepting path stays fast.
+    from oxidecopy.rules.descriptor import SOURCES
+
+    required = f"{breach.required or rule.bound} ({SOURCES[rule.id]})"
+    return Diagnostic(rule=rule.id, what=breach.what, got=breach.got, required=required, fix=breach.fix)
+
+
+def compute_capability(arch: object) -> int:
+    """`arch` as a number.
+
+    Raises:
+        UsageError: when it is none.
+    """
+    if isinstance(arch, int) and not isinstance(arch, bool) and 10 <= arch < 1000:
+        return arch
+    named = _ARCH.fullmatch(arch) if isinstance(arch, str) else None
+    if named is None:
+        required = '90, "9.0", "sm_90" or "sm_90a"'
+        raise UsageError(Diagnostic(rule="OX2055", what="no compute capability", got=repr(arch), required=required, fix="arch=90"))
+    return int(named[1] or named[2] + named[3])

@@ -1,0 +1,98 @@
+"""What descriptors of every kind have in common: a map and its array on the host, a parameter inside a pipeline."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, Self
+
+from typing_extensions import TypeVar
+
+from oxidecopy.isa import expr
+from oxidecopy.isa.ops import MapRef
+from oxidecopy.maps.parameters import MapParameters
+from oxidecopy.maps.validate import Verdict, validate
+from oxidecopy.typed.descriptor_checks import refuse_captured
+from oxidecopy.typed.dtypes import DType
+from oxidecopy.typed.global_array import GlobalArray
+from oxidecopy.typed.handles import refuse_unknown
+from oxidecopy.typed.symbolic import Idx
+from oxidecopy.typed.table_extents import extents_of
+
+if TYPE_CHECKING:
+    from oxidecopy.program.program import MapParam
+    from oxidecopy.program.tensor_map import TensorMap
+    from oxidecopy.typed.recorder import Recorder
+
+DT = TypeVar("DT", bound=DType)
+C = TypeVar("C", bound=tuple[Idx, ...])
+
+
+class MapHandle(Generic[DT, C]):
+    """A tensor map over an array; its factories are those of `TmaDescriptor`."""
+
+    __slots__ = ("_index", "_param", "_recorder", "_source", "_tensor_map")
+    # On the host the last two are set, inside a pipeline the first ones: `_index` of an entry of a table.
+    _index: expr.Expr | None
+    _param: MapParam | None
+    _recorder: Recorder | None
+    _source: GlobalArray[DT, Any] | None
+    _tensor_map: TensorMap | None
+
+    @classmethod
+    def _on_host(cls, source: GlobalArray[Any, Any], tensor_map: TensorMap) -> Self:
+        made = object.__new__(cls)
+        made._source, made._tensor_map = source, tensor_map
+        made._index = made._param = made._recorder = None
+        return made
+
+    @classmethod
+    def _recorded_as(cls, recorder: Recorder, param: MapParam, index: expr.Expr | None) -> Self:
+        made = object.__new__(cls)
+        made._source = made._tensor_map = None
+        made._index, made._param, made._recorder = index, param, recorder
+        return made
+
+    @property
+    def tensor_map(self) -> TensorMap:
+        """The map's parameters, outermost dimension first; on the host only."""
+        if self._tensor_map is None:
+            refuse_unknown("`tensor_map` of a descriptor")
+        return self._tensor_map
+
+    @property
+    def array(self) -> GlobalArray[DT, Any]:
+        """The array it points to; on the host only."""
+        if self._source is None:
+            refuse_unknown("`array` of a descriptor")
+        return self._source
+
+    @property
+    def shape(self) -> C:
+        """Extents of the map in elements, outermost first: integers on the host, symbols inside a pipeline."""
+        if self._recorder is not None and self._param is not None:
+            return extents_of(self._recorder, self._param, self._index)  # type: ignore[return-value]  # C is the rank's tuple
+        return self.tensor_map.global_dim  # type: ignore[return-value]  # as above
+
+    @property
+    def parameters(self) -> MapParameters:
+        """What the driver's call is given; on the host only."""
+        return MapParameters.of(self.tensor_map, self.array.buffer.address + self.array.offset_bytes)
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the validator says of it on the array's device, warnings included; on the host only."""
+        return validate(self.parameters, arch=self.array.sm)
+
+    @property
+    def _ref(self) -> MapRef:
+        """What the ops of a recording call it."""
+        if self._param is None:
+            refuse_captured("a descriptor")
+        return MapRef(self._param.name, self._index)
+
+    def _recorded(self, what: str) -> tuple[Recorder, MapParam, str]:
+        """The recording, the parameter, and what a call of method `what` is named in errors."""
+        if self._recorder is None or self._param is None:
+            refuse_captured(f"`{what}` of a descriptor")
+        label = f"`{what}` of {self._param.name!r}" if self._index is None else f"`{what}` of an entry of {self._param.name!r}"
+        self._recorder.check_open(label)
+        return self._recorder, self._param, label
