@@ -11,7 +11,8 @@ from oxidecopy.draw.tile import PlacedTile
 from oxidecopy.errors import Diagnostic
 from oxidecopy.isa import limits
 from oxidecopy.isa.swizzle import SwizzleInfo
-from oxidecopy.typed.tiled_rules import MapRequest, encode_faults
+from oxidecopy.maps.parameters import MapParameters
+from oxidecopy.maps.validate import validate
 
 _NEWEST_SM: Final = 103  # every type and swizzle exists: a drawing has no device
 _ADDRESS: Final = 1 << 24  # the window of one CTA
@@ -72,19 +73,17 @@ def _box_faults(tile: PlacedTile) -> list[Diagnostic]:
     for extent in reversed(tile.shape[1:]):
         strides.append(-(-step // limits.GLOBAL_STRIDE_ALIGN) * limits.GLOBAL_STRIDE_ALIGN % limits.GLOBAL_STRIDE_LIMIT)
         step = strides[-1] * max(extent, 1)
-    request = MapRequest(
-        dtype=tile.info,
-        shape=tuple(max(extent, 1) for extent in tile.shape),
-        strides=tuple(reversed(strides)),
-        address=0,
-        box=tile.shape,
+    parameters = MapParameters(
+        dtype=tile.info.driver_enum,
+        global_address=0,
+        global_dim=tuple(max(extent, 1) for extent in tile.shape),
+        global_strides=tuple(reversed(strides)),
+        box_dim=tile.shape,
         element_strides=(1,) * len(tile.shape),
-        swizzle=tile.mode,
-        l2_promotion=0,
-        oob_fill="zero",
-        sm=_NEWEST_SM,
+        swizzle=tile.mode.driver_enum,
+        element=tile.dtype,
     )
-    return [fault for fault in encode_faults(request) if fault.rule != "OX2014"]
+    return [fault for fault in validate(parameters, arch=_NEWEST_SM).errors if fault.rule != "OX2014"]
 
 
 def _packed_faults(tile: PlacedTile) -> list[Diagnostic]:
