@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
-from oxidecopy.cli.options import AsJson
+from oxidecopy.cli.options import AsJson, Inputs
 from oxidecopy.cli.report import OK, guarded, print_json
 from oxidecopy.errors import Diagnostic, UsageError
 
@@ -34,7 +34,7 @@ _SUFFIXES: Final = (".svg", ".png")
 @guarded
 def command(  # noqa: PLR0913  # options, not arguments
     target: Annotated[
-        str | None, typer.Argument(metavar="[FILE[:NAME]]", help="A Python file with a pipeline, in place of --box.", show_default=False)
+        str | None, typer.Argument(metavar="FILE[:NAME]", help="A Python file with a pipeline, in place of --box.", show_default=False)
     ] = None,
     *,
     box: Annotated[
@@ -52,6 +52,7 @@ def command(  # noqa: PLR0913  # options, not arguments
     stored: Annotated[bool, typer.Option("--stored", help="Of 6-bit elements, the form that stores read.")] = False,
     tile: Annotated[str | None, typer.Option("--tile", metavar="NAME", help="Only this tile of the pipeline.", show_default=False)] = None,
     view: Annotated[Literal["box", "memory", "both"], typer.Option("--view", help="As the box, as shared memory, or both.")] = "both",
+    inputs: Inputs = None,
     rows: Annotated[
         int | None, typer.Option("--rows", min=0, help="Rows and lines at most, 0 for all; 16, or 32 in a picture.", show_default=False)
     ] = None,
@@ -61,26 +62,12 @@ def command(  # noqa: PLR0913  # options, not arguments
     as_json: AsJson = False,
 ) -> int:
     """Draws; nothing is verified or run."""
-    from oxidecopy.cli import tile_choice
+    from oxidecopy.cli.tile_choice import Options, from_options, from_pipeline
 
-    if output is not None and output.suffix.lower() not in _SUFFIXES:
-        raise UsageError(
-            Diagnostic(
-                rule="OX6022",
-                what=f"{output} is no picture",
-                got=output.suffix or "no ending",
-                required=" or ".join(_SUFFIXES),
-                fix=f"-o {output.stem}.svg",
-            )
-        )
-    if target is None:
-        if tile is not None:
-            tile_choice.refuse("--tile picks one of a pipeline's tiles", got=f"--tile {tile} without FILE", fix=f"FILE:NAME --tile {tile}")
-        tiles = {"": tile_choice.from_options(box, dtype, swizzle, at, stored=stored)}
-    else:
-        given = {"--box": box, "--dtype": dtype, "--swizzle": swizzle, "--stored": stored or None}
-        tile_choice.refuse_options(target, [name for name, value in given.items() if value is not None])
-        tiles = tile_choice.from_pipeline(target, tile, at)
+    if output is not None:
+        _check_picture(output)
+    drawn = Options(box=box, dtype=dtype, swizzle=swizzle, stored=stored)
+    tiles = from_options(drawn, at, tile, inputs or []) if target is None else from_pipeline(target, drawn, inputs or [], tile, at)
     limit = rows if rows is not None else _ROWS if output is None else _PICTURE_ROWS
     if output is not None:
         _write(output, tiles, limit or 1 << 20)
@@ -92,6 +79,13 @@ def command(  # noqa: PLR0913  # options, not arguments
         for name, placed in tiles.items():
             print_tile(name, placed, view, limit or 1 << 20)
     return OK
+
+
+def _check_picture(path: Path) -> None:
+    if path.suffix.lower() in _SUFFIXES:
+        return
+    got, fix = path.suffix or "no ending", f"-o {path.stem or 'tile'}.svg"
+    raise UsageError(Diagnostic(rule="OX6022", what=f"{path} is no picture", got=got, required=" or ".join(_SUFFIXES), fix=fix))
 
 
 def _write(path: Path, tiles: Mapping[str, PlacedTile], limit: int) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Final, NoReturn
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NoReturn, final
 
 from oxidecopy.draw.checks import address_faults, tile_faults
 from oxidecopy.draw.tile import PlacedTile
@@ -13,67 +16,95 @@ from oxidecopy.isa.limits import SHARED_BASE, TENSOR_SMEM_ALIGN
 from oxidecopy.isa.swizzle import EVERY_SWIZZLE
 from oxidecopy.typed.sites import no_sites
 
+if TYPE_CHECKING:
+    from oxidecopy.program.program import TileDecl
+
+_BOX: Final = re.compile(r"\d+([,x]\d+)*")
+_SEPARATORS: Final = re.compile(r"\s*[,x\s]\s*")
 _PLAIN_ALIGN: Final = 16  # of tiles that no tensor copy uses
 
 
-def from_options(box: str | None, dtype: str | None, swizzle: str | None, at: str | None, *, stored: bool) -> PlacedTile:
-    """The tile that options describe.
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """A box, as far as it was said."""
+
+    box: str | None
+    dtype: str | None
+    swizzle: str | None
+    stored: bool
+
+    @property
+    def given(self) -> list[str]:
+        said = {"--box": self.box, "--dtype": self.dtype, "--swizzle": self.swizzle, "--stored": self.stored or None}
+        return [name for name, value in said.items() if value is not None]
+
+
+def from_options(options: Options, at: str | None, wanted: str | None, inputs: list[Path]) -> dict[str, PlacedTile]:
+    """The tile that options describe, under no name.
 
     Raises:
-        UsageError: an option cannot be read, or the address is not one of a tensor copy.
+        UsageError: an option cannot be read or has no use here, or the address is not one of a tensor copy.
         DescriptorError: no map has such a box; with every broken rule.
     """
-    if box is None:
+    if wanted is not None:
+        refuse("--tile picks one of a pipeline's tiles", got=f"--tile {wanted} without FILE", fix=f"FILE:NAME --tile {wanted}")
+    if inputs:
+        refuse("--input is for a pipeline's recipe", got=f"{len(inputs)} without FILE", fix="leave --input out")
+    if options.box is None:
         refuse("there is nothing to draw", got="neither a box nor a file", fix="--box 64,32 --dtype f32 --swizzle 128B, or FILE:NAME")
+    mode = re.sub(r"^(ox\.)?(swizzle)?", "", options.swizzle or "none", flags=re.IGNORECASE)  # as in ox.Swizzle128B
     tile = PlacedTile(
-        shape=_extents(box),
-        dtype=_named("element type", dtype or "f32", {name: name for name in DTYPES}, "--dtype"),
-        swizzle=_named("swizzle", swizzle or "none", {name.lower(): name for name in EVERY_SWIZZLE}, "--swizzle"),
+        shape=_extents(options.box),
+        dtype=_named("element type", (options.dtype or "f32").removeprefix("ox."), {name: name for name in DTYPES}, "--dtype"),
+        swizzle=_named("swizzle", mode, {name.lower(): name for name in EVERY_SWIZZLE}, "--swizzle"),
         address=_address(at),
-        stored=stored,
+        stored=options.stored,
     )
-    if stored and tile.info.bits != 6:
+    if options.stored and tile.info.bits != 6:
         refuse("only 6-bit elements have a form of their own for stores", got=tile.dtype, fix="leave --stored out")
     with no_sites():
         faults = tile_faults(tile)
         if faults:
             raise (UsageError if all(f.rule.startswith("OX6") for f in faults) else DescriptorError)(*faults)
-    return tile
+    return {"": tile}
 
 
-def from_pipeline(target: str, wanted: str | None, at: str | None) -> dict[str, PlacedTile]:
+def from_pipeline(target: str, options: Options, inputs: list[Path], wanted: str | None, at: str | None) -> dict[str, PlacedTile]:
     """The tiles of a file's pipeline by name, the first stage of each; `wanted` picks one, which `at` moves.
 
     Raises:
-        UsageError: the file has no such pipeline or tile.
+        UsageError: the file has no such pipeline or tile, or options say what it says itself.
         OxidecopyError: what the recorder or the host refuses.
     """
     from oxidecopy.cli.show import recorded
 
-    program, _, _ = recorded(target, [])
+    if _BOX.fullmatch(target):
+        refuse(f"{target} is no file", got=target, fix=f"--box {target}")
+    if options.given:
+        words = ", ".join(options.given)
+        refuse(f"{target} says what its tiles are", got=words, fix=f"leave {words} out, or the file")
+    program, _, _ = recorded(target, inputs)
     declared = {tile.name: tile for tile in program.tiles}
     if not declared:
         refuse(f"{program.name} has no shared tiles", got="a pipeline without any", fix="name another pipeline, or give --box")
     if wanted is not None and wanted not in declared:
         close = get_close_matches(wanted, declared, 1)
         refuse(f"{program.name} has no tile {wanted!r}", got=", ".join(declared), fix=f"--tile {(close or list(declared))[0]}")
-    if at is not None and wanted is None and len(declared) > 1:
-        refuse("--at moves one tile", got=", ".join(declared), fix=f"--tile {next(iter(declared))} --at {at}")
     chosen = [declared[wanted]] if wanted is not None else list(declared.values())
-    placed = {}
-    for tile in chosen:
-        address = SHARED_BASE + tile.offset if at is None else _address(at)
-        faults = address_faults(address, TENSOR_SMEM_ALIGN if tile.align >= TENSOR_SMEM_ALIGN else _PLAIN_ALIGN) if at is not None else []
-        if faults:
-            raise UsageError(*faults)
-        placed[tile.name] = PlacedTile(shape=tile.shape, dtype=tile.dtype, swizzle=tile.swizzle, address=address, dense=tile.layout.dense)
-    return placed
+    if at is None:
+        return {tile.name: _placed(tile, SHARED_BASE + tile.offset) for tile in chosen}
+    if len(chosen) > 1:
+        refuse("--at moves one tile", got=", ".join(declared), fix=f"--tile {next(iter(declared))} --at {at}")
+    address = _address(at)
+    faults = address_faults(address, TENSOR_SMEM_ALIGN if chosen[0].align >= TENSOR_SMEM_ALIGN else _PLAIN_ALIGN)
+    if faults:
+        raise UsageError(*faults)
+    return {chosen[0].name: _placed(chosen[0], address)}
 
 
-def refuse_options(target: str, given: list[str]) -> None:
-    """A pipeline says itself what its tiles are."""
-    if given:
-        refuse(f"{target} says what its tiles are", got=", ".join(given), fix=f"leave {', '.join(given)} out, or the file")
+def _placed(tile: TileDecl, address: int) -> PlacedTile:
+    return PlacedTile(shape=tile.shape, dtype=tile.dtype, swizzle=tile.swizzle, address=address, dense=tile.layout.dense)
 
 
 def refuse(what: str, *, got: str, fix: str) -> NoReturn:
@@ -83,7 +114,7 @@ def refuse(what: str, *, got: str, fix: str) -> NoReturn:
 
 def _extents(words: str) -> tuple[int, ...]:
     try:
-        return tuple([int(part) for part in words.strip().strip("()").replace("x", ",").split(",")])
+        return tuple([int(part) for part in _SEPARATORS.split(words.strip().strip("()"))])
     except ValueError:
         refuse(f"--box {words} is no box", got=words, fix="--box 64,32: extents in elements, outermost first")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -90,6 +91,13 @@ def test_the_words_say_what_is_odd() -> None:
     assert "row 5 is (1, 2)" in tile("--box", "2,3,4")
 
 
+@pytest.mark.parametrize("box", ["64,32", "64x32", "64 32", "(64, 32)", " 64 , 32 "])
+@pytest.mark.parametrize("swizzle", ["128B", "128b", "Swizzle128B", "ox.Swizzle128B"])
+def test_names_and_boxes_as_they_are_written_elsewhere(box: str, swizzle: str) -> None:
+    text = tile("--box", box, "--swizzle", swizzle, "--dtype", "ox.f32", "--rows", "1")
+    assert text.startswith("box 64 x 32 of f32, swizzle 128B, at 0x400\n")
+
+
 def test_json_places_every_element() -> None:
     [data] = json_of(command("show", "tile", "--box", "3x5x8", "--dtype", "bf16", "--swizzle", "64B", "--json"))["tiles"]
     placed = PlacedTile(shape=(3, 5, 8), dtype="bf16", swizzle="64B", address=0x400)
@@ -105,6 +113,15 @@ def test_a_pipelines_tiles(folder: Path) -> None:
     assert [(t["tile"], t["box"], t["dtype"], t["swizzle"], t["address"]) for t in data] == [("src_tile", [64], "f32", "none", 0x400)]
     assert tile(f"{RING}:prefetch").startswith("ring0_src  box 64 x 32 of f32, swizzle 128B, at 0x400\n")
     assert tile(f"{RING}:prefetch", "--tile", "ring0_src", "--at", "0x2400").count("at 0x2400") == 1
+
+
+def test_a_recipe_may_need_an_array(folder: Path) -> None:
+    (folder / "mine.py").write_text(
+        TILES.replace("| None = None) ->", ") ->").replace("np.arange(256, dtype=np.float32) if x is None else ", "")
+    )
+    assert "one --input FILE.npy for each" in refused("mine.py")
+    np.save("x.npy", np.ones(64, np.float32))
+    assert tile("mine.py", "--input", "x.npy").startswith("src_tile  box 64 of f32")
 
 
 def test_pictures(folder: Path) -> None:
@@ -134,6 +151,9 @@ TWO = TILES.replace("    full = cta", "    other = cta.shared(ox.f32, (2, 3), al
     ("arguments", "words"),
     [
         ((), "neither a box nor a file"),
+        (("64,32",), "--box 64,32"),
+        (("--box", "64,32", "-o", "/"), "-o tile.svg"),
+        (("--box", "99999999999999999999,4"), "1 to 256 elements"),
         (("--box", "64,y"), "--box 64,y is no box"),
         (("--box", ""), "is no box"),
         (("--box", "64,32", "--dtype", "float32"), "--dtype f32"),
@@ -142,6 +162,7 @@ TWO = TILES.replace("    full = cta", "    other = cta.shared(ox.f32, (2, 3), al
         (("--box", "64,32", "--at", "100"), "--at 0x0 or 0x80"),
         (("--box", "64,32", "--stored"), "leave --stored out"),
         (("--box", "64,32", "--tile", "src"), "without FILE"),
+        (("--box", "64,32", "--input", "x.npy"), "leave --input out"),
         (("--box", "64,32", "-o", "tile.pdf"), "-o tile.svg"),
         (("--box", "64,32", "-o", "tile"), "no ending"),
         (("--box", "64,32", "-o", "no/where.svg"), "no/where.svg cannot be written [OX5027]"),
