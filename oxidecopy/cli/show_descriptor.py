@@ -11,12 +11,14 @@ import typer
 from rich.text import Text
 
 from oxidecopy.cli.options import AsJson, Inputs
-from oxidecopy.cli.report import OK, guarded, out, print_json
+from oxidecopy.cli.report import OK, diagnostics_json, first_line, guarded, out, print_json
 from oxidecopy.errors import Diagnostic, UsageError
 
 if TYPE_CHECKING:
     from oxidecopy.cli.descriptor_words import Row
+    from oxidecopy.maps.validate import Verdict
     from oxidecopy.program.map_bytes import DecodedMap
+    from oxidecopy.program.tensor_map import TensorMap
 
 HELP: Final = """Say what a tensor map holds and what follows from it.
 
@@ -29,6 +31,7 @@ EXAMPLES: Final = (
     "oxidecopy show descriptor map.bin",
     "xxd -p map.bin | oxidecopy show descriptor -",
 )
+_SOME_ADDRESS: Final = 1 << 32  # of a pipeline's array: its own was judged when the descriptor was made
 _NAME: Final = 18
 _VALUE: Final = 18
 
@@ -41,13 +44,16 @@ def command(
     ],
     *,
     inputs: Inputs = None,
+    arch: Annotated[str, typer.Option("--arch", metavar="CC", help="Compute capability that the map is judged for.")] = "9.0",
     fields: Annotated[bool, typer.Option("--fields", help="Of raw bytes, also where each field lies.")] = False,
     as_json: AsJson = False,
 ) -> int:
     """Explains; nothing is verified or run."""
     from oxidecopy.cli.raw_maps import read_maps
+    from oxidecopy.maps.validate import compute_capability
     from oxidecopy.program.map_bytes import decode
 
+    compute_capability(arch)  # a wrong one is refused before anything is printed
     maps = read_maps(target)
     if maps is None:
         if fields:
@@ -60,19 +66,19 @@ def command(
                     fix="leave --fields out",
                 )
             )
-        return _of_pipeline(target, inputs or [], as_json=as_json)
+        return _of_pipeline(target, inputs or [], arch, as_json=as_json)
     decoded = [decode(data) for data in maps]
     if as_json:
-        print_json({"maps": [_decoded_data(one) for one in decoded]})
+        print_json({"maps": [_decoded_data(one, arch) for one in decoded]})
         return OK
     for number, one in enumerate(decoded):
         if number:
             out().print()
-        _print_decoded(f"map {number}" if len(decoded) > 1 else "map", one, fields=fields)
+        _print_decoded(f"map {number}" if len(decoded) > 1 else "map", one, arch, fields=fields)
     return OK
 
 
-def _of_pipeline(target: str, inputs: list[Path], *, as_json: bool) -> int:
+def _of_pipeline(target: str, inputs: list[Path], arch: str, *, as_json: bool) -> int:
     from oxidecopy.cli.descriptor_words import parameter_words, words
     from oxidecopy.cli.show import recorded
 
@@ -85,14 +91,15 @@ def _of_pipeline(target: str, inputs: list[Path], *, as_json: bool) -> int:
         )
     bound = dict(launch.maps) if launch else {}
     if as_json:
-        data = [{"name": name, **asdict(of)} for name, of in bound.items()]
+        data = [{"name": name, **asdict(of), "verdict": _verdict_data(_verdict(of, _SOME_ADDRESS, arch))} for name, of in bound.items()]
         print_json({"pipeline": program.name, "maps": data or [{"name": name} for name in program.maps]})
         return OK
-    shown = [(name, words(of, program.maps[name.partition("[")[0]])) for name, of in bound.items()]
-    for number, (name, rows) in enumerate(shown or [(name, parameter_words(param)) for name, param in program.maps.items()]):
+    for number, (name, param) in enumerate((name, program.maps[name.partition("[")[0]]) for name in bound or program.maps):
         if number:
             out().print()
-        _print(name, rows)
+        _print(name, words(bound[name], param) if bound else parameter_words(param))
+        if bound:
+            _print_verdict(_verdict(bound[name], _SOME_ADDRESS, arch))
     return OK
 
 
@@ -106,11 +113,13 @@ def _print(name: str, rows: Sequence[Row]) -> None:
         console.print(line)
 
 
-def _print_decoded(name: str, one: DecodedMap, *, fields: bool) -> None:
+def _print_decoded(name: str, one: DecodedMap, arch: str, *, fields: bool) -> None:
     from oxidecopy.cli.descriptor_words import decoded_words
 
     console = out()
     _print(name, decoded_words(one))
+    if one.tensor_map is not None:
+        _print_verdict(_verdict(one.tensor_map, one.address, arch))
     console.print(Text("  read as compute capability 9.0 lays it out, where it was measured; others may differ", "dim"))
     for oddity in one.oddities:
         console.print(Text("  odd: ", "yellow").append(oddity, "default"))
@@ -124,10 +133,41 @@ def _print_decoded(name: str, one: DecodedMap, *, fields: bool) -> None:
             console.print(text.append("  (reported, not measured)" if f.reported else "", "yellow"))
 
 
-def _decoded_data(one: DecodedMap) -> dict[str, Any]:
+def _verdict(of: TensorMap, address: int, arch: str) -> Verdict:
+    from oxidecopy.maps.parameters import MapParameters
+    from oxidecopy.maps.validate import validate
+
+    return validate(MapParameters.of(of, address), arch=arch)
+
+
+def _print_verdict(verdict: Verdict) -> None:
+    """What the driver and the hardware make of it, each broken rule, and what is legal and almost surely not meant."""
+    console = out()
+    said = "usable" if verdict.usable else "encodes, and is not usable" if verdict.encodes else "does not encode"
+    console.print(Text(f"  {'verdict'.ljust(_NAME)}", "dim").append(f"{said} on {verdict.sm // 10}.{verdict.sm % 10}", "default"))
+    for style, name, found in (("red", "error", verdict.errors), ("yellow", "warning", verdict.warnings)):
+        for diagnostic in found:
+            console.print(Text(f"  {name}: ", style).append(first_line(diagnostic), "default"))
+            console.print(Text(f"    {diagnostic.got}; {diagnostic.required}" if diagnostic.got else f"    {diagnostic.required}", "dim"))
+            if diagnostic.fix:
+                console.print(Text("    fix: ", "cyan").append(diagnostic.fix, "default"))
+
+
+def _verdict_data(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "sm": verdict.sm,
+        "encodes": verdict.encodes,
+        "usable": verdict.usable,
+        "errors": diagnostics_json(verdict.errors),
+        "warnings": diagnostics_json(verdict.warnings),
+    }
+
+
+def _decoded_data(one: DecodedMap, arch: str) -> dict[str, Any]:
     return {
         "address": one.address,
         "parameters": asdict(one.tensor_map) if one.tensor_map else None,
+        "verdict": _verdict_data(_verdict(one.tensor_map, one.address, arch)) if one.tensor_map else None,
         "oddities": one.oddities,
         "unknown": [{"byte": offset, "bits": bits} for offset, bits in one.unknown],
         "fields": [

@@ -165,11 +165,10 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     _rule(
         24,
-        "A box of packed elements has rows that the hardware can lay out.",
-        "Packed elements lie in groups of sixteen. With a gap behind each group a row is exactly 128 elements, and only some swizzles keep "
-        "the groups whole.",
-        'invoke("show", "tile", "--box", "8,64", "--dtype", "u6x16_align16b")\n',
-        'invoke("show", "tile", "--box", "8,128", "--dtype", "u6x16_align16b")\n',
+        "Tiles of 6-bit elements under the 128B_ATOM_64B swizzle are stored, not loaded.",
+        "Loads write sixteen 6-bit elements to twelve bytes, with a gap; stores read one from each byte. This swizzle has the second form.",
+        'invoke("show", "tile", "--box", "8,128", "--dtype", "u6x16_align16b", "--swizzle", "128B_ATOM_64B")\n',
+        'invoke("show", "tile", "--box", "8,128", "--dtype", "u6x16_align16b", "--swizzle", "128B_ATOM_64B", "--stored")\n',
         source="CUDA driver API, cuTensorMapEncodeTiled",
     ),
 )  # fmt: skip

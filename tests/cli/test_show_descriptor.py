@@ -156,6 +156,31 @@ def test_bytes_that_are_no_map_are_shown_by_field() -> None:
     assert json_of(command("show", "descriptor", data.hex(), "--json"))["maps"][0]["parameters"] is None
 
 
+def test_the_verdict() -> None:
+    plain = TensorMap(dtype="f32", global_dim=(64, 64), global_strides=(256,), box_dim=(8, 32), element_strides=(1, 1), swizzle="128B")
+    assert shown(encoded(plain, 4096).hex())["verdict"] == "usable on 9.0"
+    assert shown(encoded(plain, 4096).hex(), "--arch", "sm_100a")["verdict"] == "usable on 10.0"
+    broken = command("show", "descriptor", encoded(replace(plain, box_dim=(8, 33)), 4096).hex())
+    assert broken.exit_code == 0  # explained, not launched
+    assert "does not encode on 9.0" in broken.stdout
+    assert "[OX2007]" in broken.stdout
+    assert "fix: box inner 32 or 36" in broken.stdout
+    long = encoded(replace(plain, global_dim=((1 << 31) + 1, 64)), 4096).hex()
+    assert shown(long)["verdict"] == "encodes, and is not usable on 9.0"
+    [one] = json_of(command("show", "descriptor", long, "--json"))["maps"]
+    assert (one["verdict"]["encodes"], one["verdict"]["usable"]) == (True, False)
+    assert [d["rule"] for d in one["verdict"]["errors"]] == ["OX2004"]
+    advised = encoded(replace(plain, box_dim=(80, 32)), 4096).hex()
+    assert "  warning: " in command("show", "descriptor", advised).stdout
+    assert "[OX2055]" in refused(advised, "--arch", "hopper")
+
+
+def test_the_verdict_of_a_pipelines_maps() -> None:
+    assert shown(f"{LESSONS / '01_load.py'}:tma_load")["verdict"] == "usable on 9.0"
+    [one] = json_of(command("show", "descriptor", f"{LESSONS / '01_load.py'}:tma_load", "--json"))["maps"]
+    assert one["verdict"]["usable"]
+
+
 @pytest.mark.parametrize("data", [bytes(128), b"\xff" * 128, bytes(range(128)), bytes(128)[:8] + b"\xff" * 120])
 def test_any_bytes_are_answered(data: bytes) -> None:
     result = command("show", "descriptor", data.hex(), "--fields")

@@ -166,7 +166,7 @@ TWO = TILES.replace("    full = cta", "    other = cta.shared(ox.f32, (2, 3), al
         (("--box", "64,32", "-o", "tile.pdf"), "-o tile.svg"),
         (("--box", "64,32", "-o", "tile"), "no ending"),
         (("--box", "64,32", "-o", "no/where.svg"), "no/where.svg cannot be written [OX5027]"),
-        (("--box", "64,64", "--swizzle", "128B"), "--box 64,32, or --swizzle none"),
+        (("--box", "64,64", "--swizzle", "128B"), "box inner 32, or swizzle=ox.SwizzleNone"),
         (("mine.py", "--box", "64,32", "--stored"), "leave --box, --stored out"),
         (("mine.py", "--tile", "source"), "--tile src_tile"),
         (("mine.py", "--at", "0x400"), "--tile src_tile --at 0x400"),
