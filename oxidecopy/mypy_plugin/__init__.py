@@ -7,9 +7,15 @@ from __future__ import annotations
 
 from mypy.plugin import Plugin
 
-from oxidecopy.mypy_plugin._plugin import OxidecopyPlugin
+from oxidecopy.mypy_plugin import _config
 
 
 def plugin(version: str) -> type[Plugin]:  # mypy's entry point
     """What mypy calls, with its own version."""
-    return OxidecopyPlugin
+    if _config.tested(version):
+        from oxidecopy.mypy_plugin._plugin import OxidecopyPlugin  # knows mypy's inside: imported where that is known to fit
+
+        return OxidecopyPlugin
+    from oxidecopy.mypy_plugin._untested import untested
+
+    return untested(version)

@@ -6,10 +6,11 @@ It fails closed: whatever goes wrong inside is one error at the function, never 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Set
+from contextlib import ExitStack, contextmanager
 
 from mypy.checker import TypeChecker
-from mypy.nodes import Context, Expression, FuncItem, LambdaExpr, MypyFile, Var
+from mypy.nodes import Context, Expression, FuncDef, FuncItem, LambdaExpr, MypyFile, Var
 from mypy.types import CallableType, Overloaded, Type
 
 from oxidecopy.mypy_plugin import _codes, _messages
@@ -19,7 +20,7 @@ from oxidecopy.mypy_plugin._types import Tracking
 
 
 class Driver:
-    """One file. `functions` counts what was analysed."""
+    """One file. `functions` counts what was analysed, `done` is what was looked at."""
 
     def __init__(self, checker: TypeChecker, tree: MypyFile, *, everything: bool = False) -> None:
         self.checker = checker
@@ -27,48 +28,47 @@ class Driver:
         self.types: dict[Expression, Type] = checker._type_maps[0]  # noqa: SLF001  # mypy has no door to it; the canary test watches
         self.tracking = Tracking(everything=everything)
         self.functions = 0
+        self.done: set[FuncItem | None] = set()
         self._lines: list[int] = []
-        self._done: set[FuncItem] = set()
 
-    def file(self) -> None:
-        """The module's statements, and every function in it."""
+    def file(self, but: Set[FuncItem | None] = frozenset()) -> None:
+        """The module's statements and every function in it; None stands for the module's statements."""
+        self.done |= but
+        if self._scan() or self.tracking.everything:
+            self._nested(self._module(quiet=None in but))
+        self.done.add(None)
+
+    def some(self, functions: Iterable[FuncItem | None], but: Set[FuncItem | None] = frozenset()) -> None:
+        """These top-level functions with those inside them; None stands for the module's statements."""
+        self.done |= but
         if not self._scan() and not self.tracking.everything:
             return
-        self._nested(self._module())
+        for function in functions:
+            if function is not None:
+                self._one(function, frozenset())
+            elif None not in self.done:
+                self.done.add(None)
+                self._module()
 
-    def function(self, function: FuncItem) -> None:
-        """One function and those inside it."""
-        if self._scan(function):
-            self._one(function, frozenset())
-
-    def module_level(self) -> None:
-        """The module's own statements only."""
-        if self._scan():
-            self._module()
-
-    def _module(self) -> Flow:
+    def _module(self, *, quiet: bool = False) -> Flow:
         flow = self._flow(None, frozenset())
+        flow.reports.quiet = quiet
         place = self.tree.defs[0] if self.tree.defs else self.tree
         self._guarded(flow, lambda: self._numbers(flow, None), "the module's statements", place)
         self._guarded(flow, lambda: flow.run_module(self.tree), "the module's statements", place)
         return flow
 
     # ---- where there is something to do
-    def _scan(self, function: FuncItem | None = None) -> bool:
+    def _scan(self) -> bool:
         """Notes the lines with expressions of interest."""
         lines: set[int] = set()
         known = -1
         while known != len(self.tracking.extra):  # again when a class turned out to be taken somewhere
             known = len(self.tracking.extra)
-            first, last = (function.line, _end(function)) if function is not None else (0, 1 << 60)
             for e, t in self.types.items():
                 line = e.line
                 # Of a line that is known already, only what takes something can still tell more.
-                if (
-                    first <= line <= last
-                    and (line not in lines or isinstance(t, CallableType | Overloaded))
-                    and self.tracking.interesting(t)
-                ):
+                if (line not in lines or isinstance(t, CallableType | Overloaded)) and self.tracking.interesting(t):
                     lines.add(line)
         self._lines = sorted(lines)
         return bool(lines)
@@ -88,18 +88,30 @@ class Driver:
             self._one(function, outer)
 
     def _one(self, function: FuncItem, outer: frozenset[Var]) -> None:
-        if function in self._done:
+        if function in self.done:
             return
-        self._done.add(function)
-        flow = self._flow(function, outer)
-        what = "this lambda" if isinstance(function, LambdaExpr) else f'"{function.name}"'
-        self._guarded(flow, lambda: self._numbers(flow, function), what, function)
-        if not self._of_interest(function):
-            return
-        self.functions += 1
-        run = flow.run_lambda if isinstance(function, LambdaExpr) else flow.run_function
-        self._guarded(flow, lambda: run(function), what, function)
-        self._nested(flow)
+        self.done.add(function)
+        with self._within(function):
+            flow = self._flow(function, outer)
+            what = "this lambda" if isinstance(function, LambdaExpr) else f'"{function.name}"'
+            self._guarded(flow, lambda: self._numbers(flow, function), what, function)
+            if not self._of_interest(function):
+                return
+            self.functions += 1
+            run = flow.run_lambda if isinstance(function, LambdaExpr) else flow.run_function
+            self._guarded(flow, lambda: run(function), what, function)
+            self._nested(flow)
+
+    @contextmanager
+    def _within(self, function: FuncItem) -> Iterator[None]:
+        """Errors belong to their function: the daemon forgets them when it checks the function again."""
+        scope = self.checker.tscope
+        with ExitStack() as stack:
+            if isinstance(function, FuncDef):
+                if function.info:
+                    stack.enter_context(scope.class_scope(function.info))
+                stack.enter_context(scope.function_scope(function))
+            yield
 
     def _numbers(self, flow: Flow, function: FuncItem | None) -> None:
         """Literal arithmetic that needs no flow."""

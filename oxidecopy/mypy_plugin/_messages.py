@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from oxidecopy.mypy_plugin._domain import Move
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from oxidecopy.mypy_plugin._domain import Move
 
 
 def sentence(noun: str) -> str:

@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast, final
 from mypy.build import build
 from mypy.modulefinder import BuildSource
 from mypy.options import Options
+from mypy.scope import Scope
 from typing_extensions import override
 
 from oxidecopy.mypy_plugin._driver import Driver
 from oxidecopy.mypy_plugin._plugin import OxidecopyPlugin
 
 if TYPE_CHECKING:
-    from mypy.checker import TypeChecker
     from mypy.errorcodes import ErrorCode
     from mypy.nodes import Context, Expression, MypyFile
     from mypy.types import Type
+
+    from oxidecopy.mypy_plugin._after import Waiting
 
 ROOT = Path(__file__).resolve().parents[2]
 CASES = Path(__file__).with_name("cases")
@@ -50,9 +52,10 @@ class Keeping(OxidecopyPlugin):
     kept: ClassVar[dict[str, Kept]] = {}
 
     @override
-    def _analyse(self, checker: TypeChecker, tree: MypyFile) -> None:
-        self.kept[tree.fullname] = Kept(tree, dict(checker._type_maps[0]))
-        super()._analyse(checker, tree)
+    def _analyse(self, waiting: Waiting) -> None:
+        checker = waiting.checker
+        self.kept[checker.tree.fullname] = Kept(checker.tree, dict(checker._type_maps[0]))
+        super()._analyse(waiting)
 
 
 @final
@@ -64,6 +67,7 @@ class Kept:
     types: dict[Expression, Type]
     found: Marks = field(default_factory=set)
     texts: list[str] = field(default_factory=list)
+    tscope: Scope = field(default_factory=Scope)
 
     @property
     def _type_maps(self) -> list[dict[Expression, Type]]:

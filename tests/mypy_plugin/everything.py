@@ -12,9 +12,9 @@ from typing_extensions import override
 from oxidecopy.mypy_plugin._plugin import OxidecopyPlugin
 
 if TYPE_CHECKING:
-    from mypy.checker import TypeChecker
-    from mypy.nodes import MypyFile
     from mypy.plugin import Plugin
+
+    from oxidecopy.mypy_plugin._after import Waiting
 
 
 class Everything(OxidecopyPlugin):
@@ -24,12 +24,12 @@ class Everything(OxidecopyPlugin):
     seconds: ClassVar[dict[str, tuple[float, int]]] = {}  # of the pass, with the functions analysed, by module
 
     @override
-    def _analyse(self, checker: TypeChecker, tree: MypyFile) -> None:
+    def _analyse(self, waiting: Waiting) -> None:
         before = type(self).functions
         with _timed() as took:
-            super()._analyse(checker, tree)
-        seconds, functions = type(self).seconds.get(tree.fullname, (0.0, 0))  # files of an import cycle come several times
-        type(self).seconds[tree.fullname] = seconds + took[0], functions + type(self).functions - before
+            super()._analyse(waiting)
+        seconds, functions = type(self).seconds.get(waiting.checker.tree.fullname, (0.0, 0))  # files of an import cycle come several times
+        type(self).seconds[waiting.checker.tree.fullname] = seconds + took[0], functions + type(self).functions - before
 
 
 @contextmanager

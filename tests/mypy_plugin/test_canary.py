@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
+from pathlib import Path
 from typing import TypeVar
 
 import mypy.nodes
 import mypy.patterns
 import pytest
 from mypy.build import BuildResult, build
-from mypy.checker import TypeChecker
-from mypy.errors import Errors
 from mypy.modulefinder import BuildSource
 from mypy.nodes import FuncDef, TypeInfo
-from mypy.plugin import Plugin
 from mypy.version import __version__
 
 from oxidecopy.mypy_plugin import _config, _names
@@ -23,6 +20,7 @@ from oxidecopy.mypy_plugin._patterns import BINDERS
 from oxidecopy.mypy_plugin._statements import RUNNERS
 from oxidecopy.mypy_plugin._types import is_owned, signatures
 from tests.mypy_plugin.analysed import Keeping, options_of
+from tests.mypy_plugin.touched import scan
 
 _T = TypeVar("_T", bound=object)
 # Bases of nodes, and nodes that never reach a checked body.
@@ -52,25 +50,36 @@ def test_every_pattern_has_one() -> None:
     assert concrete(mypy.patterns.Pattern) - BINDERS.keys() == set()
 
 
-def test_what_is_called_and_read_of_mypy_is_there() -> None:
-    assert "file" in inspect.signature(Plugin.get_additional_indirect_deps).parameters
-    for name in ("fail", "note", "defer_node"):
-        assert callable(getattr(TypeChecker, name))
-    assert list(inspect.signature(Errors.set_file).parameters)[:5] == ["self", "file", "module", "options", "scope"]
-    for name in (
-        "_type_maps",
-        "tscope",
-        "errors",
-        "scope",
-        "pass_num",
-        "current_node_deferred",
-        "deferred_nodes",
-        "path",
-        "tree",
-        "options",
-    ):
-        assert hasattr(TypeChecker, name), name
-    assert hasattr(Errors, "_watchers")
+# What the plugin uses of mypy beyond syntax trees, types and the interface of plugins. The rest of this file says what it relies on.
+INTERNALS = {
+    "mypy.checker.DeferredNode.node",
+    "mypy.checker.TypeChecker._type_maps",
+    "mypy.checker.TypeChecker.deferred_nodes",
+    "mypy.checker.TypeChecker.errors",
+    "mypy.checker.TypeChecker.fail",
+    "mypy.checker.TypeChecker.named_type",
+    "mypy.checker.TypeChecker.note",
+    "mypy.checker.TypeChecker.options",
+    "mypy.checker.TypeChecker.pass_num",
+    "mypy.checker.TypeChecker.scope",
+    "mypy.checker.TypeChecker.tree",
+    "mypy.checker.TypeChecker.tscope",
+    "mypy.checker_shared.CheckerScope.top_level_function",
+    "mypy.errors.Errors.ignored_files",
+    "mypy.nodes.SplittingVisitor.recurse_into_functions",
+    "mypy.plugin.Plugin._modules",
+    "mypy.scope.Scope.class_scope",
+    "mypy.scope.Scope.function_scope",
+}
+OPEN = ("mypy.nodes.", "mypy.types.", "mypy.patterns.", "mypy.errorcodes.", "mypy.options.", "mypy.plugin.")
+
+
+def test_all_that_is_named_of_mypy_is_there_and_internals_are_listed(tmp_path: Path) -> None:
+    scanned = scan(tmp_path)
+    assert scanned.errors == [], "this mypy's classes are not what the plugin takes them for"
+    assert len(scanned.names) > 100
+    assert {name for name in scanned.names if not name.startswith(OPEN)} == {name for name in INTERNALS if not name.startswith(OPEN)}
+    assert scanned.names >= INTERNALS
 
 
 TEXT = """\

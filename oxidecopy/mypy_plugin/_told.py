@@ -1,0 +1,51 @@
+"""What the plugin has to say of itself: once in each run, whatever mypy takes from its cache."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, final
+
+from mypy.errorcodes import ErrorCode
+from mypy.nodes import Context
+from mypy.plugin import ReportConfigContext
+
+from oxidecopy.mypy_plugin import _codes
+
+
+class Reporter(Protocol):
+    """What is used of mypy's checker here; it is the same in all versions."""
+
+    path: str
+
+    def fail(self, msg: str, context: Context, /, *, code: ErrorCode | None = None) -> object: ...
+    def note(self, msg: str, context: Context, /, *, code: ErrorCode | None = None) -> object: ...
+
+
+@final
+class Told:
+    """Errors and notes that stand in the first line of the first file that mypy checks and has to do with us.
+
+    Were it left to mypy's cache, the file would say them for ever, and other files that are checked later again. So that file is marked in
+    the cache, and the mark makes mypy check it anew.
+    """
+
+    def __init__(self, errors: Sequence[str] = (), notes: Sequence[str] = ()) -> None:
+        self._errors = errors
+        self._notes = notes
+        self._path = ""
+
+    def data(self, ctx: ReportConfigContext) -> bool:
+        """What the cache is to keep of a file; mypy takes a file from it when this is what it kept."""
+        return not ctx.is_check and ctx.path == self._path
+
+    def say(self, reporter: Reporter) -> None:
+        """Says all, if it is not said yet; in the same file again, as the daemon may have forgotten it, and mypy drops what it has twice."""
+        if not (self._errors or self._notes) or self._path not in {"", reporter.path}:
+            return
+        self._path = reporter.path
+        place = Context()
+        place.line, place.column = 1, 0
+        for text in self._errors:
+            reporter.fail(text, place, code=_codes.PLUGIN)
+        for text in self._notes:
+            reporter.note(text, place, code=_codes.PLUGIN)

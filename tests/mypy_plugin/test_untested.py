@@ -1,0 +1,80 @@
+"""A mypy outside the tested range: the pass is off, one error or note says so in every run, and types are checked as ever."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.mypy_plugin.project import CONFIG, Project, findings
+
+USER = """\
+import oxidecopy as ox
+def f(cta: ox.Cta) -> None:
+    bar = cta.barrier()
+    bar.init(1)
+    bar.init(1)
+    cta.shared(ox.f32, (cta.threads, 32))
+    n: int = "a"
+"""
+# A plugin is given the version of the mypy that loads it: this one says another.
+STRANGE = "from oxidecopy import mypy_plugin\ndef plugin(version): return mypy_plugin.plugin('2.9.0')\n"
+FAKED = "[mypy]\nplugins = strange.py\nfollow_imports = silent\n"
+
+
+def faked(folder: Path, section: str = "") -> Project:
+    (folder / "strange.py").write_text(STRANGE)
+    return Project(folder, {"one.py": USER, "two.py": USER}, config=FAKED + section)
+
+
+def codes(output: str) -> list[str]:
+    """What was found by code, whatever the file: severity and code."""
+    lines = (line.split(": ", 2) for line in findings(output) if line.endswith("]"))
+    return sorted(f"{severity} {text.rpartition('[')[2][:-1]}" for _, severity, text in lines)
+
+
+ONE_ERROR = ["error assignment", "error assignment", "error oxidecopy-plugin"]
+
+
+def test_every_run_says_it_once(tmp_path: Path) -> None:
+    project = faked(tmp_path)
+    first = project.batch()
+    assert codes(first) == ONE_ERROR
+    assert "is tested with mypy 2.2 to 2.4, not 2.9.0: moves and scopes are not checked" in first
+    assert codes(project.batch()) == ONE_ERROR, "all in the cache"
+    for name in ("one.py", "two.py"):
+        project.write(name, f"{USER}# edited\n")
+        assert codes(project.batch()) == ONE_ERROR, f"{name} edited"
+
+
+def test_the_daemon_says_it_too(tmp_path: Path) -> None:
+    project = faked(tmp_path)
+    try:
+        assert codes(project.asked()) == ONE_ERROR
+        project.write("two.py", f"{USER}# edited\n")
+        assert codes(project.asked()) == ONE_ERROR
+    finally:
+        project.stop()
+
+
+def test_a_note_may_do(tmp_path: Path) -> None:
+    output = faked(tmp_path, "[oxidecopy-mypy]\nunsupported_mypy = note\n").batch()
+    assert codes(output) == ["error assignment", "error assignment"]
+    assert [line.split(": ")[1] for line in findings(output) if "is tested with mypy" in line] == ["note"]
+
+
+def test_a_wrong_option_is_said_in_every_run(tmp_path: Path) -> None:
+    project = Project(tmp_path, {"one.py": USER, "two.py": USER}, config=CONFIG + "[oxidecopy-mypy]\nleeks = on\n")
+    wanted = [*ONE_ERROR[:2], "error oxidecopy-moved", "error oxidecopy-moved", "error oxidecopy-plugin"]
+    assert codes(project.batch()) == wanted
+    assert codes(project.batch()) == wanted
+    project.write("one.py", f"{USER}# edited\n")
+    output = project.batch()
+    assert codes(output) == wanted
+    assert "[oxidecopy-mypy] has no option 'leeks' = 'on'" in output
+
+
+@pytest.mark.parametrize("silent", ["x = 1\n", "import oxidecopy\n"])
+def test_files_that_use_nothing_of_the_library_are_left_alone(tmp_path: Path, silent: str) -> None:
+    (tmp_path / "strange.py").write_text(STRANGE)
+    assert codes(Project(tmp_path, {"one.py": silent}, config=FAKED).batch()) == []
