@@ -6,7 +6,7 @@ It fails closed: whatever goes wrong inside is one error at the function, never 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from mypy.checker import TypeChecker
@@ -31,16 +31,16 @@ class Driver:
         self.done: set[FuncItem | None] = set()
         self._lines: list[int] = []
 
-    def file(self, but: Set[FuncItem | None] = frozenset()) -> None:
+    def file(self, but: Collection[FuncItem | None] = ()) -> None:
         """The module's statements and every function in it; None stands for the module's statements."""
-        self.done |= but
+        self.done.update(but)
         if self._scan() or self.tracking.everything:
             self._nested(self._module(quiet=None in but))
         self.done.add(None)
 
-    def some(self, functions: Iterable[FuncItem | None], but: Set[FuncItem | None] = frozenset()) -> None:
+    def some(self, functions: Iterable[FuncItem | None], but: Collection[FuncItem | None] = ()) -> None:
         """These top-level functions with those inside them; None stands for the module's statements."""
-        self.done |= but
+        self.done.update(but)
         if not self._scan() and not self.tracking.everything:
             return
         for function in functions:

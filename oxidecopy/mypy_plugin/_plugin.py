@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from mypy.checker import TypeChecker
 from mypy.lookup import lookup_fully_qualified
@@ -15,9 +15,6 @@ from typing_extensions import override
 from oxidecopy.mypy_plugin import _after, _codes, _config, _messages, _names
 from oxidecopy.mypy_plugin._told import Told
 from oxidecopy.mypy_plugin._types import takes
-
-if TYPE_CHECKING:
-    from oxidecopy.mypy_plugin._driver import Driver
 
 
 class OxidecopyPlugin(Plugin):

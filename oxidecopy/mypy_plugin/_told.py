@@ -39,7 +39,7 @@ class Told:
         return not ctx.is_check and ctx.path == self._path
 
     def say(self, reporter: Reporter) -> None:
-        """Says all, if it is not said yet; in the same file again, as the daemon may have forgotten it, and mypy drops what it has twice."""
+        """Says all, if it is not said yet; in the same file again: the daemon may have forgotten it, and mypy drops doubles."""
         if not (self._errors or self._notes) or self._path not in {"", reporter.path}:
             return
         self._path = reporter.path

@@ -11,10 +11,10 @@ from tests.mypy_plugin.project import CONFIG, Project, findings
 USER = """\
 import oxidecopy as ox
 def f(cta: ox.Cta) -> None:
+    cta.shared(ox.f32, (64, 32), align=ox.A1024)  # overloaded: errors that are reported meanwhile are taken for a variant's
     bar = cta.barrier()
     bar.init(1)
     bar.init(1)
-    cta.shared(ox.f32, (cta.threads, 32))
     n: int = "a"
 """
 # A plugin is given the version of the mypy that loads it: this one says another.
