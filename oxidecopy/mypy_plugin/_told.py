@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, final
+from pathlib import Path
+from typing import Final, Protocol, final
 
 from mypy.errorcodes import ErrorCode
 from mypy.nodes import Context
@@ -21,12 +22,17 @@ class Reporter(Protocol):
     def note(self, msg: str, context: Context, /, *, code: ErrorCode | None = None) -> object: ...
 
 
+_INSTALLED: Final = frozenset({"site-packages", "dist-packages", "typeshed"})  # folders of what is not the user's
+
+_OURS: Final = Path(__file__).absolute().parents[1]
+
+
 @final
 class Told:
     """Errors and notes that stand in the first line of the first file that mypy checks and has to do with us.
 
-    Were it left to mypy's cache, the file would say them for ever, and other files that are checked later again. So that file is marked in
-    the cache, and the mark makes mypy check it anew.
+    Were it left to mypy's cache, that file would say them for ever, another one that is checked later again, and a run in which nothing has
+    changed might say nothing. So while there is something to say, mypy checks all of the user's files anew.
     """
 
     def __init__(self, errors: Sequence[str] = (), notes: Sequence[str] = ()) -> None:
@@ -35,13 +41,15 @@ class Told:
         self._path = ""
 
     def data(self, ctx: ReportConfigContext) -> bool:
-        """What the cache is to keep of a file; mypy takes a file from it when this is what it kept."""
-        return not ctx.is_check and ctx.path == self._path
+        """What the cache is to keep of a file; mypy takes a file from it when it is asked again and the answer is the same."""
+        return bool(self._errors or self._notes) and not ctx.is_check and _INSTALLED.isdisjoint(Path(ctx.path).parts)
 
     def say(self, reporter: Reporter) -> None:
         """Says all, if it is not said yet; in the same file again: the daemon may have forgotten it, and mypy drops doubles."""
         if not (self._errors or self._notes) or self._path not in {"", reporter.path}:
             return
+        if Path(reporter.path).absolute().is_relative_to(_OURS):
+            return  # a user looks at files of their own
         self._path = reporter.path
         place = Context()
         place.line, place.column = 1, 0
