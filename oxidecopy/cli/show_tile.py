@@ -50,7 +50,9 @@ def command(  # noqa: PLR0913  # options, not arguments
         str | None, typer.Option("--at", metavar="ADDRESS", help="Shared address; 0x400, or the pipeline's.", show_default=False)
     ] = None,
     stored: Annotated[bool, typer.Option("--stored", help="Of 6-bit elements, the form that stores read.")] = False,
-    tile: Annotated[str | None, typer.Option("--tile", metavar="NAME", help="Only this tile of the pipeline.", show_default=False)] = None,
+    tile: Annotated[
+        str | None, typer.Option("--tile", metavar="NAME", help="Only this tile of the pipeline; NAME[2] is a stage.", show_default=False)
+    ] = None,
     view: Annotated[Literal["box", "memory", "both"], typer.Option("--view", help="As the box, as shared memory, or both.")] = "both",
     inputs: Inputs = None,
     rows: Annotated[

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _BOX: Final = re.compile(r"\d+([,x]\d+)*")
 _SEPARATORS: Final = re.compile(r"\s*[,x\s]\s*")
+_STAGE: Final = re.compile(r"(?P<name>\w+)\[(?P<stage>\d+)\]")
 _PLAIN_ALIGN: Final = 16  # of tiles that no tensor copy uses
 
 
@@ -71,7 +72,7 @@ def from_options(options: Options, at: str | None, wanted: str | None, inputs: l
 
 
 def from_pipeline(target: str, options: Options, inputs: list[Path], wanted: str | None, at: str | None) -> dict[str, PlacedTile]:
-    """The tiles of a file's pipeline by name, the first stage of each; `wanted` picks one, which `at` moves.
+    """The tiles of a file's pipeline by name, the first stage of each; `wanted` picks one, or a stage of one, which `at` moves.
 
     Raises:
         UsageError: the file has no such pipeline or tile, or options say what it says itself.
@@ -88,19 +89,34 @@ def from_pipeline(target: str, options: Options, inputs: list[Path], wanted: str
     declared = {tile.name: tile for tile in program.tiles}
     if not declared:
         refuse(f"{program.name} has no shared tiles", got="a pipeline without any", fix="name another pipeline, or give --box")
-    if wanted is not None and wanted not in declared:
-        close = get_close_matches(wanted, declared, 1)
-        refuse(f"{program.name} has no tile {wanted!r}", got=", ".join(declared), fix=f"--tile {(close or list(declared))[0]}")
-    chosen = [declared[wanted]] if wanted is not None else list(declared.values())
+    chosen = {_name(tile, 0): (tile, 0) for tile in declared.values()} if wanted is None else _picked(program.name, declared, wanted)
     if at is None:
-        return {tile.name: _placed(tile, SHARED_BASE + tile.offset) for tile in chosen}
+        return {name: _placed(tile, SHARED_BASE + tile.offset + stage * tile.stage_bytes) for name, (tile, stage) in chosen.items()}
     if len(chosen) > 1:
         refuse("--at moves one tile", got=", ".join(declared), fix=f"--tile {next(iter(declared))} --at {at}")
+    [(name, (tile, _))] = chosen.items()
     address = _address(at)
-    faults = address_faults(address, TENSOR_SMEM_ALIGN if chosen[0].align >= TENSOR_SMEM_ALIGN else _PLAIN_ALIGN)
+    faults = address_faults(address, TENSOR_SMEM_ALIGN if tile.align >= TENSOR_SMEM_ALIGN else _PLAIN_ALIGN)
     if faults:
         raise UsageError(*faults)
-    return {chosen[0].name: _placed(chosen[0], address)}
+    return {name: _placed(tile, address)}
+
+
+def _picked(program: str, declared: dict[str, TileDecl], wanted: str) -> dict[str, tuple[TileDecl, int]]:
+    """`name`, or `name[2]` for a stage."""
+    part = _STAGE.fullmatch(wanted)
+    name, stage = (part["name"], int(part["stage"])) if part else (wanted, 0)
+    if name not in declared:
+        close = get_close_matches(name, declared, 1)
+        refuse(f"{program} has no tile {name!r}", got=", ".join(declared), fix=f"--tile {(close or list(declared))[0]}")
+    tile = declared[name]
+    if stage >= tile.stages:
+        refuse(f"{name} has no stage {stage}", got=f"{tile.stages} stages, counted from 0", fix=f"--tile {_name(tile, tile.stages - 1)}")
+    return {_name(tile, stage): (tile, stage)}
+
+
+def _name(tile: TileDecl, stage: int) -> str:
+    return tile.name if tile.stages == 1 else f"{tile.name}[{stage}]"
 
 
 def _placed(tile: TileDecl, address: int) -> PlacedTile:

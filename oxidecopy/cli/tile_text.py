@@ -28,6 +28,8 @@ def print_tile(name: str, tile: PlacedTile, view: str, limit: int) -> None:
     for grid in grids:
         console.print()
         for line in _lines(grid):
+            if console.color_system is None:  # else the last cell is coloured to its end
+                line.rstrip()
             console.print(line)
     console.print()
     console.print(Text("bank conflicts: words that one bank gives one after the other; 1 is none", "bold"))
@@ -41,10 +43,9 @@ def _lines(grid: Grid) -> list[Text]:
     heading = grid.heading.rjust(_LABEL) + "".join(f" {column.center(_CELL)}" for column in grid.columns)
     lines = [Text(grid.title, "bold"), Text(heading.rstrip(), "dim")]
     for line in grid.lines:
-        text = Text(line.label.rjust(_LABEL), "dim")
+        text = Text().append(line.label.rjust(_LABEL), "dim")
         for cell in line.cells:
             text.append(" ").append_text(_cell(cell))
-        text.rstrip()
         lines.append(text)
     if grid.more:
         lines.append(Text(f"{' ' * _LABEL} {grid.more}", "dim"))

@@ -99,7 +99,7 @@ def memory_grid(tile: PlacedTile, limit: int) -> Grid:
 
 def _repeat(tile: PlacedTile, step: int, unit: str) -> str:
     """After how many rows or lines the pattern of a swizzle is the same again."""
-    if not tile.mode.span_bytes:
+    if not tile.mode.span_bytes or tile.mode.repeat_bytes % step:
         return ""
     return f": the pattern repeats every {tile.mode.repeat_bytes // step} {unit}s"
 

@@ -79,6 +79,8 @@ def test_colours_follow_the_banks(monkeypatch: pytest.MonkeyPatch) -> None:
         tile("--box", "8,32", "--swizzle", swizzle, "--view", "box")
         rows = [line for line in recording.export_text(styles=True).splitlines() if "0x00" in line]
         assert len({re.findall(r"48;2;\d+;\d+;\d+", row)[0] for row in rows}) == colours
+        assert all(row.count("48;2;") == 8 for row in rows)
+        assert not any(re.search(r"\x1b\[2;[\d;]*48;2", row) for row in rows)  # dim text would not be read on them
 
 
 def test_the_words_say_what_is_odd() -> None:
@@ -91,8 +93,10 @@ def test_the_words_say_what_is_odd() -> None:
     assert "row 5 is (1, 2)" in tile("--box", "2,3,4")
 
 
-@pytest.mark.parametrize("box", ["64,32", "64x32", "64 32", "(64, 32)", " 64 , 32 "])
-@pytest.mark.parametrize("swizzle", ["128B", "128b", "Swizzle128B", "ox.Swizzle128B"])
+@pytest.mark.parametrize(
+    ("box", "swizzle"),
+    [("64,32", "128B"), ("64x32", "128b"), ("64 32", "Swizzle128B"), ("(64, 32)", "ox.Swizzle128B"), (" 64 , 32 ", "SWIZZLE128B")],
+)
 def test_names_and_boxes_as_they_are_written_elsewhere(box: str, swizzle: str) -> None:
     text = tile("--box", box, "--swizzle", swizzle, "--dtype", "ox.f32", "--rows", "1")
     assert text.startswith("box 64 x 32 of f32, swizzle 128B, at 0x400\n")
@@ -111,8 +115,10 @@ def test_a_pipelines_tiles(folder: Path) -> None:
     (folder / "mine.py").write_text(TILES)
     data = json_of(command("show", "tile", "mine.py", "--json"))["tiles"]
     assert [(t["tile"], t["box"], t["dtype"], t["swizzle"], t["address"]) for t in data] == [("src_tile", [64], "f32", "none", 0x400)]
-    assert tile(f"{RING}:prefetch").startswith("ring0_src  box 64 x 32 of f32, swizzle 128B, at 0x400\n")
+    assert tile(f"{RING}:prefetch").startswith("ring0_src[0]  box 64 x 32 of f32, swizzle 128B, at 0x400\n")
     assert tile(f"{RING}:prefetch", "--tile", "ring0_src", "--at", "0x2400").count("at 0x2400") == 1
+    assert tile(f"{RING}:prefetch", "--tile", "ring0_src[1]").startswith("ring0_src[1]  box 64 x 32 of f32, swizzle 128B, at 0x2400\n")
+    assert "has no stage 9" in refused(f"{RING}:prefetch", "--tile", "ring0_src[9]")
 
 
 def test_a_recipe_may_need_an_array(folder: Path) -> None:
@@ -132,7 +138,7 @@ def test_pictures(folder: Path) -> None:
     assert json_of(command("show", "tile", *BOX, "-o", "again.svg", "--json"))["output"] == "again.svg"
     assert (folder / "again.svg").read_bytes() == (folder / "box.svg").read_bytes()
     tile(f"{RING}:prefetch", "-o", "ring.svg")
-    assert b"ring0_src: box 64 x 32" in (folder / "ring.svg").read_bytes()
+    assert b"ring0_src[0]: box 64 x 32" in (folder / "ring.svg").read_bytes()
 
 
 def test_a_picture_needs_its_package(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
