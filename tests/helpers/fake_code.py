@@ -9,6 +9,7 @@ from typing import Any
 
 from tests.helpers.fake_gpu import FakeKernel, FakeKernelNodeParams, FakeTensorMap, Handle, Launch, cluster_of, parameters_of
 from tests.helpers.fake_state import LEGACY, FakeState, Refused, driver_call
+from tests.helpers.map_encoder import ALIGNMENTS, TYPES, packed
 
 
 class FakeCode(FakeState):
@@ -383,6 +384,12 @@ def encoded(
         raise Refused("INVALID_VALUE")
     made = FakeTensorMap()
     made.arguments = (int(dtype), rank, dims, strides, *others, *map(int, copied), *map(int, options))
-    made.raw[8:16] = list((hash(made.arguments) & (1 << 64) - 1).to_bytes(8, "little"))
+    if int(dtype) < len(TYPES) and len(options) == 4 and int(options[1]) < len(ALIGNMENTS):
+        *boxes, steps = others
+        chosen = tuple(map(int, options))
+        data = packed(int(dtype), rank, 0, dims, strides, steps, chosen, box=(*boxes, ())[0], im2col=copied)
+        made.raw[:] = list(data)
+    else:  # nobody has measured where those go
+        made.raw[8:16] = list((hash(made.arguments) & (1 << 64) - 1).to_bytes(8, "little"))
     made.address = int(address)
     return made

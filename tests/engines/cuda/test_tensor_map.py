@@ -14,6 +14,7 @@ from oxidecopy.errors import DriverError
 from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.isa.swizzle import EVERY_SWIZZLE
 from oxidecopy.maps.enumerators import FILLS, INTERLEAVES, PROMOTIONS
+from oxidecopy.program.map_bytes import decode
 from oxidecopy.program.tensor_map import TensorMap
 from tests.helpers.fake_driver import FakeDriver
 
@@ -86,6 +87,15 @@ def test_an_im2col_map_has_its_own_call(driver: FakeDriver) -> None:
     (made,) = encoder._templates.values()
     dims, strides, steps, corners = (64, 9, 8, 4), (256, 2304, 18432), (1, 3, 2, 1), (-2, -1, -4, -3)
     assert made.arguments == (7, 4, dims, strides, steps, *corners, 16, 14, 0, 2, 3, 1)  # type: ignore[attr-defined]  # the fake's
+
+
+@pytest.mark.parametrize(
+    "of", [MAP, replace(MAP, dtype="tf32", swizzle="128B", oob_fill="zero", l2_promotion=0), IM2COL], ids=["tiled", "tf32", "im2col"]
+)
+def test_the_bytes_say_what_was_encoded(driver: FakeDriver, of: TensorMap) -> None:
+    """Through the driver's order and back: no argument changes places."""
+    decoded = decode(MapEncoder(driver).encode(of, 0x7F00_0000_1000))
+    assert (decoded.tensor_map, decoded.address, decoded.unknown, decoded.oddities) == (of, 0x7F00_0000_1000, (), ())
 
 
 @pytest.mark.parametrize(("mode", "enumerator"), [("im2col_w", 0), ("im2col_w128", 1)])
