@@ -14,8 +14,11 @@ from oxidecopy.program.map_bytes import MAP_BYTES
 
 _MOST: Final = TABLE_ENTRIES_MAX * MAP_BYTES
 _TEXT_MOST: Final = 16 * _MOST  # hex digits with `0x`, commas and white space between them
-_SEPARATORS: Final = re.compile(r"0[xX]|[\s,;{}\[\]]+")
+_LABEL: Final = re.compile(r"^[^\n:]*:", re.MULTILINE)  # as debuggers begin a line: its address
+_BETWEEN: Final = re.compile(r"[\s,;{}\[\]()]+")
+_WORD: Final = re.compile(r"0[xX]([0-9a-fA-F]{1,16})[uUlL]*")
 _DIGITS: Final = re.compile(r"[0-9a-fA-F]+")
+_WORD_BYTES: Final = (1, 4, 8)
 _SHORTEST: Final = 32  # of an argument taken for digits: shorter ones are names of files
 
 
@@ -27,8 +30,7 @@ def read_maps(target: str) -> list[bytes] | None:
     """
     if target == "-":
         return _split(sys.stdin.buffer.read(_TEXT_MOST + 1), "standard input")
-    packed = _SEPARATORS.sub("", target)
-    if len(packed) >= _SHORTEST and _DIGITS.fullmatch(packed):
+    if len(target) >= _SHORTEST and ":" not in target and _digits(target) is not None:
         return _split(target.encode(), "the argument")
     path = Path(target)
     if path.suffix in (".py", "") and not path.is_file():
@@ -45,14 +47,10 @@ def read_maps(target: str) -> list[bytes] | None:
 
 def _split(data: bytes, where: str) -> list[bytes]:
     """Hex digits where the text is nothing else, else the bytes themselves."""
-    try:
-        digits = _SEPARATORS.sub("", data.decode("ascii"))
-    except UnicodeDecodeError:
-        digits = ""
     got = f"{len(data):,} bytes"
-    if _DIGITS.fullmatch(digits):
-        got = f"{len(digits):,} hex digits"
-        data = bytes.fromhex(digits) if len(digits) % 2 == 0 else b""
+    digits = _digits(data.decode("ascii", "replace"))
+    if digits is not None:
+        got, data = f"{len(digits):,} hex digits", bytes.fromhex(digits) if len(digits) % 2 == 0 else b""
     if not data or len(data) % MAP_BYTES or len(data) > _MOST:
         raise UsageError(
             Diagnostic(
@@ -64,3 +62,16 @@ def _split(data: bytes, where: str) -> list[bytes]:
             )
         )
     return [data[i : i + MAP_BYTES] for i in range(0, len(data), MAP_BYTES)]
+
+
+def _digits(text: str) -> str | None:
+    """The bytes as hex digits, of a dump of digits or of words such as `0x00007f20ul` (little endian); None for any other text."""
+    entries = [entry for entry in _BETWEEN.split(_LABEL.sub("", text)) if entry]
+    words = [match[1] for match in map(_WORD.fullmatch, entries) if match]
+    if entries and len(words) == len(entries):
+        widest = max(map(len, words))
+        sizes = [n for n in _WORD_BYTES if 2 * n >= widest]
+        nbytes = next((n for n in sizes if len(words) * n % MAP_BYTES == 0), sizes[0])
+        return b"".join(int(word, 16).to_bytes(nbytes, "little") for word in words).hex()
+    joined = "".join(entries)
+    return joined if _DIGITS.fullmatch(joined) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 
 import pytest
@@ -41,6 +42,13 @@ def test_every_help_has_its_examples(arguments: tuple[str, ...], examples: tuple
 def test_help_lists_all_commands_and_exit_codes() -> None:
     words = command("--help").stdout
     assert all(name in words for name in ("run", "demo", "check", "explain", "doctor", "show", "bench", "Exit status"))
+
+
+def test_help_loads_nothing_that_draws_or_computes() -> None:
+    script = "import sys, oxidecopy.cli.app; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    slow = ("numpy", "matplotlib", "mypy", "cuda", "oxidecopy.draw", "oxidecopy.maps", "oxidecopy.program", "oxidecopy.engines")
+    assert not [name for name in loaded if name in slow or name.startswith(tuple(f"{each}." for each in slow))]
 
 
 def test_unknown_command() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -77,7 +78,10 @@ def test_a_recorded_program_has_no_extents(folder: Path) -> None:
     assert json_of(command("show", "descriptor", "mine.oxp", "--json"))["maps"] == [{"name": "src"}]
 
 
-@pytest.mark.parametrize("form", ["bytes", "hex", "spaced", "words", "argument", "stdin", "hex on stdin"])
+FORMS = ["bytes", "hex", "spaced", "byte array", "u32 array", "u64 array", "debugger", "argument", "stdin", "hex on stdin"]
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_raw_maps_in_every_form(form: str, folder: Path) -> None:
     data = encoded(MAP, ADDRESS)
     digits = data.hex()
@@ -85,7 +89,12 @@ def test_raw_maps_in_every_form(form: str, folder: Path) -> None:
         "bytes": data,
         "hex": digits.encode(),
         "spaced": b"\n".join(digits[i : i + 32].upper().encode() for i in range(0, 256, 32)),
-        "words": ", ".join(f"0x{digits[i : i + 2]}" for i in range(0, 256, 2)).join("{}").encode(),
+        "byte array": ", ".join(f"0x{byte:x}" for byte in data).join("{}").encode(),
+        "u32 array": ", ".join(f"0x{word:08x}u" for word in struct.unpack("<32I", data)).join("{}").encode(),
+        "u64 array": "\n".join(f"[{word:#x}]" for word in struct.unpack("<16Q", data)).encode(),
+        "debugger": "".join(
+            f"0x7ffe{i:04x}:\t0x{one:016x}\t0x{two:016x}\n" for i, (one, two) in enumerate(struct.iter_unpack("<QQ", data))
+        ).encode(),
     }
     if form in files:
         (folder / "map.bin").write_bytes(files[form])
@@ -220,6 +229,13 @@ def test_files_that_hold_no_maps(content: bytes, words: str, folder: Path) -> No
     text = refused("map.bin")
     assert words in text
     assert "[OX6023]" in text
+
+
+def test_a_pipelines_name_may_be_hex_digits(folder: Path) -> None:
+    (folder / "a_file_with_a_rather_long_name.py").write_text(
+        TILES.replace("def tiles", "def facade").replace("@tiles", "@facade").replace("tiles[", "facade[")
+    )
+    assert shown("a_file_with_a_rather_long_name.py:facade")["kind"] == "tiled, rank 1"
 
 
 def test_what_else_is_refused(folder: Path) -> None:
