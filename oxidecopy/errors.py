@@ -107,6 +107,10 @@ class DeviceError(OxidecopyError, RuntimeError):
     """The device asked for is not there or cannot be used."""
 
 
+class ExportError(UsageError, BufferError):
+    """An array that cannot be handed to another library the way it asked for."""
+
+
 class DescriptorError(OxidecopyError, ValueError):
     """`TmaDescriptor.tiled` refused its parameters; every broken rule is listed."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol, final, runtime_checkable
+from typing import Final, Protocol, final, runtime_checkable
 
 from oxidecopy.errors import Diagnostic
 from oxidecopy.program.program import ArrayInfo, Launch
@@ -102,6 +102,38 @@ class Engine(Protocol):
 
     def run(self, verified: VerifiedProgram, bindings: Bindings) -> Outcome:
         """Discharges the proof's assumptions on these buffers, then runs to the end; raises ExecutionError for what went wrong."""
+
+
+# Rules of memory that every engine holds: it is live, and this device's.
+FREED: Final = "OX5310"
+OTHER_DEVICE: Final = "OX5311"
+
+
+@runtime_checkable
+class SupportsSharing(Protocol):
+    """What an engine has that shares memory with other libraries of the process."""
+
+    @property
+    def dlpack_device(self) -> tuple[int, int]:
+        """Type and number of the device, as DLPack counts: (1, 0) for host memory, (2, n) for GPU n."""
+
+    def free(self, buffer: Buffer) -> None:
+        """Gives memory back now, after the launches that use it; using it afterwards is an error."""
+
+    def borrow(self, address: int, nbytes: int, *, keep: object, readonly: bool) -> tuple[Buffer, int]:
+        """Memory that `keep` owns, which is kept alive until the buffer is dropped and the launches that use it are done.
+
+        The buffer may begin before `address`, which is so many bytes into it.
+        """
+
+    def lend(self, buffer: Buffer, stream: int | None) -> tuple[int, object]:
+        """The address by which other libraries know the memory, and what they have to hold for as long as they use it.
+
+        What they give to `stream` comes after all that uses the memory now; None where they see to that themselves.
+        """
+
+    def order(self, after: int, before: object) -> None:
+        """What is given to the stream `before` (None: the default one) starts after what stream `after` was given."""
 
 
 class Prepared(Protocol):

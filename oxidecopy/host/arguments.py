@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 from oxidecopy.engines.base import Bindings, BoundArray, BoundMap
-from oxidecopy.errors import ArgumentError, Diagnostic
+from oxidecopy.errors import ArgumentError, Cause, Diagnostic
+from oxidecopy.program.destinations import destinations
 from oxidecopy.program.program import ArrayInfo, ArrayParam, IdxParam, MapParam, ScalarParam, entry_name
 from oxidecopy.typed.descriptor import TmaDescriptor
 from oxidecopy.typed.descriptor_table import DescriptorTable
@@ -20,18 +21,58 @@ from oxidecopy.typed.values import misfit, plain_number
 
 if TYPE_CHECKING:
     from oxidecopy.engines.base import Engine
+    from oxidecopy.errors import Site
+    from oxidecopy.program.destinations import How
+    from oxidecopy.program.program import Program
     from oxidecopy.typed.signature import Formal
+
+READ_ONLY: Final = "OX5037"
+OVERLAPPING: Final = "OX5042"
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arguments:
-    """A launch's arguments: `specs` decide the recording, `bindings` fill it; `alive` keeps arrays from being freed."""
+    """A launch's arguments: `specs` decide the recording, `bindings` fill it; `alive` keeps arrays from being freed.
+
+    `sources` are arrays by parameter that a program may perhaps only read: read-only ones, and those whose elements share memory.
+    """
 
     specs: dict[str, ArgumentSpec]
     bindings: Bindings
     engine: Engine
     alive: tuple[object, ...]
+    sources: dict[str, GlobalArray[Any, Any]]
+
+
+def check_destinations(program: Program, arguments: Arguments) -> None:
+    """Refuses arrays that the program writes to and must not.
+
+    Raises:
+        ArgumentError: read-only memory is written to (OX5037), or elements that share memory are stored to (OX5042).
+    """
+    if not arguments.sources:
+        return
+    broken: list[Diagnostic] = []
+    for name, how in destinations(program).items():
+        array = arguments.sources.get(name)
+        if array is None:
+            continue
+        if array.readonly:
+            what, required = f"the program writes to {name!r}, which is read-only memory", "memory that may be written to"
+            fix = "pass an array of your own, dev.empty_like(a), for what it writes"
+            broken.append(_written(READ_ONLY, what, repr(array), required, fix, how))
+        if "store" in how and array.overlapping:
+            what = f"the program stores to {name!r}, several elements of which are the same memory: the last one to be stored would win"
+            required, fix = "elements that each have memory of their own", "store to the array that this is a view of"
+            broken.append(_written(OVERLAPPING, what, repr(array), required, fix, {"store": how["store"]}))
+    if broken:
+        raise ArgumentError(*broken)
+
+
+def _written(rule: str, what: str, got: str, required: str, fix: str, how: Mapping[How, Site | None]) -> Diagnostic:
+    causes = tuple(Cause("stored to here" if way == "store" else "reduced into here", site) for way, site in how.items())
+    return Diagnostic(rule=rule, what=what, got=got, required=required, fix=fix, site=caller_site(), causes=causes)
 
 
 def bind(
@@ -58,7 +99,7 @@ def bind(
     (device,) = collected.devices.values()
     alive = (*bound.arguments.values(), *collected.entries)
     bindings = Bindings(grid=grid, maps=collected.maps, arrays=collected.arrays, idx=collected.idx, scalars=collected.scalars)
-    return Arguments(specs=collected.specs, bindings=bindings, engine=device.engine, alive=alive)
+    return Arguments(specs=collected.specs, bindings=bindings, engine=device.engine, alive=alive, sources=collected.sources)
 
 
 def _shown(signature: inspect.Signature, formals: Sequence[Formal]) -> str:
@@ -78,6 +119,7 @@ class _Collected:
         self.idx: dict[str, int] = {}
         self.scalars: dict[str, int | float] = {}
         self.devices: dict[int, Any] = {}
+        self.sources: dict[str, GlobalArray[Any, Any]] = {}
         self.entries: list[object] = []  # of tables, as they are now
 
     def refuse(self, rule: str, what: str, *, got: str, required: str, fix: str) -> None:
@@ -117,7 +159,7 @@ class _Collected:
             self.mismatch(formal, described(value), fix)
             return
         self._kind(formal, value, None)
-        self._bind(formal.name, value)
+        self._bind(formal.name, formal.name, value)
 
     def _table(self, formal: Formal, value: object) -> None:
         if not isinstance(value, DescriptorTable):
@@ -126,7 +168,7 @@ class _Collected:
         entries = value.entries
         self._kind(formal, entries[0], len(entries))
         for i, entry in enumerate(entries):
-            self._bind(entry_name(formal.name, i), entry)
+            self._bind(entry_name(formal.name, i), formal.name, entry)
         self.entries += entries
 
     def _kind(self, formal: Formal, desc: TmaDescriptor[Any, Any, Any, Any], entries: int | None) -> None:
@@ -154,10 +196,10 @@ class _Collected:
             entries=entries,
         )
 
-    def _bind(self, name: str, desc: TmaDescriptor[Any, Any, Any, Any]) -> None:
+    def _bind(self, name: str, parameter: str, desc: TmaDescriptor[Any, Any, Any, Any]) -> None:
         array: GlobalArray[Any, Any] = desc.array
         self.maps[name] = BoundMap(map=desc.tensor_map, buffer=array.buffer, offset_bytes=array.offset_bytes)
-        self._on(array)
+        self._on(parameter, array)
 
     def _array(self, formal: Formal, value: object) -> None:
         if not isinstance(value, GlobalArray):
@@ -171,7 +213,7 @@ class _Collected:
         self.specs[formal.name] = ArrayParam(name=formal.name, dtype=dtype, rank=len(shape))
         info = ArrayInfo(dtype=dtype, shape=shape, strides_bytes=value.strides_bytes)
         self.arrays[formal.name] = BoundArray(info=info, buffer=value.buffer, offset_bytes=value.offset_bytes)
-        self._on(value)
+        self._on(formal.name, value)
 
     def _idx(self, formal: Formal, value: object) -> None:
         number = whole(value)
@@ -199,5 +241,7 @@ class _Collected:
         plain: Any = value
         self.specs[formal.name] = plain
 
-    def _on(self, array: GlobalArray[Any, Any]) -> None:
+    def _on(self, parameter: str, array: GlobalArray[Any, Any]) -> None:
         self.devices[id(array.device)] = array.device
+        if array.readonly or array.overlapping:
+            self.sources.setdefault(parameter, array)

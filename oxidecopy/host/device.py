@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, final, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final, overload
 
 from typing_extensions import TypeVar
 
-from oxidecopy.engines.base import SupportsStreams
-from oxidecopy.errors import InputError
+from oxidecopy.engines.base import SupportsSharing, SupportsStreams
+from oxidecopy.errors import ExportError, InputError
 from oxidecopy.host.arrays import Layout, array_faults, as_stored, element_type, extents, inferred, layout, packed, refusal
 from oxidecopy.host.opening import open_engine
+from oxidecopy.interop.foreign import SupportsCudaArray, SupportsDLPack
 from oxidecopy.typed.dtypes import DType, f16, f32, f64, i32, i64, u8, u16, u32, u64
 from oxidecopy.typed.global_array import GlobalArray
-from oxidecopy.typed.refusal import flag
+from oxidecopy.typed.refusal import described, flag
 
 if TYPE_CHECKING:
     import numpy as np
+    from typing_extensions import CapsuleType
 
     from oxidecopy.engines.base import Engine
+    from oxidecopy.host.pipeline import SupportsCudaStream
 
 DT = TypeVar("DT", bound=DType)
 _Sh = TypeVar("_Sh", bound=tuple[int, ...])
+Shared: TypeAlias = SupportsDLPack | SupportsCudaArray
 
 
 @final
@@ -155,7 +159,7 @@ class Device:
         return made
 
     def empty_like(self, a: GlobalArray[DT, _Sh]) -> GlobalArray[DT, _Sh]:
-        """An array of the shape, element type and strides of `a`, with whatever the memory holds."""
+        """An array of the shape, element type and strides of `a`, with whatever the memory holds; dense where elements of `a` repeat."""
         if not isinstance(a, GlobalArray):
             raise InputError(
                 refusal(
@@ -166,8 +170,132 @@ class Device:
                     fix="dev.empty(x.shape, ox.f32)",
                 )
             )
-        nbytes = a.shape[0] * a.strides_bytes[0]
-        return self._allocate(a.dtype, Layout(shape=a.shape, strides_bytes=a.strides_bytes, nbytes=nbytes))
+        shape, strides = tuple(a.shape), a.strides_bytes
+        if a.overlapping:  # a view of fewer elements: what is written to needs memory for each
+            return self._allocate(a.dtype, layout(shape, a.dtype.info.nbytes, pad=False))
+        nbytes = max(n * s for n, s in zip(shape, strides, strict=True))
+        return self._allocate(a.dtype, Layout(shape=shape, strides_bytes=strides, nbytes=nbytes))
+
+    def free(self, a: GlobalArray[Any, Any]) -> None:
+        """Gives its memory back now, after the launches that use it; it, its views and descriptors cannot be used any more.
+
+        Dropping an array does the same once nothing uses it. Borrowed memory goes back to its owner.
+        """
+        if not isinstance(a, GlobalArray):
+            raise InputError(
+                refusal(
+                    "OX5015", "`free` takes a device array", got=described(a), required="a GlobalArray", fix="del x, for what is no array"
+                )
+            )
+        self._sharing().free(a.buffer)
+
+    # ---- memory of other libraries
+    @overload
+    def borrow(
+        self, x: np.ndarray[_Sh, Any], dtype: type[DT], *, rank: None = None, stream: SupportsCudaStream | int | None = None
+    ) -> GlobalArray[DT, _Sh]: ...
+    @overload
+    def borrow(
+        self, x: Shared, dtype: type[DT], *, rank: Literal[1], stream: SupportsCudaStream | int | None = None
+    ) -> GlobalArray[DT, tuple[int]]: ...
+    @overload
+    def borrow(
+        self, x: Shared, dtype: type[DT], *, rank: Literal[2], stream: SupportsCudaStream | int | None = None
+    ) -> GlobalArray[DT, tuple[int, int]]: ...
+    @overload
+    def borrow(
+        self, x: Shared, dtype: type[DT], *, rank: Literal[3], stream: SupportsCudaStream | int | None = None
+    ) -> GlobalArray[DT, tuple[int, int, int]]: ...
+    @overload
+    def borrow(
+        self, x: Shared, dtype: type[DT], *, rank: Literal[4], stream: SupportsCudaStream | int | None = None
+    ) -> GlobalArray[DT, tuple[int, int, int, int]]: ...
+    @overload
+    def borrow(
+        self, x: Shared, dtype: type[DT], *, rank: Literal[5], stream: SupportsCudaStream | int | None = None
+    ) -> GlobalArray[DT, tuple[int, int, int, int, int]]: ...
+    def borrow(
+        self, x: object, dtype: type[DType], *, rank: int | None = None, stream: SupportsCudaStream | int | None = None
+    ) -> GlobalArray[Any, Any]:
+        """An array over memory of another library, without a copy: torch, cupy, jax, numpy, whatever speaks one of the protocols.
+
+        On a GPU: objects with `__dlpack__` or `__cuda_array_interface__` on that GPU. On the simulator: numpy arrays, and objects with
+        `__dlpack__` in host memory. The object is kept alive until the array, its views and all launches that use them are done.
+
+        Args:
+            x: the object.
+            dtype: the element type that it holds; nothing is converted.
+            rank: how many dimensions it has: what type checkers know of its shape. A numpy array's own type says it.
+            stream: where it is used first; that stream waits for the work that fills the memory. None for the default stream, where
+                launches go without `.on`. Launches on other streams are ordered by whoever makes them, as among all streams.
+
+        Raises:
+            InputError: with everything that is wrong with it.
+        """
+        from oxidecopy.host.borrowing import borrow
+
+        return borrow(self, x, dtype, rank, stream)
+
+    def borrow_pointer(
+        self,
+        address: int,
+        shape: _Sh,
+        dtype: type[DT],
+        *,
+        owner: object,
+        strides_bytes: tuple[int, ...] | None = None,
+        readonly: bool = False,
+    ) -> GlobalArray[DT, _Sh]:
+        """An array at an address, for libraries that speak neither protocol. On a GPU the driver is asked whether memory is there.
+
+        Args:
+            address: of its first element, on this device; on the simulator in this process.
+            shape: extents in elements.
+            dtype: the element type.
+            owner: the object whose memory it is; it is kept alive for as long as the memory is used.
+            strides_bytes: bytes from one index to the next, for each dimension; None for rows that follow each other.
+            readonly: nothing may write to it.
+
+        Raises:
+            InputError: for an address, a shape or strides that mean nothing.
+            ArgumentError: when the driver knows the memory as another device's, or as less.
+        """
+        from oxidecopy.host.borrowing import borrow_pointer
+
+        return borrow_pointer(self, address, shape, dtype, strides_bytes, owner=owner, readonly=readonly)
+
+    @property
+    def dlpack_device(self) -> tuple[int, int]:
+        """Type and number, as DLPack counts: (1, 0) for the simulator, whose memory is the host's; (2, n) for GPU n."""
+        return self._sharing().dlpack_device
+
+    def lend_dlpack(
+        self,
+        a: GlobalArray[Any, Any],
+        *,
+        stream: int | None,
+        max_version: tuple[int, int] | None,
+        dl_device: tuple[int, int] | None,
+        copy: bool | None,
+    ) -> CapsuleType:
+        """As `a.__dlpack__`."""
+        from oxidecopy.host.lending import capsule
+
+        return capsule(self._sharing(), a, stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+
+    def lend_cuda_array(self, a: GlobalArray[Any, Any]) -> dict[str, object]:
+        """As `a.__cuda_array_interface__`."""
+        from oxidecopy.host.lending import cuda_array_interface
+
+        return cuda_array_interface(self._sharing(), a)
+
+    def _sharing(self) -> SupportsSharing:
+        engine: object = self.engine
+        if not isinstance(engine, SupportsSharing):
+            raise ExportError(
+                refusal("OX5039", f"{self.name} shares no memory", got=type(engine).__name__, required="a simulator or a GPU")
+            )
+        return engine
 
     def _allocate(self, dtype: type[DType], to: Layout) -> GlobalArray[Any, Any]:
         # Tried, not foreseen: what is free grows while the engine waits for launches that use memory of dropped arrays.

@@ -9,7 +9,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, ParamSpec, Protocol, final, overload
 
 from oxidecopy.errors import ArgumentError, Diagnostic, UsageError
-from oxidecopy.host.arguments import Arguments, bind
+from oxidecopy.host.arguments import Arguments, bind, check_destinations
 from oxidecopy.host.bound import PLAIN, BoundLaunch, PreparedLaunch
 from oxidecopy.host.captured import captured
 from oxidecopy.host.recipe import Recipe, RecipeFunction
@@ -160,6 +160,7 @@ class Pipeline(Generic[P]):
         if program is None:
             program = record(self._fn, threads=self.threads, cluster=self.cluster, arguments=arguments.specs, cta=self._cta)
             program = self._programs.setdefault(key, program)  # another thread's, if it was first: a prepared launch is held against it
+        check_destinations(program, arguments)
         return program, arguments
 
 

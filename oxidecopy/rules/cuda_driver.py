@@ -70,16 +70,20 @@ RULES: Final[tuple[Rule, ...]] = (
         "Device memory is not used after it was freed",
         "LifetimeError",
         "Its address may belong to another array by then. Dropping an array is always safe: memory that launches in flight use lives until "
-        f"they are done. {_GPU} and an explicit `free`.",
+        "they are done.",
         _LIFE,
+        "a = dev.zeros((4, 4), ox.f32)\ndev.free(a)\na.numpy()\n",
+        "a = dev.zeros((4, 4), ox.f32)\na.numpy()\ndev.free(a)\n",
     ),
     _rule(
         11,
         "Memory is used on the device that it was allocated on",
         "LifetimeError",
         "An address means nothing on another device, and two opened devices do not share memory, even where they are one GPU. "
-        f"{_GPU} beside the simulator.",
+        "`dev.borrow(a, ox.f32, rank=2)` shares an array with another device that has the same memory.",
         _LIFE,
+        "other = ox.Device.open('sim')\ndev.free(other.zeros((4, 4), ox.f32))\n",
+        "other = ox.Device.open('sim')\nother.free(other.zeros((4, 4), ox.f32))\n",
     ),
     _rule(
         12,

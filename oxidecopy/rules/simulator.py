@@ -190,7 +190,7 @@ _ENDS: Final = (
     _rule(
         "OX4021",
         "UsageError",
-        "Host copies stay inside live buffers of the engine",
+        "Host copies stay inside the buffers of the engine",
         "Bytes beyond a buffer belong to nobody.",
         "the simulator",
         scripts(

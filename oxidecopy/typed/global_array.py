@@ -1,19 +1,26 @@
 """`GlobalArray`: an array in device memory, with the element type and the shape in its type.
 
 It holds no numbers itself: only where they lie, and the device and buffer that keep them alive. Which engine owns the memory is unknown
-here; what is needed of one is the `Memory` protocol. numpy is imported by `numpy()`, not before.
+here; what is needed of one is the `Memory` protocol, and to hand memory to other libraries the `Lender` protocol. numpy is imported by
+`numpy()`, not before.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Protocol, final, overload
+from typing import TYPE_CHECKING, Any, Generic, Protocol, final, overload, runtime_checkable
 
-from typing_extensions import TypeVar
+from typing_extensions import CapsuleType, TypeVar
 
+from oxidecopy.errors import ExportError
 from oxidecopy.typed.dtypes import DType, f16, f32, f32_ftz, f64, i32, i64, tf32, tf32_ftz, u8, u16, u32, u64
+from oxidecopy.typed.geometry import D2, D3, D4, D5
+from oxidecopy.typed.refusal import refuse
 from oxidecopy.typed.symbolic import Idx
+from oxidecopy.typed.views import View, overlaps_itself
 
 if TYPE_CHECKING:
+    from types import EllipsisType
+
     import numpy as np
 
     from oxidecopy.isa.dtypes import DTypeInfo
@@ -58,9 +65,35 @@ class Owner(Protocol):
         """Where its memory is read."""
 
 
+@runtime_checkable
+class Lender(Protocol):
+    """A device that hands its arrays to other libraries. Any: its arrays are of every type."""
+
+    @property
+    def dlpack_device(self) -> tuple[int, int]:
+        """DLPack's type and number of the device."""
+
+    def lend_dlpack(
+        self,
+        a: GlobalArray[Any, Any],
+        *,
+        stream: int | None,
+        max_version: tuple[int, int] | None,
+        dl_device: tuple[int, int] | None,
+        copy: bool | None,
+    ) -> CapsuleType:
+        """As `__dlpack__`."""
+
+    def lend_cuda_array(self, a: GlobalArray[Any, Any]) -> dict[str, object]:
+        """As `__cuda_array_interface__`; raises AttributeError where it has none."""
+
+
 @final
 class GlobalArray(Generic[DT, Sh_co]):
-    """An array in device memory; `dev.array` and `dev.empty` make one.
+    """An array in device memory: `dev.array` and `dev.empty` make one, `dev.borrow` makes one of another library's memory.
+
+    Views (`permute`, `T`, slices, `select`, `broadcast_to`, `as_strided`) are arrays over the same memory. Other libraries take an array
+    without a copy by `__dlpack__`, or `__cuda_array_interface__`.
 
     Attributes:
         dtype: the element type, a class such as `ox.f32`.
@@ -69,12 +102,21 @@ class GlobalArray(Generic[DT, Sh_co]):
         buffer: the memory, which this array keeps alive.
         offset_bytes: where element 0 lies in the buffer.
         device: the device that owns the memory.
+        readonly: nothing may write to it: its owner said so.
     """
 
-    __slots__ = ("_dtype", "_shape", "buffer", "device", "offset_bytes", "strides_bytes")
+    __slots__ = ("_dtype", "_shape", "buffer", "device", "offset_bytes", "readonly", "strides_bytes")
 
     def __init__(
-        self, *, dtype: type[DT], shape: Sh_co, strides_bytes: tuple[int, ...], buffer: Buffer, device: Owner, offset_bytes: int = 0
+        self,
+        *,
+        dtype: type[DT],
+        shape: Sh_co,
+        strides_bytes: tuple[int, ...],
+        buffer: Buffer,
+        device: Owner,
+        offset_bytes: int = 0,
+        readonly: bool = False,
     ) -> None:
         self._dtype = dtype
         self._shape = shape
@@ -82,6 +124,7 @@ class GlobalArray(Generic[DT, Sh_co]):
         self.buffer = buffer
         self.device = device
         self.offset_bytes = offset_bytes
+        self.readonly = readonly
 
     @property
     def dtype(self) -> type[DT]:
@@ -100,6 +143,114 @@ class GlobalArray(Generic[DT, Sh_co]):
 
     def __repr__(self) -> str:
         return f"GlobalArray({self._dtype.__name__}, shape={self._shape}, strides_bytes={self.strides_bytes}, device={self.device.name!r})"
+
+    @property
+    def overlapping(self) -> bool:
+        """Several of its elements share memory, as in a broadcast array: it can be read, not stored to."""
+        return overlaps_itself(*self._place())
+
+    # ---- views
+    def permute(self, *axes: int) -> GlobalArray[DT, Sh_co]:
+        """Its dimensions in another order: dimension i of the view is `axes[i]`. BSHD as BHSD is `a.permute(0, 2, 1, 3)`."""
+        return self._view(self._as_view().permuted(axes))
+
+    @property
+    def T(self) -> GlobalArray[DT, Sh_co]:  # noqa: N802  # numpy's name for it
+        """Its dimensions in reverse order."""
+        return self._view(self._as_view().permuted(range(len(self.strides_bytes))[::-1]))
+
+    def __getitem__(self, key: slice | EllipsisType | tuple[slice | EllipsisType, ...], /) -> GlobalArray[DT, Sh_co]:
+        """A part of it, of the same rank: a slice with a positive step for each dimension."""
+        return self._view(self._as_view().sliced(key))
+
+    @overload
+    def select(self: GlobalArray[DT, D2], axis: int, index: int, /) -> GlobalArray[DT, tuple[int]]: ...
+    @overload
+    def select(self: GlobalArray[DT, D3], axis: int, index: int, /) -> GlobalArray[DT, tuple[int, int]]: ...
+    @overload
+    def select(self: GlobalArray[DT, D4], axis: int, index: int, /) -> GlobalArray[DT, tuple[int, int, int]]: ...
+    @overload
+    def select(self: GlobalArray[DT, D5], axis: int, index: int, /) -> GlobalArray[DT, tuple[int, int, int, int]]: ...
+    def select(self, axis: int, index: int, /) -> GlobalArray[DT, Any]:
+        """Without dimension `axis`, at `index` of it."""
+        return self._view(self._as_view().selected(axis, index))
+
+    def broadcast_to(self, shape: _Sh, /) -> GlobalArray[DT, _Sh]:
+        """Repeated, as numpy's: dimensions of one element become longer, leading ones are added. Repeated elements are the same memory."""
+        return self._view(self._as_view().broadcast(shape))
+
+    def as_strided(self, shape: _Sh, strides_bytes: tuple[int, ...], *, offset_bytes: int = 0) -> GlobalArray[DT, _Sh]:
+        """Any shape over its memory.
+
+        Args:
+            shape: extents in elements.
+            strides_bytes: bytes from one index to the next, for each dimension; 0 and overlapping ones are allowed.
+            offset_bytes: where the view's first element lies, counted from this array's first one.
+
+        Raises:
+            UsageError: when the view would reach beyond what this array spans, or its elements would not be aligned.
+        """
+        return self._view(self._as_view().strided(shape, strides_bytes, offset_bytes))
+
+    def _place(self) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+        shape: tuple[int, ...] = self._shape  # type: ignore[assignment]  # on the host extents are integers
+        return shape, self.strides_bytes, self._dtype.info.nbytes
+
+    def _as_view(self) -> View:
+        shape, strides, size = self._place()
+        return View(shape=shape, strides_bytes=strides, element_bytes=size)
+
+    def _view(self, made: View) -> GlobalArray[DT, Any]:
+        return GlobalArray(
+            dtype=self._dtype,
+            shape=made.shape,
+            strides_bytes=made.strides_bytes,
+            buffer=self.buffer,
+            device=self.device,
+            offset_bytes=self.offset_bytes + made.offset_bytes,
+            readonly=self.readonly,
+        )
+
+    # ---- other libraries
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Where it lies, in DLPack's words: (1, 0) for the simulator's memory, (2, n) for GPU n."""
+        return self._lender().dlpack_device
+
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> CapsuleType:
+        """Its memory for another library, without a copy: `torch.from_dlpack(a)`, `cupy.from_dlpack(a)`, `np.from_dlpack(a)`.
+
+        The memory lives until the library lets go of it.
+
+        Args:
+            stream: the stream that it is used on first, which then waits for the launches that use it now: None or 1 for the default
+                stream, 2 for the per-thread one, -1 for no waiting, else a handle.
+            max_version: the newest version of DLPack that the library knows; None for those before 1.0.
+            dl_device: where it is wanted: where it is, or None.
+            copy: True is refused: it is never copied.
+
+        Raises:
+            ExportError: for what DLPack cannot say, or what the library cannot be told.
+        """
+        return self._lender().lend_dlpack(self, stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, object]:
+        """Version 3, for arrays on a GPU; others do not have it. Its `stream` waits for the launches that use the memory now."""
+        if not isinstance(self.device, Lender):
+            raise AttributeError(f"{self.device.name} has no memory of CUDA's")  # noqa: TRY004  # as an object without it does
+        return self.device.lend_cuda_array(self)
+
+    def _lender(self) -> Lender:
+        if isinstance(self.device, Lender):
+            return self.device
+        refuse(ExportError, "OX5039", "this device does not hand out its memory", got=self.device.name, required="a simulator or a GPU")
 
     @overload
     def numpy(self: GlobalArray[u8, _Sh]) -> np.ndarray[_Sh, np.dtype[np.uint8]]: ...

@@ -376,3 +376,31 @@ def test_maps_in_a_table_and_code_in_device_memory(dev: Device) -> None:
     long[1](descriptor(sources[0]), many)
     for n in range(60):
         assert np.array_equal(many.numpy()[16 * n : 16 * n + 16, :16], numbers()[n % 16 : n % 16 + 16, :16])
+
+
+# ---- clusters
+@pytest.mark.parametrize("size", [8, 16])
+def test_clusters_as_large_as_the_device_has_room_for(dev: Device, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    """What is refused is what the driver refuses, and what is accepted runs."""
+
+    @ox.pipeline(threads=1024, cluster=size)
+    def large(cta: ox.ClusterCta, out: ox.GlobalArray[ox.f32, ox.D2]) -> None:
+        tile = cta.shared(ox.f32, (256, 200), align=ox.A16)
+        cta.fill(tile, 1.0)
+        cta.sync()
+        cta.store(out, tile, (cta.block_idx.x * 256, 0))
+
+    out = dev.zeros((256 * size, 200), ox.f32)
+    try:
+        large[size](out)
+    except ExecutionError as refused:
+        rules = refused.rules
+    else:
+        rules = ()
+        assert (out.numpy() == 1).all()
+    if rules:
+        assert rules == ("OX5341",)
+        monkeypatch.setattr(prepared, "require_room", lambda *_: None)
+        with pytest.raises(DriverError) as caught:
+            large[size](out)
+        assert caught.value.name == "CUDA_ERROR_INVALID_CLUSTER_SIZE"

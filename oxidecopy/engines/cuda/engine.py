@@ -10,7 +10,7 @@ from typing import Final, final
 from weakref import ref
 
 from oxidecopy.engines.base import Bindings, Buffer, Outcome, RawLaunch
-from oxidecopy.engines.cuda import memory, module
+from oxidecopy.engines.cuda import memory, module, sharing
 from oxidecopy.engines.cuda.code.encode import encode
 from oxidecopy.engines.cuda.context import PrimaryContext
 from oxidecopy.engines.cuda.driver import Driver, load_driver
@@ -97,6 +97,24 @@ class CudaEngine:
         data = memory.read(owned_by(self.context, buffer), offset, nbytes)
         self.watch.check()
         return data
+
+    # ---- other libraries
+    @property
+    def dlpack_device(self) -> tuple[int, int]:
+        """Type and number of the device, as DLPack counts."""
+        return sharing.DLPACK_CUDA, self.context.ordinal
+
+    def borrow(self, address: int, nbytes: int, *, keep: object, readonly: bool) -> tuple[CudaBuffer, int]:
+        """Memory that `keep` owns; that nothing writes to read-only memory is for the caller to see to."""
+        return CudaBuffer.borrow(self.context, address, nbytes, keep=keep), 0
+
+    def lend(self, buffer: Buffer, stream: int | None) -> tuple[int, object]:
+        """Its address, and what the borrower holds; `stream` waits for all that uses it now."""
+        return sharing.lend(owned_by(self.context, buffer), stream)
+
+    def order(self, after: int, before: object) -> None:
+        """What stream `before` is given from now on starts after what `after` was given until now."""
+        sharing.order(self.context, after, before)
 
     # ---- running
     def run(self, verified: VerifiedProgram, bindings: Bindings) -> Outcome:

@@ -79,6 +79,23 @@ class Uses:
             streams = [*self._streams.values(), *self._kept.values()]
         return next((stream for stream in dict.fromkeys(streams) if _in_capture(stream)), None)
 
+    def join(self, target: Stream) -> None:
+        """What `target` is given from now on starts after all that uses it now; the host does not wait. The context is current."""
+        with _RECORDING:
+            streams, events = [*self._streams.values(), *self._kept.values()], list(self._events.values())
+            for stream in dict.fromkeys(streams):
+                handle = _open_handle(stream)
+                if handle is None or handle == target.handle:
+                    continue
+                event = new_event(self._driver)
+                try:
+                    check(self._driver.cuEventRecord(event, handle), "cuEventRecord", str(stream))
+                    check(self._driver.cuStreamWaitEvent(target.handle, event, 0), "cuStreamWaitEvent", str(target))
+                finally:
+                    self._driver.cuEventDestroy(event)  # the driver keeps it for as long as somebody waits for it
+            for event in events:
+                check(self._driver.cuStreamWaitEvent(target.handle, event, 0), "cuStreamWaitEvent", str(target))
+
     def synchronize(self) -> None:
         """Waits until it is in use no more. The context is current."""
         with _RECORDING:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final, Self, final
 
+from oxidecopy.engines.base import FREED, OTHER_DEVICE
 from oxidecopy.engines.cuda.context import Ownership, PrimaryContext
 from oxidecopy.engines.cuda.driver import Driver, check
 from oxidecopy.engines.cuda.faults import OUT_OF_MEMORY
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
     from oxidecopy.engines.cuda.stream import Stream
 
-FREED: Final = "OX5310"
-OTHER_DEVICE: Final = "OX5311"
 NOT_DEVICE_MEMORY: Final = "OX5312"
 OUTSIDE: Final = "OX5313"
 IN_CAPTURE: Final = "OX5314"
@@ -122,10 +121,8 @@ class CudaBuffer:
             UsageError: when a stream that is being captured was given one (OX5314): it would be waited for in vain.
         """
         if self.uses:
+            refuse_capture(self)
             with self.context:
-                stream = self.uses.in_capture()
-                if stream is not None:
-                    raise _in_capture(self, stream)
                 self.uses.synchronize()
 
     def free(self) -> None:
@@ -155,6 +152,22 @@ def owned_by(context: PrimaryContext, buffer: object) -> CudaBuffer:
         )
     buffer.address  # noqa: B018  # raises when it was freed
     return buffer
+
+
+def refuse_capture(buffer: CudaBuffer) -> None:
+    """Raises UsageError when a stream that is being captured uses it (OX5314)."""
+    with buffer.context:
+        stream = buffer.uses.in_capture()
+    if stream is not None:
+        raise UsageError(
+            Diagnostic(
+                rule=IN_CAPTURE,
+                what="memory is asked for while a capture that uses it goes on: what is captured has not run yet",
+                got=f"{buffer!r}, used by what {stream} captures",
+                required="the end of the capture",
+                fix="read and write it after the `with graph.capture():` block and `graph.replay()`; launch on the captured stream inside",
+            )
+        )
 
 
 # ---- copies: the launches that use the memory are waited for first. Captures that do not use it go on undisturbed.
@@ -216,18 +229,6 @@ def _within(buffer: CudaBuffer, offset: int, nbytes: int) -> int:
             got=f"bytes {offset:,} to {offset + nbytes:,}",
             required=f"0 to {buffer.nbytes:,}",
             fix="copy no more than the buffer holds",
-        )
-    )
-
-
-def _in_capture(buffer: CudaBuffer, stream: Stream) -> UsageError:
-    return UsageError(
-        Diagnostic(
-            rule=IN_CAPTURE,
-            what="memory is asked for while a capture that uses it goes on: what is captured has not run yet",
-            got=f"{buffer!r}, used by what {stream} captures",
-            required="the end of the capture",
-            fix="read and write it after the `with graph.capture():` block and `graph.replay()`; launch on the captured stream inside",
         )
     )
 

@@ -6,10 +6,10 @@ import ctypes
 from functools import partial
 from typing import TYPE_CHECKING, final
 
+from oxidecopy.engines.base import FREED
 from oxidecopy.engines.cuda.context import Ownership, PrimaryContext
 from oxidecopy.engines.cuda.driver import check
 from oxidecopy.engines.cuda.in_flight import Uses
-from oxidecopy.engines.cuda.memory import FREED
 from oxidecopy.errors import Diagnostic, LifetimeError
 
 if TYPE_CHECKING:

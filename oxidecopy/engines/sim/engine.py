@@ -7,11 +7,11 @@ from typing import Final, final
 
 import numpy as np
 
-from oxidecopy.engines.base import Bindings, Buffer, Outcome
+from oxidecopy.engines.base import FREED, OTHER_DEVICE, Bindings, Buffer, Outcome
 from oxidecopy.engines.sim.explore import raise_for
 from oxidecopy.engines.sim.launch import execute
 from oxidecopy.engines.sim.memory import GlobalMemory, SimBuffer
-from oxidecopy.errors import Diagnostic, ExecutionError, UsageError
+from oxidecopy.errors import Diagnostic, ExecutionError, LifetimeError, UsageError
 from oxidecopy.isa.limits import GLOBAL_ADDRESS_ALIGN
 from oxidecopy.program.verified import VerifiedProgram
 
@@ -79,18 +79,34 @@ class SimEngine:
             )
         return own.data[offset : offset + nbytes]
 
+    # ---- other libraries
+    @property
+    def dlpack_device(self) -> tuple[int, int]:
+        """Host memory, as DLPack counts."""
+        return 1, 0
+
+    def borrow(self, address: int, nbytes: int, *, keep: object, readonly: bool) -> tuple[SimBuffer, int]:
+        """Host memory that `keep` owns, as memory of the simulator."""
+        return self._memory.borrow(address, nbytes, keep=keep, readonly=readonly)
+
+    def lend(self, buffer: Buffer, stream: int | None) -> tuple[int, object]:
+        """Its address on this machine; nothing is ever in flight."""
+        own = self._own(buffer)
+        return own.data.ctypes.data, own
+
+    def order(self, after: int, before: object) -> None:
+        """Nothing is ever in flight."""
+
     def _own(self, buffer: Buffer) -> SimBuffer:
-        if isinstance(buffer, SimBuffer) and buffer.memory is self._memory and buffer.alive:
-            return buffer
-        raise UsageError(
-            Diagnostic(
-                rule=OUT_OF_BUFFER,
-                what="a buffer is not live memory of this simulator",
-                got=repr(buffer),
-                required="a buffer from this engine's `allocate`, not freed",
-                fix="use arrays of the same device",
-            )
-        )
+        if not isinstance(buffer, SimBuffer) or buffer.memory is not self._memory:
+            required, fix = "memory of this simulator", "take arrays of one `Device`: two opened ones do not share memory"
+            what = "memory of another device is used on the simulator"
+            raise LifetimeError(Diagnostic(rule=OTHER_DEVICE, what=what, got=repr(buffer), required=required, fix=fix))
+        if not buffer.alive:
+            fix = "free an array after its last use, or drop it"
+            what = "memory is used after it was freed"
+            raise LifetimeError(Diagnostic(rule=FREED, what=what, got=repr(buffer), required="live memory", fix=fix))
+        return buffer
 
     # ---- running
     def run(self, verified: VerifiedProgram, bindings: Bindings) -> Outcome:

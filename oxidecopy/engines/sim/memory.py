@@ -6,6 +6,7 @@ neighbour by accident. Freshly allocated memory holds the same bytes on every ru
 
 from __future__ import annotations
 
+import ctypes
 from bisect import bisect_right, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ GRANULE: Final = 16  # bytes; what tensor copies move and swizzles permute
 FIRST_ADDRESS: Final = 0x7F00_0000_0000
 PAGE: Final = 4096  # buffers start at a multiple of it, at least one unmapped page apart
 MAPPED_STEP: Final = 512  # a buffer's mapped bytes are a multiple of it, as with the driver's allocator
+ALIGNED: Final = 128  # bytes: what a borrowed buffer's address keeps of the machine's; more than any rule asks for
 UNIT: Final = np.dtype("V16")
 BYTE: Final = np.dtype("u1")
 # (Any: the bits of an element, whose size is only known at run time.)
@@ -45,16 +47,20 @@ def poisoned(nbytes: int) -> Bytes:
 
 @final
 class SimBuffer:
-    """`nbytes` bytes at `address`; `data` also holds the mapped tail up to a multiple of 512."""
+    """`nbytes` bytes at `address`; `data` also holds the mapped tail up to a multiple of 512.
 
-    __slots__ = ("__weakref__", "address", "alive", "data", "memory", "nbytes")
+    Borrowed memory lies where `keep`, its owner, has it, without a tail: what is behind it is somebody else's.
+    """
 
-    def __init__(self, address: int, nbytes: int, memory: GlobalMemory) -> None:
+    __slots__ = ("__weakref__", "address", "alive", "data", "keep", "memory", "nbytes")
+
+    def __init__(self, address: int, nbytes: int, memory: GlobalMemory, borrowed: Bytes | None = None, keep: object = None) -> None:
         self.address = address
         self.nbytes = nbytes
         self.memory = memory
         self.alive = True
-        self.data = poisoned(max(-(-nbytes // MAPPED_STEP) * MAPPED_STEP, MAPPED_STEP))
+        self.keep = keep
+        self.data = poisoned(max(-(-nbytes // MAPPED_STEP) * MAPPED_STEP, MAPPED_STEP)) if borrowed is None else borrowed
 
     @property
     def mapped_bytes(self) -> int:
@@ -89,14 +95,32 @@ class GlobalMemory:
 
     def allocate(self, nbytes: int) -> SimBuffer:
         with self.lock:
-            buffer = SimBuffer(self._next, nbytes, self)
-            self._next += -(-buffer.mapped_bytes // PAGE) * PAGE + PAGE
-            self._live[buffer.address] = buffer
-            if len(self._bases) > 2 * len(self._live) + 64:  # mostly buffers that nobody holds any more
-                self._bases = sorted(self._live)
-            else:
-                insort(self._bases, buffer.address)
+            return self._add(SimBuffer(self._next, nbytes, self))
+
+    def _add(self, buffer: SimBuffer) -> SimBuffer:
+        self._next = -(-(buffer.address + buffer.mapped_bytes) // PAGE) * PAGE + PAGE
+        self._live[buffer.address] = buffer
+        if len(self._bases) > 2 * len(self._live) + 64:  # mostly buffers that nobody holds any more
+            self._bases = sorted(self._live)
+        else:
+            insort(self._bases, buffer.address)
         return buffer
+
+    def borrow(self, where: int, nbytes: int, *, keep: object, readonly: bool) -> tuple[SimBuffer, int]:
+        """Host memory at the machine's address `where`: a buffer that covers it, and the offset in it.
+
+        Memory that is borrowed already is the same buffer, so that the simulator knows what is one memory. Its address has the last bits
+        of the machine's: what is not aligned there is not aligned here.
+        """
+        with self.lock:
+            for known in list(self._live.values()):
+                start = known.data.ctypes.data
+                usable = known.keep is not None and (known.data.flags.writeable or readonly)
+                if usable and start <= where and where + nbytes <= start + known.nbytes:
+                    return known, where - start
+            data = np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(where))
+            data.flags.writeable = not readonly
+            return self._add(SimBuffer(self._next + where % ALIGNED, nbytes, self, data, (keep,))), 0
 
     def free(self, buffer: SimBuffer) -> None:
         """Unmaps a buffer that somebody may still hold; touching it is then a fault."""

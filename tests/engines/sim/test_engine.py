@@ -12,7 +12,7 @@ import pytest
 
 from oxidecopy.engines.base import Bindings, BoundArray, BoundMap, Engine, Outcome
 from oxidecopy.engines.sim import ForeignBuffer, SimEngine, launch, memory
-from oxidecopy.errors import DeadlockError, DeviceFaultError, ExecutionError, HazardError, UsageError
+from oxidecopy.errors import DeadlockError, DeviceFaultError, ExecutionError, HazardError, LifetimeError, UsageError
 from oxidecopy.program.verified import Assumptions, VerifiedProgram, seal
 from tests.engines.sim.harness import Rig
 from tests.helpers.programs import Builder
@@ -121,10 +121,10 @@ def test_only_its_own_live_buffers() -> None:
     foreign = other.allocate(16)
     freed = engine.allocate(16)
     engine.free(freed)
-    for buffer in (foreign, freed, ForeignBuffer(0x1000)):
-        with pytest.raises(UsageError) as caught:
+    for buffer, rule in ((foreign, "OX5311"), (ForeignBuffer(0x1000), "OX5311"), (freed, "OX5310")):
+        with pytest.raises(LifetimeError) as caught:
             engine.read(buffer, 0, 1)
-        assert caught.value.rule == "OX4021"
+        assert caught.value.rule == rule
 
 
 # ---- assumptions
