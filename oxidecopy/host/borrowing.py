@@ -36,35 +36,43 @@ def borrow(dev: Device, x: object, dtype: object, rank: object, stream: Supports
     """As `Device.borrow`."""
     import numpy as np
 
+    from oxidecopy.host.pipeline import check_stream
+
     chosen, engine = element_type(dtype, dev.sm), _sharing(dev)
+    if stream is not None:
+        check_stream(stream)
     on_host = engine.dlpack_device[0] == dlpack.CPU
     if isinstance(x, np.ndarray):
         if not on_host:
             _elsewhere(dev, x, "host memory: a numpy array")
         return _numpy(dev, engine, x, chosen, rank)
-    if isinstance(x, SupportsDLPack):
-        _check_device(dev, engine, x)
-        found = dlpack.read(x, stream=None if on_host else _dlpack_stream(stream))
-    elif isinstance(x, SupportsCudaArray):
-        if on_host:
-            _elsewhere(dev, x, "a GPU's memory: it has __cuda_array_interface__")
-        found = cuda_array.read(x)
-    else:
-        raise InputError(
-            refusal(
-                NO_ARRAY,
-                "this object does not share its memory",
-                got=described(x),
-                required="a numpy array (on the simulator), or an object with __dlpack__ or __cuda_array_interface__",
-                fix="dev.array(np.asarray(x)) copies it",
-            )
-        )
+    found = _said(dev, engine, x, None if on_host else _dlpack_stream(stream))
     faults = [*shape_faults(found.shape, "the array"), *_type_faults(found, chosen, x), *_rank_faults(found.shape, rank)]
     if faults:
         raise InputError(*faults)
     if found.stream is not None and found.stream != _dlpack_stream(stream):
         engine.order(found.stream, stream)
     return _made(dev, engine, found, chosen)
+
+
+def _said(dev: Device, engine: SupportsSharing, x: object, stream: int | None) -> Foreign:
+    """What the object says of its memory; `stream` as DLPack counts, None on the simulator."""
+    if isinstance(x, SupportsDLPack):
+        _check_device(dev, engine, x)
+        return dlpack.read(x, stream=stream)
+    if isinstance(x, SupportsCudaArray):
+        if stream is None:
+            _elsewhere(dev, x, "a GPU's memory: it has __cuda_array_interface__")
+        return cuda_array.read(x)
+    raise InputError(
+        refusal(
+            NO_ARRAY,
+            "this object does not share its memory",
+            got=described(x),
+            required="a numpy array (on the simulator), or an object with __dlpack__ or __cuda_array_interface__",
+            fix="dev.array(np.asarray(x)) copies it",
+        )
+    )
 
 
 def borrow_pointer(

@@ -43,8 +43,8 @@ def capsule(
         _refuse(
             "DLPack before 1.0 cannot say that memory is read-only", "no max_version", required, "pass a copy, or the library's own array"
         )
-    waiting = None if at.kind == dlpack.CPU else _stream(stream)
-    lent = _lent(engine, a, waiting)
+    waiting = _stream(stream)
+    lent = _lent(engine, a, None if at.kind == dlpack.CPU else waiting)
     return dlpack.capsule_of(lent, at, max_version)
 
 

@@ -27,10 +27,13 @@ from oxidecopy.typed import dtypes
 from oxidecopy.typed.geometry import Swizzle32B, Swizzle64B, Swizzle128B, SwizzleNone, box_extents
 from oxidecopy.typed.recording import ArgumentSpec, record
 from oxidecopy.typed.signature import Formal, _formal
+from tests.helpers.foreign import producer_of
 
 FOLDER = Path(__file__).parents[1] / "typing" / "contract"
 _MARK = re.compile(r"#\s*E\b\s*(?P<note>.*)")
 _MODES = {mode.info.name: mode for mode in (SwizzleNone, Swizzle32B, Swizzle64B, Swizzle128B)}
+
+_TENSORS = {"t": (128, 512), "half": (128, 512), "cube": (2, 128, 512)}
 
 
 @dataclass(frozen=True)
@@ -193,6 +196,10 @@ def _host(parameter: tuple[str, Any]) -> Any:
         return np.zeros((128, 512), np.float32)
     if name == "y":
         return np.zeros((4, 4), np.complex64)
+    if name in _TENSORS and hint.__name__ == "Tensor":
+        return producer_of(np.zeros(_TENSORS[name], np.float16 if name == "half" else np.float32))
+    if hint is ox.Stream:
+        return ox.Stream(dev)
     formal = _understood(hint)
     assert formal is not None, f"no value for {name}: {hint}"
     box: Any = _box(formal)

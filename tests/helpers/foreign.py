@@ -117,6 +117,7 @@ class Interface:
         return self.said
 
 
-def producer_of(x: np.ndarray[Any, np.dtype[np.float32]], **more: Any) -> Producer:
-    """A library's tensor over the memory of a numpy array of float32."""
-    return Producer(x.ctypes.data, x.shape, tuple(s // 4 for s in x.strides), owner=x, **more)
+def producer_of(x: np.ndarray[Any, np.dtype[Any]], **more: Any) -> Producer:
+    """A library's tensor over the memory of a numpy array of floats."""
+    dtype = {"dtype": (2, 8 * x.itemsize, 1)}
+    return Producer(x.ctypes.data, x.shape, tuple(s // x.itemsize for s in x.strides), owner=x, **{**dtype, **more})

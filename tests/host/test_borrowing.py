@@ -421,7 +421,7 @@ def test_the_stream_that_fills_the_memory_is_waited_for(tmp_path: Path) -> None:
     assert driver.calls["cuEventRecord"] == before
     with pytest.raises(ArgumentError) as caught:
         dev.borrow(Producer(at, (4,), device=(2, 0)), ox.f32, rank=1, stream="mine")  # type: ignore[call-overload]
-    assert caught.value.rules == ("OX5320",)
+    assert caught.value.rules == ("OX1051",)
 
 
 def test_what_a_gpu_does_not_borrow(tmp_path: Path) -> None:

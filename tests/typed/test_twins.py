@@ -152,7 +152,24 @@ TABLES: Final[dict[str, list[Expected]]] = {
     ],
     "table_copies": ["OX1056", "OX1009", "OX1013", "OX1011", "OX1012", "OX1023", "OX1029", "OX1029"],
 }
-FILES: Final = {"types_bad": TYPES_BAD, "host": HOST, "level1": LEVEL1, "moves": MOVES, "cubins": CUBINS, "tables": TABLES}
+INTEROP: Final[dict[str, list[Expected]]] = {
+    "borrowed": [
+        *("OX1053", "OX1053", "OX2012"),
+        # Without a rank only checkers know too little; that `owner` is missing says Python.
+        *(None, "OX5033", "OX5008", "OX5030", "OX1051", None, "OX5038", "OX5038"),
+    ],
+    "viewed": [*("OX1053",) * 5, *("OX5040",) * 5],
+    "lent": ["OX5039"],
+}
+FILES: Final = {
+    "types_bad": TYPES_BAD,
+    "host": HOST,
+    "level1": LEVEL1,
+    "moves": MOVES,
+    "cubins": CUBINS,
+    "tables": TABLES,
+    "interop": INTEROP,
+}
 
 
 def cases() -> list[tuple[Mark, str, int]]:

@@ -38,12 +38,17 @@ def flat(cta: ox.Cta, src: ox.TmaDescriptor[ox.f32, ox.D2], out: Out2) -> None: 
 def deep(cta: ox.Cta, src: ox.TmaDescriptor[ox.f32, ox.D3], out: Out3) -> None: ...
 
 
-def borrowed(dev: ox.Device, t: Tensor, c: Array, x: npt.NDArray[np.float32], stream: ox.Stream) -> None:
+def by_interface(dev: ox.Device, c: Array, stream: ox.Stream) -> Out3:
+    return dev.borrow(c, ox.f32, rank=3, stream=stream)
+
+
+def borrowed(dev: ox.Device, t: Tensor, cube: Tensor, half: Tensor, x: npt.NDArray[np.float32], stream: ox.Stream) -> None:
     a = dev.borrow(t, ox.f32, rank=2)
-    b = dev.borrow(c, ox.f32, rank=3, stream=stream)
-    h = dev.borrow(t, ox.f16, rank=2)
+    b = dev.borrow(cube, ox.f32, rank=3, stream=stream)
+    h = dev.borrow(half, ox.f16, rank=2)
     n = dev.borrow(x, ox.f32)
-    p = dev.borrow_pointer(0x7000, (4, 8), ox.f32, owner=t, strides_bytes=(32, 4))
+    at = x.ctypes.data
+    p = dev.borrow_pointer(at, (4, 8), ox.f32, owner=x, strides_bytes=(32, 4))
     again = dev.borrow(a, ox.f32, rank=2)
     d = ox.TmaDescriptor.tiled(a, box=(16, 16))
     flat[1](d, n)
@@ -58,9 +63,9 @@ def borrowed(dev: ox.Device, t: Tensor, c: Array, x: npt.NDArray[np.float32], st
     dev.borrow(t, np.float32, rank=2)  # E numpy dtype instead of ox's
     dev.borrow([1.0], ox.f32, rank=1)  # E shares no memory
     dev.borrow(t, ox.f32, rank=2, stream="main")  # E no stream
-    dev.borrow_pointer(0x7000, (4, 8), ox.f32)  # E no owner
-    dev.borrow_pointer("0x7000", (4, 8), ox.f32, owner=t)  # E no address
-    dev.borrow_pointer(0x7000, (4, 8), ox.f32, owner=t, strides_bytes=(32.0, 4))  # E float stride
+    dev.borrow_pointer(at, (4, 8), ox.f32)  # E no owner
+    dev.borrow_pointer("0x7000", (4, 8), ox.f32, owner=x)  # E no address
+    dev.borrow_pointer(at, (4, 8), ox.f32, owner=x, strides_bytes=(32.0, 4))  # E float stride
 
 
 def viewed(a: Out2, b: Out3, line: ox.GlobalArray[ox.f32, ox.D1], d: ox.TmaDescriptor[ox.f32, ox.D2]) -> None:
@@ -68,14 +73,14 @@ def viewed(a: Out2, b: Out3, line: ox.GlobalArray[ox.f32, ox.D1], d: ox.TmaDescr
     flat[1](d, a.T)
     flat[1](d, a[1:, ::2])
     flat[1](d, a[..., 4:])
-    flat[1](d, b.select(0, 1))
-    flat[1](d, line.broadcast_to((4, 8)))
+    flat[1](d, b.select(0, 0))
+    flat[1](d, line.broadcast_to((4, 512)))
     flat[1](d, line.as_strided((4, 8), (16, 4), offset_bytes=16))
     deep[1](ox.TmaDescriptor.tiled(b.permute(1, 0, 2), box=(1, 16, 16)), b)
     flat[1](d, b.permute(1, 0, 2))  # E rank
     flat[1](d, b[0:1])  # E rank
     flat[1](d, a.select(0, 1))  # E rank
-    flat[1](d, a.broadcast_to((2, 4, 8)))  # E rank
+    flat[1](d, a.broadcast_to((2, 128, 512)))  # E rank
     flat[1](d, a.as_strided((4,), (4,)))  # E rank
     line.select(0, 0)  # E nothing would be left
     _ = a[0]  # E an index is no slice
