@@ -245,4 +245,12 @@ def _sharing(dev: Device) -> SupportsSharing:
     engine: object = dev.engine
     if isinstance(engine, SupportsSharing):
         return engine
-    raise InputError(refusal(ELSEWHERE, f"{dev.name} shares no memory", got=type(engine).__name__, required="a simulator or a GPU"))
+    raise InputError(
+        refusal(
+            ELSEWHERE,
+            f"{dev.name} shares no memory",
+            got=type(engine).__name__,
+            required="a simulator or a GPU",
+            fix="dev.array(x) copies it",
+        )
+    )

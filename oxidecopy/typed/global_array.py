@@ -250,7 +250,14 @@ class GlobalArray(Generic[DT, Sh_co]):
     def _lender(self) -> Lender:
         if isinstance(self.device, Lender):
             return self.device
-        refuse(ExportError, "OX5039", "this device does not hand out its memory", got=self.device.name, required="a simulator or a GPU")
+        refuse(
+            ExportError,
+            "OX5039",
+            "this device does not hand out its memory",
+            got=self.device.name,
+            required="a simulator or a GPU",
+            fix="np.asarray(a.numpy()) copies it",
+        )
 
     @overload
     def numpy(self: GlobalArray[u8, _Sh]) -> np.ndarray[_Sh, np.dtype[np.uint8]]: ...

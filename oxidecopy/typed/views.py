@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Final, NoReturn, final
 
 from oxidecopy.errors import UsageError
@@ -43,7 +44,10 @@ class View:
         known = [axis for axis in order if axis is not None]
         if sorted(known) != list(range(rank)) or len(order) != rank:
             _refuse(
-                "the axes are no order of the dimensions", f"axes {tuple(axes)!r} of shape {self.shape}", f"each of 0 to {rank - 1} once"
+                "the axes are no order of the dimensions",
+                f"axes {tuple(axes)!r} of shape {self.shape}",
+                f"each of 0 to {rank - 1} once",
+                f"a.permute{tuple(range(rank))[::-1]}",
             )
         return self._with(tuple(self.shape[axis] for axis in known), tuple(self.strides_bytes[axis] for axis in known))
 
@@ -62,7 +66,10 @@ class View:
         rank, where, number = len(self.shape), _axis(axis, len(self.shape)), whole(index)
         if where is None or rank == 1:
             _refuse(
-                "there is no such dimension to select from", f"axis {described(axis)} of shape {self.shape}", f"0 to {rank - 1}, of several"
+                "there is no such dimension to select from",
+                f"axis {described(axis)} of shape {self.shape}",
+                f"0 to {rank - 1}, of several",
+                "a.select(0, index)",
             )
         extent = self.shape[where]
         if number is None or not -extent <= number < extent:
@@ -82,6 +89,7 @@ class View:
                 "the array cannot be broadcast to this shape",
                 f"{self.shape} to {wanted}",
                 "the same extents from the last one on, or 1 in their place",
+                "a[:, :1] keeps one element of a dimension; a.permute moves dimensions",
             )
         strides = [0] * added + [s if n == w else 0 for (n, w), s in zip(pairs, self.strides_bytes, strict=True)]
         return self._with(wanted, tuple(strides))
@@ -93,11 +101,19 @@ class View:
         known = [stride for stride in strides if stride is not None and stride >= 0]
         if len(known) != len(wanted) or offset is None or offset < 0:
             got = f"strides_bytes {strides_bytes!r}, offset_bytes {offset_bytes!r} for shape {wanted}"
-            _refuse("strides and offset are no place in memory", got, "one stride of 0 or more bytes per dimension, an offset of 0 or more")
+            fix = f"strides_bytes={_dense(wanted, self.element_bytes)}, as in a dense array"
+            _refuse(
+                "strides and offset are no place in memory", got, "one stride of 0 or more bytes per dimension, an offset of 0 or more", fix
+            )
         uneven = [n for n in (*known, offset) if n % self.element_bytes]
         if uneven:
             got = f"strides_bytes {tuple(known)}, offset_bytes {offset}"
-            _refuse("elements would not be aligned", got, f"multiples of {self.element_bytes} bytes, the size of an element")
+            _refuse(
+                "elements would not be aligned",
+                got,
+                f"multiples of {self.element_bytes} bytes, the size of an element",
+                "count in bytes: elements x their size",
+            )
         made = self._with(wanted, tuple(known), offset)
         if offset + made.span_bytes > self.span_bytes:
             got = f"bytes {offset:,} to {offset + made.span_bytes:,}"
@@ -117,6 +133,10 @@ def canonical(shape: tuple[int, ...], strides_bytes: tuple[int, ...], element_by
         made.append(dense if extent == 1 else stride)
         dense = max(dense, made[-1] * extent)
     return tuple(reversed(made))
+
+
+def _dense(shape: tuple[int, ...], element_bytes: int) -> tuple[int, ...]:
+    return canonical(shape, tuple(element_bytes * prod(shape[i + 1 :]) for i in range(len(shape))), element_bytes)
 
 
 def overlaps_itself(shape: tuple[int, ...], strides_bytes: tuple[int, ...], element_bytes: int) -> bool:
@@ -153,7 +173,7 @@ def _extents(shape: object) -> tuple[int, ...]:
     numbers = [whole(entry) for entry in shape] if isinstance(shape, tuple) else []
     known = tuple(n for n in numbers if n is not None and n >= 1)
     if not 1 <= len(known) == len(numbers) <= limits.MAX_RANK:
-        _refuse("there is no such shape", described(shape), f"a tuple of 1 to {limits.MAX_RANK} positive integers")
+        _refuse("there is no such shape", described(shape), f"a tuple of 1 to {limits.MAX_RANK} positive integers", "(4, 8)")
     return known
 
 
@@ -174,7 +194,7 @@ def _bounds(part: slice, axis: int, extent: int) -> tuple[int, int, int]:
     try:
         start, stop, step = part.indices(extent)
     except (TypeError, ValueError):
-        _refuse("a slice has integers, and no step of 0", f"{part} in dimension {axis}", "whole numbers known on the host")
+        _refuse("a slice has integers, and no step of 0", f"{part} in dimension {axis}", "whole numbers known on the host", "a[0:8]")
     if step < 0:
         _refuse("a view runs forwards", f"{part} in dimension {axis}", "a positive step", "copy it the other way round: dev.array(x[::-1])")
     if stop <= start:
@@ -186,7 +206,7 @@ def _without(values: tuple[int, ...], axis: int) -> tuple[int, ...]:
     return (*values[:axis], *values[axis + 1 :])
 
 
-def _refuse(what: str, got: str, required: str, fix: str = "") -> NoReturn:
+def _refuse(what: str, got: str, required: str, fix: str) -> NoReturn:
     refuse(UsageError, NO_VIEW, what, got=got, required=required, fix=fix)
 
 
