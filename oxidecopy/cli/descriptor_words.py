@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, final
 from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.isa.limits import COORD_INNER_ALIGN, TENSOR_SMEM_ALIGN
 from oxidecopy.isa.swizzle import EVERY_SWIZZLE
-from oxidecopy.program.tensor_map import TILE
+from oxidecopy.program.tensor_map import TILE, tile_shape
 
 if TYPE_CHECKING:
     from oxidecopy.program.map_bytes import DecodedMap
@@ -97,8 +97,11 @@ def _box(of: TensorMap | MapParam) -> Iterator[Row]:
 def _steps(of: TensorMap) -> Iterator[Row]:
     if set(of.element_strides) == {1}:
         return
-    remark = "every s-th pixel" if of.mode != TILE else f"so a copy moves {_times(of.tile_shape)}"
-    if of.element_strides[-1] != 1 and of.interleave == "none":
+    if of.interleave != "none":
+        yield Row("element strides", ", ".join(map(str, of.element_strides)), "in slice pixels")
+        return
+    remark = "every s-th pixel" if of.mode != TILE else f"so a copy moves {_times(tile_shape(of.box_dim, of.element_strides))}"
+    if of.element_strides[-1] != 1:
         remark += "; the hardware ignores the innermost one"
     yield Row("element strides", ", ".join(map(str, of.element_strides)), remark)
 

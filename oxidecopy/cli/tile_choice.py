@@ -120,7 +120,8 @@ def _name(tile: TileDecl, stage: int) -> str:
 
 
 def _placed(tile: TileDecl, address: int) -> PlacedTile:
-    return PlacedTile(shape=tile.shape, dtype=tile.dtype, swizzle=tile.swizzle, address=address, dense=tile.layout.dense)
+    dense = not DTYPES[tile.dtype].group_bytes and tile.layout.dense
+    return PlacedTile(shape=tile.shape, dtype=tile.dtype, swizzle=tile.swizzle, address=address, dense=dense)
 
 
 def refuse(what: str, *, got: str, fix: str) -> NoReturn:

@@ -8,9 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from oxidecopy.cli.app import app
+from oxidecopy.cli.descriptor_words import decoded_words
+from oxidecopy.maps.parameters import MapParameters
+from oxidecopy.maps.validate import validate
+from oxidecopy.program.map_bytes import decode
 from oxidecopy.program.tensor_map import TensorMap
 from tests.helpers.command import TILES, command, json_of
 from tests.helpers.map_encoder import encoded
@@ -195,6 +201,14 @@ def test_any_bytes_are_answered(data: bytes) -> None:
     result = command("show", "descriptor", data.hex(), "--fields")
     assert result.exit_code == 0
     assert json_of(command("show", "descriptor", data.hex(), "--json"))["maps"]
+
+
+@given(data=st.binary(min_size=128, max_size=128), rank=st.integers(0, 5), im2col=st.booleans())
+def test_there_are_words_for_any_bytes(data: bytes, rank: int, im2col: bool) -> None:
+    one = decode(data[:8] + bytes([data[8] & 0x80 | rank << 4 | im2col]) + data[9:])
+    assert len(decoded_words(one)) > 5
+    if one.tensor_map is not None:
+        assert validate(MapParameters.of(one.tensor_map, one.address)).sm == 90
 
 
 def test_odd_parameters_in_words() -> None:
