@@ -8,7 +8,20 @@ from typing import Annotated, Final
 import typer
 
 from oxidecopy._version import __version__
-from oxidecopy.cli import bench, check, conformance, demo, doctor, emit, explain, run, show, show_descriptor, show_tile
+from oxidecopy.cli import (
+    bench,
+    check,
+    conformance,
+    conformance_descriptors,
+    demo,
+    doctor,
+    emit,
+    explain,
+    run,
+    show,
+    show_descriptor,
+    show_tile,
+)
 
 _HELP: Final = """Typed TMA pipelines: recorded, verified, and run on a simulator of the hardware.
 
@@ -46,13 +59,18 @@ def options(
     """Takes what stands before the command."""
 
 
-for _module in (run, demo, check, explain, emit, doctor, conformance):
+for _module in (run, demo, check, explain, emit, doctor):
     app.command(_module.__name__.rpartition(".")[2], help=_module.HELP, epilog=_examples(_module.EXAMPLES))(_module.command)
+conformance.app.callback(help=conformance.HELP, epilog=_examples(conformance.EXAMPLES), invoke_without_command=True)(conformance.command)
+conformance.app.command("descriptors", help=conformance_descriptors.HELP, epilog=_examples(conformance_descriptors.EXAMPLES))(
+    conformance_descriptors.command
+)
 show.app.command("program", help=show.PROGRAM_HELP, epilog=_examples(show.EXAMPLES))(show.program)
 show.app.command("tile", help=show_tile.HELP, epilog=_examples(show_tile.EXAMPLES))(show_tile.command)
 show.app.command("descriptor", help=show_descriptor.HELP, epilog=_examples(show_descriptor.EXAMPLES))(show_descriptor.command)
 bench.app.command("sim", help=bench.SIM_HELP, epilog=_examples(bench.EXAMPLES))(bench.sim)
 bench.app.command("plugin", help=bench.PLUGIN_HELP, epilog=_examples(bench.PLUGIN_EXAMPLES))(bench.plugin)
 bench.app.command("gpu", help=bench.GPU_HELP, epilog=_examples(bench.GPU_EXAMPLES))(bench.gpu)
+app.add_typer(conformance.app, name="conformance")
 app.add_typer(show.app, name="show")
 app.add_typer(bench.app, name="bench")

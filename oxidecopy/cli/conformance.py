@@ -54,8 +54,12 @@ class Suite(Protocol):
     def as_data(self, device: str, pattern: str, verdicts: list[Any], /, *, emitted: bool) -> dict[str, object]: ...
 
 
+app = typer.Typer(help=HELP, invoke_without_command=True)
+
+
 @guarded
 def command(
+    context: typer.Context,
     *,
     device: Annotated[
         str | None, typer.Option("--device", "-d", metavar="NAME", help="cuda:0, sim; the best there is when left out.", show_default=False)
@@ -71,6 +75,8 @@ def command(
     as_json: AsJson = False,
 ) -> int:
     """Runs the cases; 1 when any differs."""
+    if context.invoked_subcommand is not None:
+        return OK
     from oxidecopy.cli.launch import open_device
     from oxidecopy.host.npy import write_json
     from oxidecopy.host.opening import SIMULATORS

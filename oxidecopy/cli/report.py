@@ -191,6 +191,7 @@ def guarded(command: Callable[P, int]) -> Callable[P, None]:
         except KeyboardInterrupt:
             err().print("stopped")
             code = INTERRUPTED
-        raise typer.Exit(code)
+        if code != OK:  # a group that did nothing goes on with its subcommand
+            raise typer.Exit(code)
 
     return run

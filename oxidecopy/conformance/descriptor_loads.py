@@ -1,0 +1,155 @@
+"""Loads through maps of the matrix: what the validator calls usable must do on the device what it does on the simulator.
+
+And the reverse: extents above 2^31 fault at every copy, and an innermost element stride is ignored, as the validator says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from random import Random
+from typing import TYPE_CHECKING, Any, Final, cast, final
+
+import oxidecopy as ox
+from oxidecopy.conformance.case import Made
+from oxidecopy.conformance.descriptor_cases import SEED, DescriptorCase
+from oxidecopy.errors import DeviceFaultError
+from oxidecopy.isa.limits import GLOBAL_DIM_USABLE_SM90, SHARED_BYTES_MAX
+from oxidecopy.maps.enumerators import DTYPE_OF
+from oxidecopy.maps.parameters import MapParameters
+from oxidecopy.maps.validate import Verdict, validate
+from oxidecopy.program.tensor_map import TensorMap
+
+if TYPE_CHECKING:
+    from oxidecopy.engines.cuda.engine import CudaEngine
+    from oxidecopy.host.device import Device
+
+LOADS: Final = 200
+IGNORED: Final = 8
+FAULTS: Final = 6
+FAULT: Final = 715  # CUDA_ERROR_ILLEGAL_INSTRUCTION
+_REACH_MAX: Final = 1 << 20  # bytes of the array that a load may touch
+_SWIZZLES: Final = (ox.SwizzleNone, ox.Swizzle32B, ox.Swizzle64B, ox.Swizzle128B)
+_BARRIERS: Final = 1024  # bytes of shared memory beside the tile
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadCase:
+    """A load through a map; `faults` says that the device must refuse it with `FAULT`."""
+
+    name: str
+    parameters: MapParameters
+    faults: bool = False
+
+
+def load_cases(cases: Sequence[DescriptorCase], seed: int = SEED) -> list[LoadCase]:
+    """A sample of the maps that can be loaded through: usable ones, then those that the validator says are not."""
+    kinds: dict[str, list[DescriptorCase]] = {"usable": [], "OX2018": [], "OX2004": []}
+    for case in cases:
+        verdict = validate(case.parameters)
+        if verdict.encodes and _loadable(case.parameters):
+            kinds.setdefault(_why(verdict), []).append(case)
+    random, made = Random(seed), list[LoadCase]()
+    for why, count in (("usable", LOADS), ("OX2018", IGNORED), ("OX2004", FAULTS)):
+        chosen = random.sample(kinds[why], min(count, len(kinds[why])))
+        made += [LoadCase(name=_name(why, i, case), parameters=case.parameters, faults=why == "OX2004") for i, case in enumerate(chosen)]
+    return made
+
+
+def _why(verdict: Verdict) -> str:
+    """`usable`, or the rules that say why not."""
+    return " ".join(sorted({d.rule for d in verdict.errors})) or "usable"
+
+
+def _name(why: str, number: int, case: DescriptorCase) -> str:
+    p = case.parameters
+    return f"{why} {number}: {DTYPE_OF[p.dtype].name} {p.global_dim} box {p.box_dim} steps {p.element_strides} swizzle {p.swizzle}"
+
+
+def _loadable(p: MapParameters) -> bool:
+    """A plain tile load can go through it, and touches no more memory than there is."""
+    if p.kind != "tiled" or p.interleave:
+        return False
+    tensor = map_of(p)
+    footprint = tensor.layout.footprint_bytes
+    counts = zip(tensor.tile_shape, tensor.element_strides, tensor.global_dim, (*tensor.global_strides, 1), strict=True)
+    rows = sum(min((n - 1) * step, extent - 1) * stride for n, step, extent, stride in list(counts)[:-1])
+    reach = rows + tensor.layout.row_bytes
+    return reach <= _REACH_MAX and footprint <= SHARED_BYTES_MAX[90] - _BARRIERS
+
+
+def map_of(p: MapParameters) -> TensorMap:
+    """The map of parameters that encode as a tiled one."""
+    return TensorMap(
+        dtype=DTYPE_OF[p.dtype].name,
+        global_dim=p.global_dim or (),
+        global_strides=p.global_strides or (),
+        box_dim=p.box_dim or (),
+        element_strides=p.element_strides or (),
+        swizzle=_SWIZZLES[p.swizzle].info.name,
+        l2_promotion=(0, 64, 128, 256)[p.l2_promotion],
+        oob_fill=("zero", "nan")[p.oob_fill],
+    )
+
+
+# ---- on a device
+@ox.pipeline(threads=32)
+def load(cta: ox.Cta, src: ox.TmaDescriptor[Any, Any, Any, Any], out: ox.TmaDescriptor[Any, Any, Any, Any], first: int) -> None:
+    """One box that begins at `first` in the outermost dimension, to `out`, which is as large."""
+    tile = cta.shared(src)
+    full = cta.barrier().init(1)
+    inner: tuple[Any, ...] = tuple(0 for _ in src.shape[1:])
+    with cta.elect() as leader:
+        token = full.arrive_expect_tx(leader, tile.nbytes)
+        src.g2s(leader, tile, (first, *inner), token)
+        full.wait_phase(0)
+        out.s2g(leader, tile, (0, *inner))
+        leader.commit_group()
+        leader.wait_group(0)
+
+
+def make(case: LoadCase, device: Device) -> Made:
+    """The launch: the array lies in random bytes at the alignment that the parameters say."""
+    import numpy as np
+
+    tensor, p = map_of(case.parameters), case.parameters
+    dtype: Any = getattr(ox, tensor.dtype)
+    data = np.frombuffer(np.random.default_rng(p.dtype).bytes(_REACH_MAX + 256), np.uint8)
+    memory = device.array(data, ox.u8)
+    strides = (*tensor.global_strides, tensor.dtype_info.nbytes)
+    offset = p.global_address % 128
+    array: Any = ox.GlobalArray(
+        dtype=dtype, shape=tensor.global_dim, strides_bytes=strides, buffer=memory.buffer, device=memory.device, offset_bytes=offset
+    )
+    # Not through the factory, which refuses what is to be shown here.
+    source: Any = ox.TmaDescriptor._on_host(array, tensor)  # noqa: SLF001
+    shape = tensor.tile_shape
+    out: Any = device.zeros(shape, dtype)
+    factory: Any = ox.TmaDescriptor.tiled
+    target = factory(out, box=shape, swizzle=_SWIZZLES[p.swizzle])
+    first = -1 if tensor.rank > 1 and prod(shape) > shape[-1] else 0
+    return Made(launch=load[1].bind(source, target, first), outputs={"out": out})
+
+
+def fault_code(case: LoadCase, device: Device) -> int:
+    """The CUresult of a load that no proof lets through: the launch is that of a legal twin, whose map's bytes are exchanged for it.
+
+    The context of `device`, a GPU, is lost by it; 0 says that it is not.
+    """
+    from oxidecopy.engines.cuda.tensor_map import driver_arguments
+
+    real, engine = map_of(case.parameters), cast("CudaEngine", device.engine)
+    twin = replace(real, global_dim=tuple(min(extent, GLOBAL_DIM_USABLE_SM90) for extent in real.global_dim))
+    encoder = engine._room.encoder  # noqa: SLF001  # no public way leads around the proof
+    with engine.context:
+        encoder._templates[twin] = encoder._encoded(driver_arguments(real, case.parameters.global_address))  # noqa: SLF001
+    legal = replace(case, parameters=replace(case.parameters, global_dim=twin.global_dim))
+    try:
+        made = make(legal, device)
+        made.launch()
+        made.outputs["out"].numpy()
+    except DeviceFaultError as fault:
+        return fault.code
+    return 0
