@@ -170,6 +170,8 @@ def _far_corners(base: MapParameters) -> Iterator[MapParameters]:
         yield replace(base, lower=(lower,) * count, upper=(upper,) * count)
     for axis, extent, upper in product(range(len(dims)), range((1 << 31) - 3, (1 << 31) + 4), (-2, -1, 0, 1)):
         yield replace(base, global_dim=(*dims[:axis], extent, *dims[axis + 1 :]), upper=(upper,) * count)
+    for axis, extent, lower, upper in product(range(len(dims)), range(_U32 - 1, _U32 + 2), (-3, -1, 0, 3), (-3, -1, 0, 1, 2, 5)):
+        yield replace(base, global_dim=(*dims[:axis], extent, *dims[axis + 1 :]), lower=(lower,) * count, upper=(upper,) * count)
 
 
 def _ranks() -> Iterator[MapParameters]:
@@ -190,6 +192,9 @@ def _footprints() -> Iterator[MapParameters]:
         for outer in {1, 2, 4, 16, -(-limits.BOX_BYTES_MAX // (_nbytes(dtype) * inner * -(-rows // step))) % 257}:
             base = replace(_legal("tiled", dtype, 3), global_dim=(256, 256, 256), global_strides=(1 << 20, 1 << 11))
             yield replace(base, box_dim=(outer, rows, inner), element_strides=(1, step, 1))
+    for dtype, rows, step in product((0, 7), (1, 2, 3, 4, 7, 8, 9), (1, 2, 4, 8)):  # a stride longer than the box
+        base = replace(_legal("tiled", dtype, 3), global_dim=(256, 256, 256), global_strides=(1 << 20, 1 << 13))
+        yield from (replace(base, box_dim=(rows, 256, n), element_strides=(step, 1, 1)) for n in (16, 64, 128, 224, 256))
     for inner_step, interleave in product((1, 2, 4, 8), (0, 1, 2)):
         base = replace(_legal("tiled", 7, 3, interleave), global_dim=(256, 256, 256), global_strides=(1 << 20, 1 << 13))
         yield from (replace(base, box_dim=(1, n, 256), element_strides=(1, 1, inner_step)) for n in (227, 228, 229, 256))

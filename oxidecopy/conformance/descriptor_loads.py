@@ -15,7 +15,8 @@ import oxidecopy as ox
 from oxidecopy.conformance.case import Made
 from oxidecopy.conformance.descriptor_cases import SEED, DescriptorCase
 from oxidecopy.errors import DeviceFaultError
-from oxidecopy.isa.limits import GLOBAL_DIM_USABLE_SM90, SHARED_BYTES_MAX
+from oxidecopy.host.opening import SIMULATORS
+from oxidecopy.isa.limits import SHARED_BYTES_MAX
 from oxidecopy.maps.enumerators import DTYPE_OF
 from oxidecopy.maps.parameters import MapParameters
 from oxidecopy.maps.validate import Verdict, validate
@@ -114,12 +115,12 @@ def make(case: LoadCase, device: Device) -> Made:
     """The launch: the array lies in random bytes at the alignment that the parameters say."""
     import numpy as np
 
-    tensor, p = map_of(case.parameters), case.parameters
+    p = case.parameters
+    tensor = map_of(p) if device.name in SIMULATORS else _exchanged(map_of(p), p.global_address, device)
     dtype: Any = getattr(ox, tensor.dtype)
     data = np.frombuffer(np.random.default_rng(p.dtype).bytes(_REACH_MAX + 256), np.uint8)
     memory = device.array(data, ox.u8)
-    strides = (*tensor.global_strides, tensor.dtype_info.nbytes)
-    offset = p.global_address % 128
+    strides, offset = (*tensor.global_strides, tensor.dtype_info.nbytes), p.global_address % 128
     array: Any = ox.GlobalArray(
         dtype=dtype, shape=tensor.global_dim, strides_bytes=strides, buffer=memory.buffer, device=memory.device, offset_bytes=offset
     )
@@ -133,21 +134,23 @@ def make(case: LoadCase, device: Device) -> Made:
     return Made(launch=load[1].bind(source, target, first), outputs={"out": out})
 
 
-def fault_code(case: LoadCase, device: Device) -> int:
-    """The CUresult of a load that no proof lets through: the launch is that of a legal twin, whose map's bytes are exchanged for it.
-
-    The context of `device`, a GPU, is lost by it; 0 says that it is not.
-    """
+def _exchanged(real: TensorMap, address: int, device: Device) -> TensorMap:
+    """A map that no engine has a reason to refuse: it ends where the box does. On `device`, a GPU, the bytes of `real` go in its place."""
     from oxidecopy.engines.cuda.tensor_map import driver_arguments
 
-    real, engine = map_of(case.parameters), cast("CudaEngine", device.engine)
-    twin = replace(real, global_dim=tuple(min(extent, GLOBAL_DIM_USABLE_SM90) for extent in real.global_dim))
-    encoder = engine._room.encoder  # noqa: SLF001  # no public way leads around the proof
+    reach = [(n - 1) * step + 1 for n, step in zip(real.tile_shape[:-1], real.element_strides[:-1], strict=True)]
+    twin = replace(real, global_dim=tuple(min(extent, n) for extent, n in zip(real.global_dim, (*reach, real.box_dim[-1]), strict=True)))
+    engine = cast("CudaEngine", device.engine)
+    encoder = engine._room.encoder  # noqa: SLF001  # no public way leads around the checks
     with engine.context:
-        encoder._templates[twin] = encoder._encoded(driver_arguments(real, case.parameters.global_address))  # noqa: SLF001
-    legal = replace(case, parameters=replace(case.parameters, global_dim=twin.global_dim))
+        encoder._templates[twin] = encoder._encoded(driver_arguments(real, address))  # noqa: SLF001
+    return twin
+
+
+def fault_code(case: LoadCase, device: Device) -> int:
+    """The CUresult of a load that faults; the context of `device` is lost by it. 0 when it does not fault."""
     try:
-        made = make(legal, device)
+        made = make(case, device)
         made.launch()
         made.outputs["out"].numpy()
     except DeviceFaultError as fault:

@@ -45,9 +45,9 @@ def _step_beyond(f: Facts) -> Iterator[Breach]:
 
 
 def _corner_beyond(f: Facts) -> Iterator[Breach]:
-    for i, (axis, lower, _) in enumerate(f.corners):
-        if lower >= f.dims[axis]:
-            mended = f.but(lower=replaced(f.p.lower or (), i, 0))
+    for axis, entry, lower, _ in f.corners:
+        if entry is not None and lower >= f.dims[axis]:
+            mended = f.but(lower=replaced(f.p.lower or (), entry, 0))
             what = f"all filter bases lie behind the end of dimension {axis}: every pixel is filled"
             yield Breach(what=what, got=f"lower corner {lower} of {f.dims[axis]}", fix="lower corner 0", mended=mended)
 

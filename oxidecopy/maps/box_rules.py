@@ -13,7 +13,6 @@ from oxidecopy.maps.parameters import MapParameters
 from oxidecopy.maps.rule import Breach, MapRule
 
 _UNIT: Final = limits.BOX_INNER_ALIGN
-_CORNER_BITS: Final = {1: 16, 2: 8, 3: 5}  # corner entries -> bits of each
 _IM2COL: Final = ("im2col", "im2col_wide")
 
 
@@ -58,7 +57,7 @@ def _channels(f: Facts) -> Iterator[Breach]:
 
 
 def _pixels(f: Facts) -> Iterator[Breach]:
-    if f.p.kind == "im2col_wide" and f.p.wide_mode == 1:
+    if f.p.kind == "im2col_wide" and f.p.wide_mode == 1 and f.sm >= 100:
         return  # the copy takes 128, whatever is said here
     pixels = f.p.pixels
     if not 1 <= pixels <= limits.PIXELS_MAX:
@@ -121,7 +120,11 @@ def _span(f: Facts) -> Iterator[Breach]:
 
 # ---- the whole copy
 def _footprint(f: Facts) -> Iterator[Breach]:
-    """Dense bytes of one copy; the driver counts the innermost element stride too, although the hardware ignores it (measured)."""
+    """Dense bytes of one copy as the driver counts them.
+
+    It divides the box by the element strides and rounds down, where the hardware rounds up, and counts the innermost stride, which the
+    hardware ignores (measured).
+    """
     counts = _counts(f)
     nbytes = prod(counts) * f.group_bytes // 16
     if not counts or min(counts) < 1 or nbytes <= limits.BOX_BYTES_MAX:
@@ -142,12 +145,12 @@ def _footprint(f: Facts) -> Iterator[Breach]:
 
 
 def _counts(f: Facts) -> tuple[int, ...]:
-    """Elements that one copy moves in each dimension; nothing where that cannot be known."""
+    """Elements in each dimension of a copy by the driver's count; nothing where that cannot be known."""
     if not f.tiled:
         return (f.p.pixels, f.p.channels)
     if not f.box or not f.steps or min(*f.box, *f.steps) < 1:
         return ()
-    return tuple(-(-b // s) for b, s in zip(f.box, f.steps, strict=True))
+    return tuple(b // s for b, s in zip(f.box, f.steps, strict=True))
 
 
 def _smaller_box(f: Facts, counts: tuple[int, ...], nbytes: int, room: int) -> tuple[MapParameters, str]:
@@ -202,20 +205,20 @@ def _corner_length(f: Facts) -> Iterator[Breach]:
 
 def _corner_bounds(f: Facts) -> tuple[int, int]:
     """The least and the largest entry of a corner."""
-    half = 1 << _CORNER_BITS.get(f.corner_count, 16) - 1
+    half = 1 << f.corner_bits - 1
     return -half, half - 1
 
 
 def _corner_range(f: Facts) -> Iterator[Breach]:
     low, high = _corner_bounds(f)
     mended = f.but(lower=clamped(f.p.lower or (), low, high), upper=clamped(f.p.upper or (), low, high))
-    for axis, *corners in f.corners:
+    for axis, _, *corners in f.corners:
         for name, corner in zip(("lower", "upper"), corners, strict=True):
             if not low <= corner <= high:
                 yield Breach(
                     what=f"the {name} corner of dimension {axis} is out of range",
                     got=str(corner),
-                    required=f"{low} to {high} with {f.corner_count} spatial dimension{'s' * (f.corner_count > 1)}",
+                    required=f"{low} to {high} in a map of rank {f.p.rank}",
                     fix=f"{name} corner {min(max(corner, low), high)}",
                     mended=mended,
                 )
@@ -224,30 +227,36 @@ def _corner_range(f: Facts) -> Iterator[Breach]:
 def _empty_corners(f: Facts) -> Iterator[Breach]:
     low, high = _corner_bounds(f)
     # What is out of range has a rule of its own, and no mend here before that one's.
-    known = [(axis, lower, upper) for axis, lower, upper in f.corners if f.dims[axis] >= 1 and low <= lower <= high]
-    least = {axis: max(lower - f.dims[axis] + 1, low) for axis, lower, upper in known if lower > f.dims[axis] - 1 + upper}
-    mended = f.but(upper=tuple(least.get(axis, upper) for axis, _, upper in f.corners))
-    for axis, lower, upper in f.corners:
-        if axis in least:
-            yield Breach(
-                what=f"no filter base lies between the corners of dimension {axis}",
-                got=f"{lower} to {f.dims[axis]} - 1 + {upper} = {f.dims[axis] - 1 + upper}",
-                fix=f"upper corner {least[axis]} or more",
-                mended=mended,
-            )
+    known = [c for c in f.corners if f.dims[c.axis] >= 1 and low <= c.lower <= high]
+    empty = [c for c in known if c.lower >= f.dims[c.axis] + c.upper]
+    least = {c.entry: max(c.lower - f.dims[c.axis] + 1, low) for c in empty}
+    mended = f.but(upper=tuple(least.get(entry, upper) for entry, upper in enumerate(f.p.upper or ())))
+    for axis, entry, lower, upper in empty:
+        yield Breach(
+            what=f"no filter base lies between the corners of dimension {axis}",
+            got=f"{lower} to {f.dims[axis]} - 1 + {upper} = {f.dims[axis] - 1 + upper}",
+            fix=f"upper corner {least[entry]} or more",
+            mended=mended,
+        )
 
 
 def _far_corner(f: Facts) -> Iterator[Breach]:
-    longest = {axis: (1 << 31) - 1 - upper for axis, _, upper in f.corners if f.dims[axis] + upper >= 1 << 31}
+    """The driver adds in 32 bits: an end of 2^31 or more is negative to it, one of 2^32 or more is small again (measured)."""
+    far = [c for c in f.corners if (end := f.dims[c.axis] + c.upper) >= 1 << 31 and c.lower >= _wrapped(end)]
+    longest = {c.axis: (1 << 31) - 1 - c.upper for c in far}
     mended = f.but(global_dim=tuple(max(longest.get(axis, extent), 1) for axis, extent in enumerate(f.dims)))
-    for axis, _, upper in f.corners:
-        if axis in longest:
-            yield Breach(
-                what=f"dimension {axis} of {f.array} ends beyond the positions that a copy can count",
-                got=f"{f.dims[axis]:,} + {upper} = {f.dims[axis] + upper:,}",
-                fix=f"make one descriptor for each part, of {longest[axis]:,} elements at most",
-                mended=mended,
-            )
+    for axis, _, _, upper in far:
+        yield Breach(
+            what=f"dimension {axis} of {f.array} ends beyond the positions that a copy can count",
+            got=f"{f.dims[axis]:,} + {upper} = {f.dims[axis] + upper:,}",
+            fix=f"make one descriptor for each part, of {longest[axis]:,} elements at most",
+            mended=mended,
+        )
+
+
+def _wrapped(value: int) -> int:
+    """As a signed number of 32 bits."""
+    return (value + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
 RULES: Final = (

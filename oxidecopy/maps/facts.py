@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, final
+from typing import Any, Final, NamedTuple, final
 
 from oxidecopy.isa import limits
 from oxidecopy.isa.dtypes import DTypeInfo
@@ -12,6 +12,17 @@ from oxidecopy.isa.swizzle import SwizzleInfo
 from oxidecopy.maps.enumerators import DTYPE_OF, PADDED, SWIZZLE_OF
 from oxidecopy.maps.parameters import Extents, MapParameters
 from oxidecopy.program.tensor_map import SLICE_BYTES
+
+_CORNER_BITS: Final = {1: 16, 2: 8, 3: 5}  # spatial dimensions -> bits of each entry (API)
+
+
+class Corner(NamedTuple):
+    """The corners of dimension `axis`; `entry` is where they stand in the arrays, None for those that a wide map does not say."""
+
+    axis: int
+    entry: int | None
+    lower: int
+    upper: int
 
 
 @final
@@ -145,11 +156,23 @@ class Facts:
         return 1 if self.p.kind == "im2col_wide" else max(self.p.rank - 2, 0)
 
     @property
-    def corners(self) -> tuple[tuple[int, int, int], ...]:
-        """(axis, lower, upper) of each dimension that an im2col copy walks, outermost first; nothing when they cannot be read."""
-        spatial = range(1, self.p.rank - 1)
+    def corner_bits(self) -> int:
+        """Of each entry of a corner. Before 10.0 a wide map is an im2col map whose other corners are 0 (measured)."""
+        return 16 if self.p.kind == "im2col_wide" and self.sm >= 100 else _CORNER_BITS.get(self.p.rank - 2, 16)
+
+    @property
+    def corners(self) -> tuple[Corner, ...]:
+        """Those of each dimension that an im2col copy walks, outermost first; nothing when they cannot be read.
+
+        With interleave, channels are no dimension of their own: the walk goes over all but batch and slices (measured).
+        """
         lower, upper = self._sized(self.p.lower, self.corner_count), self._sized(self.p.upper, self.corner_count)
-        return tuple(zip(spatial[-self.corner_count :], lower, upper, strict=False)) if self.p.rank > 2 else ()
+        walked = range(2, self.p.rank) if self.interleaved else range(1, self.p.rank - 1)
+        if not lower or not upper or self.p.rank < 3:
+            return ()
+        fixed = len(walked) - len(lower)
+        first = [Corner(axis, None, 0, 0) for axis in walked[:fixed]] if self.sm < 100 else []
+        return (*first, *(Corner(axis, i, lower[i], upper[i]) for i, axis in enumerate(walked[fixed:])))
 
     @staticmethod
     def _sized(values: Extents, count: int) -> tuple[int, ...]:
