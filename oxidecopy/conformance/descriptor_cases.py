@@ -177,12 +177,14 @@ def _far_corners(base: MapParameters) -> Iterator[MapParameters]:
 def _ranks() -> Iterator[MapParameters]:
     """Every rank from 0 to 6, with every interleave."""
     for kind, rank, interleave in product(KINDS, range(7), range(3)):
-        base = replace(_legal("tiled", 6, rank, interleave), kind=kind)
+        base = replace(_legal("tiled", 6, max(rank, 1), interleave), kind=kind)
         corners = 1 if kind == "im2col_wide" else max(rank - 2, 0)
         copied: dict[str, Any] = (
             {} if kind == "tiled" else {"box_dim": (), "lower": (0,) * corners, "upper": (0,) * corners, "channels": 16, "pixels": 8}
         )
-        whole: dict[str, Any] = {"global_dim": (3,) * (rank - 1) + (100,), "global_strides": (4096,) * (rank - 1)} if rank else {}
+        whole: dict[str, Any] = {"global_dim": (3,) * (rank - 1) + (100,), "global_strides": (4096,) * (rank - 1)}
+        if not rank:
+            whole = {"global_dim": (), "global_strides": (), "element_strides": (), "box_dim": ()}
         yield _but(base, copied | whole)
 
 

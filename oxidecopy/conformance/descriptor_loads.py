@@ -49,6 +49,8 @@ def load_cases(cases: Sequence[DescriptorCase], seed: int = SEED) -> list[LoadCa
     """A sample of the maps that can be loaded through: usable ones, then those that the validator says are not."""
     kinds: dict[str, list[DescriptorCase]] = {"usable": [], "OX2018": [], "OX2004": []}
     for case in cases:
+        if case.parameters.kind != "tiled" or case.parameters.interleave:
+            continue  # not what a plain tile load goes through
         verdict = validate(case.parameters)
         if verdict.encodes and _loadable(case.parameters):
             kinds.setdefault(_why(verdict), []).append(case)
@@ -70,9 +72,7 @@ def _name(why: str, number: int, case: DescriptorCase) -> str:
 
 
 def _loadable(p: MapParameters) -> bool:
-    """A plain tile load can go through it, and touches no more memory than there is."""
-    if p.kind != "tiled" or p.interleave:
-        return False
+    """Its tile fits into a block, and a load touches no more memory than there is."""
     tensor = map_of(p)
     footprint = tensor.layout.footprint_bytes
     counts = zip(tensor.tile_shape, tensor.element_strides, tensor.global_dim, (*tensor.global_strides, 1), strict=True)
@@ -111,11 +111,10 @@ def load(cta: ox.Cta, src: ox.TmaDescriptor[Any, Any, Any, Any], out: ox.TmaDesc
         leader.wait_group(0)
 
 
-def make(case: LoadCase, device: Device) -> Made:
+def make(p: MapParameters, device: Device) -> Made:
     """The launch: the array lies in random bytes at the alignment that the parameters say."""
     import numpy as np
 
-    p = case.parameters
     tensor = map_of(p) if device.name in SIMULATORS else _exchanged(map_of(p), p.global_address, device)
     dtype: Any = getattr(ox, tensor.dtype)
     data = np.frombuffer(np.random.default_rng(p.dtype).bytes(_REACH_MAX + 256), np.uint8)
@@ -147,10 +146,10 @@ def _exchanged(real: TensorMap, address: int, device: Device) -> TensorMap:
     return twin
 
 
-def fault_code(case: LoadCase, device: Device) -> int:
+def fault_code(parameters: MapParameters, device: Device) -> int:
     """The CUresult of a load that faults; the context of `device` is lost by it. 0 when it does not fault."""
     try:
-        made = make(case, device)
+        made = make(parameters, device)
         made.launch()
         made.outputs["out"].numpy()
     except DeviceFaultError as fault:

@@ -5,54 +5,54 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
 
 from oxidecopy.conformance.case import Made
-from oxidecopy.conformance.descriptor_cases import cases
-from oxidecopy.conformance.descriptor_loads import fault_code, load_cases, make
+from oxidecopy.conformance.descriptor_loads import fault_code, make
 from oxidecopy.errors import OxidecopyError
 from oxidecopy.host.device import Device
+from oxidecopy.maps.parameters import MapParameters
 
-_REFERENCE = "sim-fast"
+_REFERENCE: Final = "sim-fast"
 
 
 def work(arguments: Sequence[str]) -> int:
-    """`encode DEVICE SEED FIRST`, `load DEVICE SEED FIRST` or `fault DEVICE SEED CASE FIRST`."""
-    task, device, seed, *numbers = arguments
-    match task:
-        case "encode":
-            _encode(device, int(seed), int(numbers[0]))
-        case "load":
-            _load(device, int(seed), int(numbers[0]))
-        case _:
-            case = load_cases(cases(int(seed)), int(seed))[int(numbers[0])]
-            _say(str(fault_code(case, Device.open(device))))
+    """TASK (encode, load or fault), DEVICE, a file of parameter sets, and the first of them to answer for."""
+    task, device, file, first = arguments
+    wanted = [MapParameters.from_data(data) for data in json.loads(Path(file).read_text())[int(first) :]]
+    {"encode": _encode, "load": _load, "fault": _fault}[task](device, wanted)
     return 0
 
 
-def _encode(device: str, seed: int, first: int) -> None:
+def _encode(device: str, wanted: Sequence[MapParameters]) -> None:
     from oxidecopy.engines.cuda.context import PrimaryContext
     from oxidecopy.engines.cuda.driver import load_driver
     from oxidecopy.engines.cuda.encode_call import load_calls
 
     with PrimaryContext(load_driver(), int(device.rpartition(":")[2])):
         calls = load_calls()
-        for case in cases(seed)[first:]:
-            code, data = calls.encode(case.parameters)
+        for parameters in wanted:
+            code, data = calls.encode(parameters)
             _say(f"{code} {data.hex()}")
 
 
-def _load(device: str, seed: int, first: int) -> None:
+def _load(device: str, wanted: Sequence[MapParameters]) -> None:
     reference, gpu = Device.open(_REFERENCE), Device.open(device)
-    together = [case for case in load_cases(cases(seed), seed) if not case.faults]
-    for case in together[first:]:
+    for parameters in wanted:
         problem = ""
         try:
-            got, wanted = (_bytes(make(case, on)) for on in (gpu, reference))
-            if got != wanted:
-                problem = f"{sum(a != b for a, b in zip(got, wanted, strict=True))} of {len(got)} bytes differ"
+            got, expected = (_bytes(make(parameters, on)) for on in (gpu, reference))
+            if got != expected:
+                problem = f"{sum(a != b for a, b in zip(got, expected, strict=True))} of {len(got)} bytes differ"
         except OxidecopyError as error:
             problem = str(error).splitlines()[0]
         _say(json.dumps(problem))
+
+
+def _fault(device: str, wanted: Sequence[MapParameters]) -> None:
+    """The first one's: the context is lost by it."""
+    _say(str(fault_code(wanted[0], Device.open(device))))
 
 
 def _bytes(made: Made) -> bytes:

@@ -10,11 +10,14 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from tempfile import TemporaryFile
-from typing import Final, final
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, final
 
 from oxidecopy._version import __version__
 from oxidecopy.conformance.descriptor_cases import SEED, cases
@@ -25,7 +28,8 @@ from oxidecopy.maps.validate import Verdict, validate
 Starting = Callable[[str, int, int], None]
 BYTES_KEPT: Final = 200  # encoded maps that are written down
 _DEATHS_MAX: Final = 5  # in a row
-_CRASHED: Final = -1  # in place of a CUresult
+CRASHED: Final = -1  # in place of a CUresult
+WORKER: Final = "oxidecopy.conformance.descriptor_worker"
 
 
 @final
@@ -41,7 +45,7 @@ class Judged:
     @property
     def agrees(self) -> bool:
         """The driver does what the verdict says."""
-        return self.code is None or self.verdict.encodes == (self.code == 0)
+        return self.code is None or (self.code != CRASHED and self.verdict.encodes == (self.code == 0))
 
 
 @final
@@ -84,55 +88,48 @@ def judge_all(seed: int = SEED, sm: int = 90) -> Result:
 def ask_all(device: str, sm: int, starting: Starting, seed: int = SEED) -> Result:
     """The validator and the driver of `device`, and on compute capability 9.0 the loads."""
     matrix = cases(seed)
-    answers = list(_answers(device, seed, len(matrix), lambda i: starting("encoding", i, len(matrix))))
-    judged = [
-        Judged(group=case.group, verdict=validate(case.parameters, arch=sm), code=code, data=data)
-        for case, (code, data) in zip(matrix, answers, strict=True)
-    ]
-    loaded = list(_loads(device, seed, load_cases(matrix, seed), starting)) if sm == 90 else []
+    lines = _spoken("encode", device, [case.parameters for case in matrix], partial(starting, "encoding"))
+    answered = zip(matrix, lines, strict=True)
+    judged = [Judged(group=c.group, verdict=validate(c.parameters, arch=sm), **_answer(line)) for c, line in answered]
+    loaded = list(_loads(device, load_cases(matrix, seed), starting)) if sm == 90 else []
     return Result(device=device, sm=sm, seed=seed, judged=tuple(judged), loaded=tuple(loaded))
 
 
-# ---- processes
-def _answers(device: str, seed: int, count: int, progress: Callable[[int], None]) -> Iterator[tuple[int, str]]:
-    """The driver's answer to each set; after a crash by a new process, from the set behind it on."""
-    for line, _ in _spoken(["encode", device, str(seed)], count, progress):
-        if line is None:
-            yield _CRASHED, ""
-        else:
-            code, _, data = line.partition(" ")
-            yield int(code), data
+def _answer(line: str | None) -> dict[str, Any]:
+    """The code and, when it is 0, the encoded bytes."""
+    code, _, data = (line or str(CRASHED)).partition(" ")
+    return {"code": int(code), "data": data}
 
 
-def _loads(device: str, seed: int, wanted: Sequence[LoadCase], starting: Starting) -> Iterator[Loaded]:
+def _loads(device: str, wanted: Sequence[LoadCase], starting: Starting) -> Iterator[Loaded]:
     """First those that share a process, then those that each lose one."""
     together = [case for case in wanted if not case.faults]
-    for line, i in _spoken(["load", device, str(seed)], len(together), lambda i: starting("loads", i, len(wanted))):
-        yield Loaded(name=together[i].name, problem="the process ended" if line is None else json.loads(line))
-    for i, case in enumerate(wanted):
-        if case.faults:
-            starting("loads", i, len(wanted))
-            line, _ = next(_spoken(["fault", device, str(seed), str(i)], 1, lambda _: None))
-            right = line == str(FAULT)
-            yield Loaded(name=case.name, problem="" if right else f"ended with {line}, not with the fault {FAULT}")
+    for case, line in zip(together, _spoken("load", device, [c.parameters for c in together], partial(starting, "loads")), strict=True):
+        yield Loaded(name=case.name, problem="the process ended" if line is None else json.loads(line))
+    for case in wanted[len(together) :]:
+        (line,) = _spoken("fault", device, [case.parameters], partial(starting, "faults"))
+        yield Loaded(name=case.name, problem="" if line == str(FAULT) else f"ended with {line}, not with the fault {FAULT}")
 
 
-def _spoken(arguments: Sequence[str], count: int, progress: Callable[[int], None]) -> Iterator[tuple[str | None, int]]:
-    """`count` lines of a worker with their numbers; None for one at which it ended, and a new worker goes on behind that."""
+# ---- processes
+def _spoken(task: str, device: str, wanted: Sequence[MapParameters], progress: Callable[[int, int], None]) -> Iterator[str | None]:
+    """A line for each set; None for one at which its worker ended, and a new worker goes on behind that."""
     done = died = 0
-    while done < count and died < _DEATHS_MAX:
-        command = [sys.executable, "-m", "oxidecopy.conformance.descriptor_worker", *arguments, str(done)]
-        with TemporaryFile("w+") as errors, subprocess.Popen(command, stdout=-1, stderr=errors, text=True) as worker:
-            for line in worker.stdout or ():
-                if line.startswith("> "):
-                    yield line[2:].rstrip("\n"), done
-                    done, died = done + 1, 0
-                    progress(done)
-        if done < count:
-            yield None, done
-            done, died = done + 1, died + 1
-    for number in range(done, count):
-        yield None, number
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "sets.json")
+        file.write_text(json.dumps([parameters.as_data() for parameters in wanted]))
+        while done < len(wanted) and died < _DEATHS_MAX:
+            command = [sys.executable, "-m", WORKER, task, device, str(file), str(done)]
+            with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as worker:
+                for line in worker.stdout or ():
+                    if line.startswith("> "):
+                        done, died = done + 1, 0
+                        progress(done, len(wanted))
+                        yield line[2:].rstrip("\n")
+            if done < len(wanted):
+                done, died = done + 1, died + 1
+                yield None
+    yield from (None for _ in range(done, len(wanted)))
 
 
 # ---- the result as a file
@@ -152,18 +149,20 @@ def as_data(result: Result, why: str) -> dict[str, object]:
         "device": why,
         "seed": result.seed,
         "sets": len(result.judged),
+        "digest": digest(j.verdict.parameters for j in result.judged),
         "agree": sum(j.agrees for j in result.judged),
         "rules": _rule_counts(result.judged),
         "groups": {name: dict(row) for name, row in groups.items()},
         "disagreements": [_difference(judged) for judged in result.disagreements],
         "loads": len(result.loaded),
         "loads_as_said": sum(not row.problem for row in result.loaded),
+        "answers": bits(j.code == 0 for j in result.judged) if result.device else "",
         "failures": [{"name": row.name, "problem": row.problem} for row in result.failures],
     }
 
 
 def _difference(judged: Judged) -> dict[str, object]:
-    return {"code": judged.code, "rules": _ids(judged.verdict), "parameters": arguments(judged.verdict.parameters)}
+    return {"code": judged.code, "rules": _ids(judged.verdict), "parameters": judged.verdict.parameters.as_data()}
 
 
 def _ids(verdict: Verdict) -> list[str]:
@@ -176,14 +175,19 @@ def _rule_counts(judged: Sequence[Judged]) -> dict[str, int]:
     return dict(sorted(alone.items()))
 
 
-def arguments(parameters: MapParameters) -> dict[str, object]:
-    """The call's arguments by the names of this package, outermost first; zeros and empty arrays are left out."""
-    fields = {name: getattr(parameters, name) for name in MapParameters.__dataclass_fields__}
-    return {name: value for name, value in fields.items() if value not in (0, (), "")}
+def digest(parameters: Iterable[MapParameters]) -> str:
+    """Of all sets in their order: the same matrix has the same."""
+    return sha256(json.dumps([p.as_data() for p in parameters]).encode()).hexdigest()
+
+
+def bits(encodes: Iterable[bool]) -> str:
+    """One bit for each set, the first one highest, as hexadecimal digits."""
+    text = "".join("01"[yes] for yes in encodes)
+    return f"{int(text.ljust(-(-len(text) // 4) * 4, '0'), 2):0{-(-len(text) // 4)}x}"
 
 
 def bytes_data(result: Result) -> dict[str, object]:
     """Some of the encoded maps, their arguments and their 128 bytes: every so-manieth set that encodes."""
     encoded = [j for j in result.judged if j.data]
     kept = encoded[:: max(len(encoded) // BYTES_KEPT, 1)][:BYTES_KEPT]
-    return {"device": result.device, "maps": [{**arguments(j.verdict.parameters), "bytes": j.data} for j in kept]}
+    return {"device": result.device, "maps": [{**j.verdict.parameters.as_data(), "bytes": j.data} for j in kept]}

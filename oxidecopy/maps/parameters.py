@@ -6,8 +6,9 @@ outermost first. `turned` makes one order of the other.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final, Literal, TypeAlias, final
+from typing import Any, Final, Literal, TypeAlias, final
 
 from oxidecopy.maps.enumerators import FILLS, INTERLEAVES, PROMOTIONS, WIDE_MODES
 from oxidecopy.program.tensor_map import IM2COL, TILE, TensorMap
@@ -15,6 +16,9 @@ from oxidecopy.program.tensor_map import IM2COL, TILE, TensorMap
 Kind: TypeAlias = Literal["tiled", "im2col", "im2col_wide"]
 KINDS: Final[tuple[Kind, ...]] = ("tiled", "im2col", "im2col_wide")
 Extents: TypeAlias = tuple[int, ...] | None
+
+
+_ALWAYS: Final = ("dtype", "global_address")
 
 
 @final
@@ -89,6 +93,18 @@ class MapParameters:
             wide_mode=WIDE_MODES.get(tensor_map.mode, 0),
             element=tensor_map.dtype,
         )
+
+    def as_data(self) -> dict[str, Any]:
+        """The fields that are not 0 or empty, as JSON takes them."""
+        fields = {name: getattr(self, name) for name in MapParameters.__dataclass_fields__}
+        return {name: value for name, value in fields.items() if value not in (0, (), "") or name in _ALWAYS}
+
+    @staticmethod
+    def from_data(data: Mapping[str, Any]) -> MapParameters:
+        """What `as_data` wrote, read back."""
+        empty: dict[str, Any] = dict.fromkeys(_ALWAYS, 0) | {"global_dim": (), "global_strides": (), "element_strides": ()}
+        fields = {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
+        return MapParameters(**(empty | {"l2_promotion": 0} | fields))
 
     def turned(self, rank: int | None = None) -> MapParameters:
         """The same arguments with dimensions in the opposite order: this package's when they were the driver's (innermost first).

@@ -227,4 +227,12 @@ RULES: Final[tuple[Rule, ...]] = (
         wrong='desc = ox.TmaDescriptor.tiled(dev.empty((64,), ox.f32), box=(64,))\nox.validate(desc.parameters, arch="hopper")\n',
         right='desc = ox.TmaDescriptor.tiled(dev.empty((64,), ox.f32), box=(64,))\nox.validate(desc.parameters, arch="sm_90")\n',
     ),
+    Rule(
+        id="OX2056",
+        title="What would crash the driver's call never reaches it.",
+        error="UsageError",
+        why="Null corners of an im2col map end the process, and of arrays shorter than the rank the driver reads what lies behind. No "
+        "script shows this rule: only `oxidecopy conformance descriptors` passes parameters on, and its own are made to be passed.",
+        source=MEASURED,
+    ),
 )
