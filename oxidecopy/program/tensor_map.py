@@ -104,10 +104,10 @@ def tile_shape(box_dim: tuple[int, ...], element_strides: tuple[int, ...]) -> tu
 
 
 def box_bytes(of: TensorMap) -> int:
-    """What the driver counts for one box, and bounds (measured): dense bytes, each element stride heeded, the innermost one, too."""
+    """What the driver counts for one box, and bounds (measured): dense bytes, each extent divided by its stride and rounded down."""
     if of.mode != TILE:
         return prod(of.box_dim) * of.dtype_info.nbytes
-    return prod(-(-b // s) for b, s in zip(of.box_dim, of.element_strides, strict=True)) * of.dtype_info.nbytes
+    return prod(b // s for b, s in zip(of.box_dim, of.element_strides, strict=True)) * of.dtype_info.nbytes
 
 
 def _slice_shape(box_dim: tuple[int, ...], element_strides: tuple[int, ...], slice_elements: int) -> tuple[int, ...]:

@@ -40,7 +40,7 @@ def packed(
     out = struct.pack("<QI4II", address, head, *words, upper)
     out += struct.pack("<5I", *[d - 1 for d in dims[:rank]], *[0] * (5 - rank))
     out += sum((s - 1) << 3 * i for i, s in enumerate(steps[:rank])).to_bytes(3, "little")
-    counts = [-(-b // s) for b, s in zip(box, steps, strict=False)]
+    counts = [b // s for b, s in zip(box, steps, strict=False)]
     if im2col:
         bits, (channels, pixels) = CORNER_BITS[rank], im2col[-2:]
         lower, higher = im2col[: rank - 2], im2col[rank - 2 : -2]
