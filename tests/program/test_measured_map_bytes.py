@@ -15,7 +15,7 @@ from oxidecopy.program.map_bytes import decode
 from tests.helpers.map_encoder import encoded
 
 MAPS: list[dict[str, Any]] = json.loads((Path(__file__).parents[1] / "cases" / "h200" / "map_bytes.json").read_text())["maps"]
-ONLY_IM2COL = {"lower": (), "upper": (), "channels": 0, "pixels": 0}
+ONLY_IM2COL: dict[str, Any] = {"lower": (), "upper": (), "channels": 0, "pixels": 0}
 
 
 @pytest.mark.parametrize("row", MAPS, ids=lambda row: f"{row['kind']} {row['dtype']}")
