@@ -227,6 +227,8 @@ class RawLaunch:
         threads: of a CTA in x, y and z.
         cluster: CTAs of a cluster, or None to leave it to what was compiled in.
         compiled_cluster: the cluster that was compiled in, if any.
+        cooperative: all CTAs are to be on the device at once.
+        programmatic: it may begin while the kernel before it on its stream is still ending; the kernel itself waits for that one.
         shared_bytes: dynamic shared memory.
         parameters: all of them, in the kernel's order.
         parameter_bytes: the size of the kernel's parameter space.
@@ -241,6 +243,8 @@ class RawLaunch:
     parameters: tuple[RawParameter, ...]
     parameter_bytes: int
     compiled_cluster: tuple[int, int, int] | None = None
+    cooperative: bool = False
+    programmatic: bool = False
 
 
 @runtime_checkable

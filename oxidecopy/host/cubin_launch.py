@@ -11,10 +11,12 @@ from oxidecopy.engines.base import RawLaunch, RawParameter, SupportsCubins
 from oxidecopy.engines.cuda.elf import CubinInfo, KernelInfo
 from oxidecopy.errors import ArgumentError, DeviceError, Diagnostic
 from oxidecopy.host.arguments import Arguments, bind
+from oxidecopy.host.bound import PLAIN
 from oxidecopy.host.pipeline import Grid, SupportsCudaStream, check_stream, grid_of
 from oxidecopy.isa.dtypes import DTYPES
+from oxidecopy.runtime import Options
 from oxidecopy.typed.global_array import storage_dtype
-from oxidecopy.typed.refusal import refuse
+from oxidecopy.typed.refusal import flag, refuse
 from oxidecopy.typed.signature import Formal
 from oxidecopy.typed.sites import caller_site
 
@@ -58,10 +60,10 @@ class CubinLaunch:
 class CubinLaunchable(Generic[P]):
     """An own kernel with its grid."""
 
-    def __init__(self, declared: Declared, grid: Grid, stream: object = None) -> None:
+    def __init__(self, declared: Declared, grid: Grid, options: Options = PLAIN) -> None:
         self._declared = declared
         self._grid = grid
-        self._stream = stream
+        self._options = options
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> None:
         """Checks the arguments and launches."""
@@ -87,13 +89,26 @@ class CubinLaunchable(Generic[P]):
             parameters=parameters,
             parameter_bytes=of.kernel.parameter_bytes,
             compiled_cluster=of.kernel.cluster,
+            cooperative=self._options.cooperative,
+            programmatic=self._options.programmatic,
         )
-        return CubinLaunch(engine, raw, self._stream)
+        return CubinLaunch(engine, raw, self._options.stream)
 
     def on(self, stream: SupportsCudaStream | int, /) -> CubinLaunchable[P]:
         """The same, ordered on a CUDA stream."""
         check_stream(stream)
-        return CubinLaunchable(self._declared, self._grid, stream)
+        return CubinLaunchable(self._declared, self._grid, self._options._replace(stream=stream))
+
+    def attributes(self, *, cooperative: bool = False, programmatic: bool = False) -> CubinLaunchable[P]:
+        """The same with launch attributes of the driver.
+
+        Args:
+            cooperative: all CTAs are to be on the device at once, as grid-wide synchronisation needs; refused where they cannot be.
+            programmatic: let it begin while the kernel before it on its stream is still ending (programmatic dependent launch). The kernel
+                has to wait for that one itself (griddepcontrol.wait) before it touches what it wrote.
+        """
+        chosen = {"cooperative": flag(cooperative, "cooperative"), "programmatic": flag(programmatic, "programmatic")}
+        return CubinLaunchable(self._declared, self._grid, self._options._replace(**chosen))
 
 
 @final

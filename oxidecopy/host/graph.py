@@ -14,6 +14,7 @@ from oxidecopy.engines.base import EngineGraph, SupportsGraphs
 from oxidecopy.errors import UsageError
 from oxidecopy.host.bound import PreparedLaunch
 from oxidecopy.host.device import Device
+from oxidecopy.host.ranges import in_range
 from oxidecopy.runtime import InOrder
 from oxidecopy.typed.refusal import described, refuse
 
@@ -58,6 +59,7 @@ class Graph:
         self._device = dev
         self._graph: EngineGraph = engine.graph() if isinstance(engine, SupportsGraphs) else InOrder()
         self._capturing = False
+        self._names: list[str] = []
 
     @contextmanager
     def capture(self, stream: SupportsCudaStream | int | None = None) -> Iterator[object]:
@@ -88,8 +90,11 @@ class Graph:
                 required="`pipe[grid].prepare(...)`, inside `with graph.capture():`",
                 fix="with graph.capture(): node = graph.add(prepared)",
             )
-        return GraphLaunch(self._graph, self._graph.add(prepared.prepared), prepared)
+        number = self._graph.add(prepared.prepared)
+        self._names.append(prepared.program.name)
+        return GraphLaunch(self._graph, number, prepared)
 
     def replay(self, stream: SupportsCudaStream | int | None = None) -> None:
-        """Runs all of it: on `stream` without waiting, else to its end."""
-        self._graph.replay(stream)
+        """Runs all of it: on `stream` without waiting, else to its end. For profilers it is a range with the pipelines' names."""
+        name = ", ".join(dict.fromkeys(self._names)) or "graph"
+        in_range(name, lambda: self._graph.replay(stream))()

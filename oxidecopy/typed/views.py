@@ -141,13 +141,20 @@ def _dense(shape: tuple[int, ...], element_bytes: int) -> tuple[int, ...]:
 
 def overlaps_itself(shape: tuple[int, ...], strides_bytes: tuple[int, ...], element_bytes: int) -> bool:
     """Two different indices share a byte. A search that gets too long ends with False: only what is certain is said."""
-    steps = sorted(((s, n - 1) for n, s in zip(shape, strides_bytes, strict=True) if n > 1), reverse=True)
-    if any(stride == 0 for stride, _ in steps):
-        return True
+    steps = sorted((s, n - 1) for n, s in zip(shape, strides_bytes, strict=True) if n > 1)
     behind = [0]  # how far the dimensions with smaller strides reach
-    for stride, most in reversed(steps):
+    for stride, most in steps:
         behind.append(behind[-1] + stride * most)
-    behind.reverse()
+    if all(stride >= reach + element_bytes for (stride, _), reach in zip(steps, behind, strict=False)):
+        return False  # each step leaves all smaller ones behind: as in nearly every array
+    return not steps[0][0] or _meet(steps[::-1], behind[::-1], element_bytes)
+
+
+def _meet(steps: Sequence[tuple[int, int]], behind: Sequence[int], element_bytes: int) -> bool:
+    """Two indices meet, by search.
+
+    `steps` are strides (none 0) with how often each is taken, largest first; `behind[i]` is what those from i on reach.
+    """
     budget = _STEPS_MAX
 
     def meets(i: int, distance: int, *, moved: bool) -> bool:

@@ -144,6 +144,22 @@ def test_streams() -> None:
     assert [stream for _, stream in engine.launched] == [mine, 12, None]
 
 
+def test_launch_attributes() -> None:
+    dev, engine = noting_device()
+    args = (*arrays(dev), 1.0, 1, 1, 1)
+    scale[2].attributes(cooperative=True).on(12)(*args)
+    scale[2].on(12).attributes(programmatic=True)(*args)
+    scale[2](*args)
+    assert [(raw.cooperative, raw.programmatic, stream) for raw, stream in engine.launched] == [
+        (True, False, 12),
+        (False, True, 12),
+        (False, False, None),
+    ]
+    with pytest.raises(ox.errors.ArgumentError) as caught:
+        scale[2].attributes(cooperative="no")  # type: ignore[arg-type]
+    assert caught.value.rules == ("OX5016",)
+
+
 def test_a_prepared_launch_holds_the_memory_of_its_arrays() -> None:
     dev, engine = noting_device()
     ready = scale[2].prepare(*arrays(dev), 1.0, 1, 1, 1)

@@ -47,6 +47,20 @@ def test_launches_are_ranges(said: list[str]) -> None:
     assert said == ["oxidecopy", *["push load", "pop"] * 3]
 
 
+def test_a_replay_is_a_range_of_all_names(said: list[str]) -> None:
+    dev = ox.Device.open("sim-fast")
+    a, out = dev.array(numbers()), dev.zeros((32, 32), ox.f32)
+    launch, graph, empty = copy_pipeline()[2, 2].prepare(descriptor(a), out), ox.Graph(dev), ox.Graph(dev)
+    with graph.capture():
+        graph.add(launch)
+        graph.add(launch)
+    with empty.capture():
+        pass
+    graph.replay()
+    empty.replay()
+    assert said[-4:] == ["push load", "pop", "push graph", "pop"]
+
+
 def test_a_range_ends_with_an_error_too(said: list[str]) -> None:
     def fail() -> None:
         raise RuntimeError

@@ -42,7 +42,14 @@ class RawLauncher:
 
     def _pack(self, launch: RawLaunch, stream: Stream) -> Repeatable:
         context = self._context
-        shape = LaunchShape(grid=launch.grid, block=launch.threads, cluster=launch.cluster, shared_bytes=launch.shared_bytes)
+        shape = LaunchShape(
+            grid=launch.grid,
+            block=launch.threads,
+            cluster=launch.cluster,
+            shared_bytes=launch.shared_bytes,
+            cooperative=launch.cooperative,
+            programmatic=launch.programmatic,
+        )
         with context, context.relaxed():
             kernel = self._module(launch.image).kernel(launch.kernel)
             clusters = launch.cluster or launch.compiled_cluster

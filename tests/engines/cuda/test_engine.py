@@ -572,6 +572,24 @@ def test_a_kernel_of_the_users_is_packed_once(scene: Scene) -> None:
     assert last.stream == 1
 
 
+def test_attributes_and_room_of_a_users_kernel(scene: Scene) -> None:
+    """100,000 bytes: two CTAs on each of 132 SMs."""
+    from dataclasses import replace
+
+    plain = replace(raw(scene), cooperative=True, programmatic=True)
+    scene.engine.launch_raw(plain, None)
+    assert {name.removeprefix("CU_LAUNCH_ATTRIBUTE_") for name in scene.driver.launches[-1].attributes} == {
+        "CLUSTER_DIMENSION",
+        "COOPERATIVE",
+        "PROGRAMMATIC_STREAM_SERIALIZATION",
+    }
+    refused(ExecutionError, "OX5340", lambda: scene.engine.launch_raw(replace(plain, grid=(266, 1, 1)), None))
+    scene.driver.images[-1].kernels[0].max_cluster = 1
+    other = replace(plain, cluster=None, compiled_cluster=(2, 1, 1), shared_bytes=99_000, cooperative=False)
+    refused(ExecutionError, "OX5341", lambda: scene.engine.launch_raw(other, None))
+    assert len(scene.driver.launches) == 1
+
+
 def test_memory_of_a_users_kernel(scene: Scene) -> None:
     launch, stream = raw(scene), ox.Stream(scene.dev)
     scene.driver.hold(stream.handle)
