@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from oxidecopy.host.script import run_recipes as run_recipes
     from oxidecopy.host.stream import Event as Event
     from oxidecopy.host.stream import Stream as Stream
+    from oxidecopy.interop.foreign import SupportsCudaArray as SupportsCudaArray
+    from oxidecopy.interop.foreign import SupportsDLPack as SupportsDLPack
     from oxidecopy.maps.parameters import MapParameters as MapParameters
     from oxidecopy.maps.validate import Verdict as Verdict
     from oxidecopy.maps.validate import validate as validate
@@ -165,6 +167,8 @@ _HOME: Final = {
     "run_recipes": "oxidecopy.host.script",
     "Event": "oxidecopy.host.stream",
     "Stream": "oxidecopy.host.stream",
+    "SupportsCudaArray": "oxidecopy.interop.foreign",
+    "SupportsDLPack": "oxidecopy.interop.foreign",
     "ManagedBarrier": "oxidecopy.typed.barrier",
     "TmaBarrierHandle": "oxidecopy.typed.barrier",
     "ManagedBarriers": "oxidecopy.typed.barrier_array",
@@ -329,7 +333,9 @@ __all__ = [
     "State",
     "StoreRing",
     "Stream",
+    "SupportsCudaArray",
     "SupportsCudaStream",
+    "SupportsDLPack",
     "Swizzle32B",
     "Swizzle64B",
     "Swizzle128B",

@@ -116,6 +116,14 @@ def test_broadcast_and_overlapping_loads(dev: Device, torch: Any) -> None:
     assert torch.equal(out[:, :, :4], x.as_strided((2, 3, 4, 8), (0, 16, 8, 1)))
 
 
+def test_a_transposed_store(dev: Device, torch: Any) -> None:
+    """Rows of the tile become columns: the innermost stride is not an element's."""
+    out = torch.zeros(64, 32, device="cuda")
+    x = dev.array(numbers(0, 32, 64))
+    copy_pipeline()[4, 2](descriptor(x), dev.borrow(out, ox.f32, rank=2).T)
+    assert np.array_equal(out.cpu().numpy(), numbers(0, 32, 64).T)
+
+
 def test_a_pointer(dev: Device, torch: Any) -> None:
     x = torch.from_numpy(numbers()).cuda()
     strides = tuple(4 * s for s in x.stride())
