@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from mypy.nodes import CallExpr, Expression, IndexExpr, ListExpr, MemberExpr, NameExpr, RefExpr, StarExpr, TupleExpr, Var
+from mypy.nodes import ARG_POS, CallExpr, Expression, IndexExpr, ListExpr, MemberExpr, NameExpr, RefExpr, StarExpr, TupleExpr, Var
 from mypy.types import ProperType, Type
 
-from oxidecopy.mypy_plugin._domain import ANY, NONE, State, Value, Values, union, unions
+from oxidecopy.mypy_plugin._domain import ANY, NONE, Slot, State, Value, Values, union, unions
+from oxidecopy.mypy_plugin._features import leak_paths, leaks
 from oxidecopy.mypy_plugin._takes import Takes
 
 
@@ -22,6 +23,7 @@ class Assigns(Takes):
             self.named[source] = self.text(target)
         if isinstance(target, NameExpr):
             self._assign_name(target, values, state)
+            leak_paths.bound(self, target, values, state)
         elif isinstance(target, TupleExpr | ListExpr):
             self._unpack(target, values, source, state)
         elif isinstance(target, MemberExpr):
@@ -49,6 +51,8 @@ class Assigns(Takes):
             state.names[variable] = NONE
 
     def _write(self, base: Values, part: str, values: Values, state: State, *, certain: bool) -> None:
+        if not base or not all(owner.whole for owner in base):
+            leaks.escape(self, values, state)
         for owner in base:
             place = (owner, part)
             state.slots[place] = values if certain else union(values, self.slot(owner, part, state))
@@ -95,7 +99,8 @@ class Assigns(Takes):
     def bind_element(self, target: Expression, source: Expression, values: Values, state: State) -> None:
         """Binds a loop's target to the next element of `source`."""
         if isinstance(target, TupleExpr) and isinstance(source, CallExpr) and isinstance(source.callee, RefExpr):
-            name, args = source.callee.fullname, source.args
+            name = source.callee.fullname
+            args = [arg for arg, kind in zip(source.args, source.arg_kinds, strict=True) if kind is ARG_POS]
             if name == "builtins.enumerate" and len(target.items) == 2 and args:
                 self.assign(target.items[0], NONE, None, state)
                 self.bind_element(target.items[1], args[0], values, state)
@@ -104,24 +109,44 @@ class Assigns(Takes):
                 for item, arg in zip(target.items, args, strict=True):
                     self.bind_element(item, arg, self.evaluate(arg, state.copy(), whole=False), state)
                 return
+            if name == "builtins.dict.items" and len(target.items) == 2:
+                self.assign(target.items[0], NONE, None, state)
+                self._bind_item(target.items[1], frozenset((value, ANY) for value in values), state)
+                return
+        self._bind_item(target, frozenset((value, ANY) for value in values), state)
+
+    def _bind_item(self, target: Expression, slots: frozenset[Slot], state: State) -> None:
+        """Binds a loop's target to what is in one of these places: which one, each iteration says anew."""
+        if slots and isinstance(target, TupleExpr | ListExpr):
+            elements = unions(self.elements(slot, state) for slot in sorted(slots, key=_by_label))
+            star = next((i for i, item in enumerate(target.items) if isinstance(item, StarExpr)), len(target.items))
+            for i, item in enumerate(target.items):
+                known = frozenset((element, f"[{i}]") for element in elements) if i < star else frozenset[Slot]()
+                self._bind_item(item.expr if isinstance(item, StarExpr) else item, known, state)
+            return
         t = self.type_of(target)
         if isinstance(target, TupleExpr | ListExpr) and not self.tracked(t):
             t = next((self.type_of(i) for i in target.items if self.tracked(self.type_of(i))), None)
         if not self.tracked(t):
             self.assign(target, NONE, None, state)
             return
-        self.assign(target, {self._item(target, values, t, state): None}, None, state)
+        self.assign(target, {self._item(target, slots, t, state): None}, None, state)
 
-    def _item(self, target: Expression, values: Values, t: ProperType | None, state: State) -> Value:
+    def _item(self, target: Expression, slots: frozenset[Slot], t: ProperType | None, state: State) -> Value:
         item = self.fresh(("item", target), self.text(target), t, target, state)
-        item.containers = frozenset(values)
-        owner = next((value for value in values if value.borrowed), None)
-        if owner is not None:
-            item.borrowed, item.depth = owner.borrowed, owner.depth + 1
-        if values:
-            item.loops = min((value.loops for value in values), key=len)
-            item.carried = next((value.carried for value in values if value.carried is not None), None)
+        item.containers = slots
+        owners = [owner for owner, _ in slots]
+        lender = next((owner for owner in owners if owner.borrowed), None)
+        if lender is not None:
+            item.borrowed, item.depth = lender.borrowed, lender.depth + 1
+        if owners:
+            item.loops = min((owner.loops for owner in owners), key=len)
+            item.carried = next((owner.carried for owner in owners if owner.carried is not None), None)
         return item
+
+
+def _by_label(slot: Slot) -> tuple[str, str]:
+    return slot[0].label, slot[1]
 
 
 def _is_global(target: NameExpr) -> bool:

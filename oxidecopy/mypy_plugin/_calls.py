@@ -26,6 +26,7 @@ from mypy.types import AnyType, CallableType, Instance, Type, TypeOfAny, TypeTyp
 from oxidecopy.mypy_plugin import _names
 from oxidecopy.mypy_plugin._assigns import Assigns
 from oxidecopy.mypy_plugin._domain import ANY, NONE, State, Value, Values, union, unions
+from oxidecopy.mypy_plugin._features import leaks
 from oxidecopy.mypy_plugin._types import class_of, is_owned, signatures, takes_self
 
 
@@ -117,12 +118,16 @@ class Calls(Assigns):
         if callee.fullname in _names.PASS_ON:
             self.on_call(Call(expr=e, callee=callee, held=held, actuals=actuals), state)
             return unions(actuals)
+        if callee.fullname in _names.VIEWS and held and callee.receiver is not None:
+            self.use(callee.receiver, held, state, whole=True)
+            return held
         if callee.receiver is not None and held and any(actuals) and isinstance(callee.receiver, NameExpr | MemberExpr):
             self.evaluate(callee.receiver, state, whole=False)  # an argument may have taken it meanwhile
         call = Call(expr=e, callee=callee, held=held, actuals=actuals)
         self._pass(call, called, state)
         self._containers(call, state)
         call.result = self._result(call, state)
+        leaks.passed(self, call, called, state)
         self.on_call(call, state)
         return NONE if call.result is None else {call.result: None}
 
@@ -195,6 +200,7 @@ class Calls(Assigns):
                 held = unions(values for _, values in pairs)
                 if held and name in node.names:
                     state.slots[result, f".{name}"] = held
+            result.whole = "__post_init__" not in node.names
         return result
 
     # ---- bound methods

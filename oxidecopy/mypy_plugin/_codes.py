@@ -36,5 +36,6 @@ PAGES: Final[dict[str, str]] = {
     TX.code: "OX7006",
     BOX.code: "OX7007",
     SMEM.code: "OX7008",
+    LEAK.code: "OX7009",
     PLUGIN.code: "OX7010",
 }

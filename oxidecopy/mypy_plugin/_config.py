@@ -15,17 +15,32 @@ from typing import Final, final
 
 SECTION: Final = "oxidecopy-mypy"
 TESTED: Final = ((2, 2), (2, 4))  # minor versions, both included; the extra `oxidecopy[mypy]` says the same
-CHOICES: Final[dict[str, tuple[str, ...]]] = {"leaks": ("off",), "unsupported_mypy": ("error", "note")}
+CHOICES: Final[dict[str, tuple[str, ...]]] = {
+    "leaks": ("off", "note", "error"),
+    "leaks_at_end": ("off", "note", "error"),
+    "unsupported_mypy": ("error", "note"),
+}
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What the section says; `problems` are the options that it says wrongly."""
+    """What the section says.
+
+    Attributes:
+        leaks: how leaks are reported.
+        leaks_at_end: the same for barriers that are Ready where a pipeline ends: the kernel's memory ends with it, so most do no harm.
+        unsupported_mypy: how another version of mypy than the tested ones is reported.
+        problems: the options that the section says wrongly.
+    """
 
     leaks: str = "off"
+    leaks_at_end: str = "off"
     unsupported_mypy: str = "error"
     problems: tuple[str, ...] = ()
+
+
+DEFAULTS: Final = Config()
 
 
 def read(config_file: str | None) -> Config:

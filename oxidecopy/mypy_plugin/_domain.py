@@ -16,6 +16,9 @@ from typing import Final, TypeAlias, final
 from mypy.nodes import Context, Var
 from mypy.types import ProperType
 
+from oxidecopy.mypy_plugin import _debts
+from oxidecopy.mypy_plugin._debts import Debts, Path
+
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -58,10 +61,11 @@ class Value:
         known_site: it is made here, once per execution of `node`; others were there before and may be each other.
         depth: how many attributes or indices away from a root.
         sources: the barriers that a token came from.
-        containers: the containers that a loop's target stands for an element of.
+        containers: the places that a loop's target stands for: any element of a container, or one part of any.
         method: it is a bound method that takes its object: the method's name.
         loops: the recorded loops around the place that made it.
         nbytes: the size of a tile, where it is known.
+        whole: a container written out here, or an object made here of which all attributes are known: nobody else has it.
         older: all but the newest value of a site in a loop.
         past: this value, once the recorded loop that made it has gone on.
         carried: the recorded loop that has gone on since.
@@ -75,10 +79,11 @@ class Value:
     known_site: bool = False
     depth: int = 0
     sources: frozenset[Value] = frozenset()
-    containers: frozenset[Value] = frozenset()
+    containers: frozenset[tuple[Value, str]] = frozenset()
     method: str = ""
     loops: tuple[Context, ...] = ()
     nbytes: int | None = None
+    whole: bool = False
     older: Value | None = None
     past: Value | None = None
     carried: Context | None = None
@@ -103,20 +108,27 @@ ZERO_BYTES: Final[Bytes] = frozenset({(0, 0)})
 
 @dataclass(slots=True)
 class State:
-    """Places and their values; `slots` are attributes and elements of values, `bytes` (announced, issued) sums by barrier."""
+    """Places and their values; `slots` are attributes and elements of values, `bytes` (announced, issued) sums by barrier.
+
+    `owed` is what must still be used up, and is only kept where leaks are looked for; `facts` are the conditions of this path. Neither is
+    ever changed in place.
+    """
 
     names: dict[Var, Values] = field(default_factory=dict)
     slots: dict[Slot, Values] = field(default_factory=dict)
     made: frozenset[Value] = frozenset()
     bytes: dict[Value, Bytes] = field(default_factory=dict)
+    owed: Debts = field(default_factory=dict)
+    facts: Path = _debts.START
 
     def copy(self) -> State:
         """A copy that may be changed by itself."""
-        return State(dict(self.names), dict(self.slots), self.made, dict(self.bytes))
+        return State(dict(self.names), dict(self.slots), self.made, dict(self.bytes), self.owed, self.facts)
 
     def become(self, other: State) -> None:
         """Takes over all of `other`."""
         self.names, self.slots, self.made, self.bytes = other.names, other.slots, other.made, other.bytes
+        self.owed, self.facts = other.owed, other.facts
 
     def places(self) -> Iterable[Values]:
         """The values of all places."""
@@ -125,9 +137,8 @@ class State:
 
     def same(self, other: State) -> bool:
         """Nothing new: a loop has reached its fixed point."""
-        return (self.made == other.made and self.bytes == other.bytes and _keys(self.names) == _keys(other.names)) and _keys(
-            self.slots
-        ) == _keys(other.slots)
+        flat = self.made == other.made and self.bytes == other.bytes and self.owed == other.owed and self.facts == other.facts
+        return flat and _keys(self.names) == _keys(other.names) and _keys(self.slots) == _keys(other.slots)
 
 
 def _keys(places: dict[Var, Values] | dict[Slot, Values]) -> object:
@@ -179,6 +190,9 @@ def join(a: State | None, b: State | None, lazy: Lazy) -> State | None:
         right = b.slots[slot] if slot in b.slots else _unread(slot, b, lazy)
         joined.slots[slot] = union(left, right)
     joined.made = a.made | b.made
+    joined.facts = a.facts & b.facts
+    if a.owed or b.owed:
+        joined.owed = _debts.join(a.owed, b.owed)
     for barrier in {**a.bytes, **b.bytes}:
         sums = a.bytes.get(barrier, ZERO_BYTES) | b.bytes.get(barrier, ZERO_BYTES)
         joined.bytes[barrier] = sums if len(sums) <= BYTES_MAX else UNKNOWN_BYTES

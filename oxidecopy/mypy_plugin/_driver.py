@@ -14,6 +14,7 @@ from mypy.nodes import Context, Expression, FuncDef, FuncItem, LambdaExpr, MypyF
 from mypy.types import CallableType, Overloaded, Type
 
 from oxidecopy.mypy_plugin import _codes, _messages
+from oxidecopy.mypy_plugin._config import DEFAULTS, Config
 from oxidecopy.mypy_plugin._features.literals_entry import literal_problems
 from oxidecopy.mypy_plugin._flow import Flow
 from oxidecopy.mypy_plugin._types import Tracking
@@ -22,11 +23,12 @@ from oxidecopy.mypy_plugin._types import Tracking
 class Driver:
     """One file. `functions` counts what was analysed, `done` is what was looked at."""
 
-    def __init__(self, checker: TypeChecker, tree: MypyFile, *, everything: bool = False) -> None:
+    def __init__(self, checker: TypeChecker, tree: MypyFile, *, everything: bool = False, config: Config = DEFAULTS) -> None:
         self.checker = checker
         self.tree = tree
         self.types: dict[Expression, Type] = checker._type_maps[0]  # noqa: SLF001  # mypy has no door to it; the canary test watches
         self.tracking = Tracking(everything=everything)
+        self.config = config
         self.functions = 0
         self.done: set[FuncItem | None] = set()
         self._lines: list[int] = []
@@ -81,7 +83,9 @@ class Driver:
 
     # ---- running
     def _flow(self, function: FuncItem | None, outer: frozenset[Var]) -> Flow:
-        return Flow(self.tree.fullname, self.types, self.tracking, outer, function)
+        flow = Flow(self.tree.fullname, self.types, self.tracking, outer, function)
+        flow.look_for_leaks(self.tree, self.config)
+        return flow
 
     def _nested(self, flow: Flow) -> None:
         for function, outer in flow.nested.items():

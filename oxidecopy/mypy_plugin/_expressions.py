@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from mypy.nodes import (
+    LDEF,
     AssertTypeExpr,
     AssignmentExpr,
     AwaitExpr,
@@ -62,7 +63,7 @@ from typing_extensions import override
 
 from oxidecopy.mypy_plugin import _messages
 from oxidecopy.mypy_plugin._domain import ANY, NONE, State, Value, Values, join, union, unions
-from oxidecopy.mypy_plugin._features import recorded, symbolic
+from oxidecopy.mypy_plugin._features import leak_paths, leaks, recorded, symbolic
 from oxidecopy.mypy_plugin._patterns import Patterns, UnknownNodeError
 from oxidecopy.mypy_plugin._types import shown
 
@@ -112,8 +113,8 @@ class Expressions(Patterns):
             return NONE
         if variable in self.outer:
             why = _messages.captured()
-        elif self.function is None:
-            return NONE
+        elif self.function is None or e.kind == LDEF:
+            return NONE  # the second: it is bound further down
         else:
             why = _messages.module_level()
         value = self.value(("outer", variable), lambda: Value(variable.name, self.type_of(e), borrowed=why))
@@ -144,9 +145,10 @@ class Expressions(Patterns):
     def display(self, e: Expression, items: list[Expression], state: State) -> Values:
         """A tuple, list or set: a container of its items."""
         held = [self.evaluate(item, state) for item in items]
-        if not any(held) and not self.tracked(self.type_of(e)):
-            return NONE
+        if items and not any(held) and not self.tracked(self.type_of(e)):
+            return NONE  # an empty one has no type yet
         made = self.fresh(("display", e), "...", self.type_of(e), e, state)
+        made.whole = True
         starred = False
         for i, (item, values) in enumerate(zip(items, held, strict=True)):
             starred |= isinstance(item, StarExpr)
@@ -162,6 +164,7 @@ class Expressions(Patterns):
         if not any(values for *_, values in entries) and not self.tracked(self.type_of(e)):
             return NONE
         made = self.fresh(("display", e), "...", self.type_of(e), e, state)
+        made.whole = True
         for key, _, values in entries:
             number = self.constant(key) if key is not None and not isinstance(key, StrExpr) else None
             part = f"[{key.value!r}]" if isinstance(key, StrExpr) else ANY if number is None else f"[{number}]"
@@ -174,6 +177,8 @@ class Expressions(Patterns):
         """`a if c else b`."""
         self.condition(e.cond, state, "if")
         other = state.copy()
+        leak_paths.assume(self, e.cond, state, so=True)
+        leak_paths.assume(self, e.cond, other, so=False)
         left = self.evaluate(e.if_expr, state)
         right = self.evaluate(e.else_expr, other)
         self.meet(state, other)
@@ -183,17 +188,20 @@ class Expressions(Patterns):
         """`a + b`; `and` and `or` leave their right side out on some path."""
         left = self.evaluate(e.left, state)
         if e.op not in ("and", "or"):
-            self.evaluate(e.right, state)
+            leaks.escape(self, union(left, self.evaluate(e.right, state)), state)
             return NONE
         symbolic.truth(self, e.left, e.op)
+        leaks.escape(self, left, state)
         other = state.copy()
+        leak_paths.assume(self, e.left, other, so=e.op == "and")
+        leak_paths.assume(self, e.left, state, so=e.op == "or")
         right = self.evaluate(e.right, other)
         self.meet(state, other)
         return union(left, right)
 
     def condition(self, e: Expression, state: State, where: str) -> None:
         """Evaluates a condition."""
-        self.evaluate(e, state)
+        leaks.escape(self, self.evaluate(e, state), state)
         symbolic.truth(self, e, where)
 
     def meet(self, state: State, other: State) -> None:
@@ -204,7 +212,7 @@ class Expressions(Patterns):
 
     def unary(self, e: UnaryExpr, state: State) -> Values:
         """`not a`, `-a`."""
-        self.evaluate(e.expr, state)
+        leaks.escape(self, self.evaluate(e.expr, state), state)
         if e.op == "not":
             symbolic.truth(self, e.expr, "not")
         return NONE
@@ -212,7 +220,7 @@ class Expressions(Patterns):
     def comparison(self, e: ComparisonExpr, state: State) -> Values:
         """`a < b`."""
         for operand in e.operands:
-            self.evaluate(operand, state)
+            leaks.escape(self, self.evaluate(operand, state), state)
         symbolic.comparison(self, e)
         return NONE
 
@@ -229,26 +237,38 @@ class Expressions(Patterns):
         collected = NONE
         for _ in range(2):
             body = state.copy()
-            before = self.loops
-            for i, (target, source) in enumerate(zip(loop.indices, loop.sequences, strict=True)):
-                values = first if i == 0 else self.evaluate(source, body)
-                self.enter_recorded(source, recorded.name(self, source))
-                self.bind_element(target, source, values, body)
-                for condition in loop.condlists[i]:
-                    self.condition(condition, body, "if")
-            for out in outs:
-                collected = union(collected, self.evaluate(out, body))
-            inner, self.loops = self.loops[len(before) :], before
-            for one in reversed(inner):
-                self.retire(one, body)
-                collected = {value.past or value: move for value, move in collected.items()}
+            leak_paths.enter_loop(self, body)
+            collected = self._turn(loop, outs, first, collected, body)
+            leak_paths.leave_loop(self, state, [body])
             self.meet(state, body)
         if not collected:
             return NONE
         made = self.fresh(("display", e), "...", self.type_of(e), e, state)
         # As they look in the state after: an element of the first round may be gone by now.
         state.slots[made, ANY] = collected
+        made.whole = True
         return {made: None}
+
+    def _turn(
+        self, loop: GeneratorExpr | DictionaryComprehension, outs: list[Expression], first: Values, collected: Values, body: State
+    ) -> Values:
+        """One iteration; gives what has come out so far."""
+        before = self.loops
+        for i, (target, source) in enumerate(zip(loop.indices, loop.sequences, strict=True)):
+            values = first if i == 0 else self.evaluate(source, body)
+            self.enter_recorded(source, recorded.name(self, source))
+            self.bind_element(target, source, values, body)
+            for condition in loop.condlists[i]:
+                self.condition(condition, body, "if")
+        came = unions(self.evaluate(out, body) for out in outs)
+        # What came out of the iteration before and is still owed.
+        collected = {value.older if value.older in body.owed else value: move for value, move in collected.items()}
+        collected = union(collected, came)
+        inner, self.loops = self.loops[len(before) :], before
+        for one in reversed(inner):
+            self.retire(one, body)
+            collected = {value.past or value: move for value, move in collected.items()}
+        return collected
 
     def enter_recorded(self, loop: Context, name: str) -> None:
         """What follows is inside a loop that the device runs, if it has a name."""
@@ -259,11 +279,12 @@ class Expressions(Patterns):
     def function_value(self, e: LambdaExpr, state: State) -> Values:
         """A lambda: analysed by itself."""
         self.nested[e] = self.outer | self.locals
+        leak_paths.captured(self, e, state)
         return NONE
 
     def yielded(self, e: YieldExpr | YieldFromExpr, state: State) -> Values:
         """`yield a`: what is yielded is only lent; what comes back is new."""
-        self.evaluate(e.expr, state)
+        leaks.escape(self, self.evaluate(e.expr, state), state)
         t = self.type_of(e)
         return {self.fresh(("yield", e), "...", t, e, state): None} if self.tracked(t) else NONE
 

@@ -10,8 +10,9 @@ from typing_extensions import override
 
 from oxidecopy.mypy_plugin import _messages, _names
 from oxidecopy.mypy_plugin._calls import Call
+from oxidecopy.mypy_plugin._config import DEFAULTS, Config
 from oxidecopy.mypy_plugin._domain import State, Value
-from oxidecopy.mypy_plugin._features import calls_of, copies
+from oxidecopy.mypy_plugin._features import calls_of, copies, leak_report, leaks
 from oxidecopy.mypy_plugin._statements import Statements
 from oxidecopy.mypy_plugin._types import Tracking, is_owned, shown
 
@@ -27,8 +28,17 @@ class Flow(Statements):
         self.loop_exits = []
         self.returns = []
         self.raising = []
+        self.chains = {}
         self._plans = {}
         self._callees = {}
+        self.config: Config = DEFAULTS
+        self._tree: MypyFile | None = None
+
+    def look_for_leaks(self, tree: MypyFile, config: Config) -> None:
+        """As the config says."""
+        self.config, self._tree = config, tree
+        if self.function is not None and (config.leaks, config.leaks_at_end) != ("off", "off"):
+            self.ledger = leaks.Ledger()
 
     @override
     def on_call(self, call: Call, state: State) -> None:
@@ -63,6 +73,9 @@ class Flow(Statements):
         self.run(tree.defs, State())
 
     def _finish(self, end: State | None) -> None:
-        out = self.any_of([*self.returns, end])
+        ends = [state for state in (*self.returns, end) if state is not None]
+        if self.ledger is not None and self._tree is not None:
+            leak_report.report(self, ends, self._tree)
+        out = self.any_of(ends)
         if out is not None:
             self.check_left(out)

@@ -141,3 +141,72 @@ def box(how: str) -> str:
 
 def shared_total(nbytes: int, total: int, limit: int) -> str:
     return f"Shared memory: this array of {nbytes} bytes brings the total to {total}, over the limit of {limit} (227 KiB)"
+
+
+def leak(kind: str, name: str, *, some: bool) -> str:
+    on_some = " on some path" if some else ""
+    if kind == "commit group":
+        return f"This commit group is never waited for{on_some}"
+    if kind == "token":
+        return f'Token "{name}" is never waited for{on_some}'
+    return f'Barrier "{name}" is Ready and never invalidated{on_some}'
+
+
+def leak_note(kind: str, name: str) -> str:
+    if kind == "commit group":
+        return "wait before the kernel ends: `leader.wait_group(0)`, by the thread that closed it"
+    if kind == "token":
+        return "wait for it on its barrier, or give it no name where the arrival is all that is wanted"
+    ended = f"end it with `{name}.inval()`" if "(" not in name else "keep it, and end it with `inval`"
+    return f"{ended}, return it, or give it to somebody who does"
+
+
+# What is said instead of mypy's words on self types.
+_STATES = {"Uninit": "not initialised yet", "Ready": "Ready already", "Invalidated": "Invalidated"}
+_FIRST = {
+    ("Uninit", "Ready"): 'call "init" first, and use what it returns',
+    ("Ready", "Uninit"): "initialise it once, and use what that returned",
+    ("Ready", "Invalidated"): 'call "inval" first',
+    ("Uninit", "Invalidated"): 'call "init", then "inval" first',
+    ("Invalidated", "Ready"): 'use it between "init" and "inval"',
+    ("Invalidated", "Uninit"): "make another one",
+}
+
+
+def _which(noun: str, name: str) -> str:
+    return f'{sentence(noun)} "{name}"' if name else f"This {noun}" if noun == "barrier" else f"These {noun}"
+
+
+def wrong_state(noun: str, name: str, state: str, origin: str, asks: str, wanted: str) -> str:
+    be, one = ("is", "one that is") if noun == "barrier" else ("are", "ones that are")
+    return f"{_which(noun, name)} {be} {_STATES[state]}{origin}: {asks} needs {one} {wanted}; {_FIRST[state, wanted]}"
+
+
+def state_made(what: str, line: int, state: str) -> str:
+    return f' ("{what}" made it {"" if state == "Uninit" else "so "}on line {line})'
+
+
+def state_declared() -> str:
+    return " (as the parameter is declared)"
+
+
+def wrong_kind(noun: str, name: str, kind: str, asks: str) -> str:
+    be = "does" if noun == "barrier" else "do"
+    return f"{_which(noun, name)} {be} not count bytes, being {kind}: {asks} needs TmaBarrier; make it with `cta.barrier()`"
+
+
+def state_of_variable(given: str, declared: str) -> str:
+    return (
+        f"This variable holds a barrier that is {declared}, and is given one that is {given}: "
+        "give the new handle a name of its own, or set `allow_redefinition`"
+    )
+
+
+def other_box(name: str, mine: str, callee: str, theirs: str, swizzle: tuple[str, str] | None) -> str:
+    what = f'"{name}" moves boxes' if name else "this map moves boxes"
+    rest = f", and its swizzle is {swizzle[0]} instead of {swizzle[1]}" if swizzle else ""
+    return f"TMA box: {what} of {mine}, {callee} takes {theirs}{rest}"
+
+
+def boxes_of_call(method: str, of_map: str, mine: str, of_tile: str, theirs: str) -> str:
+    return f'TMA box: "{method}" of a tile of {theirs} ("{of_tile}") by a map whose box is {mine} ("{of_map}")'

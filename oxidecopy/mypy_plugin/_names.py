@@ -14,6 +14,11 @@ BARRIERS: Final = "oxidecopy.typed.barrier_array.ManagedBarriers"
 TOKEN: Final = "oxidecopy.typed.tokens.BarrierToken"
 TX_TOKEN: Final = "oxidecopy.typed.tokens.TxToken"
 TOKENS: Final = frozenset({TOKEN, TX_TOKEN})
+BARRIER_CLASSES: Final = frozenset({BARRIER, BARRIERS})
+UNINIT: Final = "oxidecopy.typed.states.Uninit"
+READY: Final = "oxidecopy.typed.states.Ready"
+TILES: Final = "oxidecopy.tiles."
+PIPELINE: Final = "oxidecopy.host.pipeline.pipeline"
 
 LEADER: Final = "oxidecopy.typed.leader.Leader"
 CLUSTER_LEADER: Final = "oxidecopy.typed.leader.ClusterLeader"
@@ -85,6 +90,8 @@ RAISES: Final = frozenset({"_pytest.raises.RaisesExc", "_pytest.python_api.Raise
 # Modules of Python's containers; their methods look at no element.
 CONTAINERS: Final = frozenset({"builtins", "collections", "queue", "typing"})
 
+# Methods of dicts that show the same elements.
+VIEWS: Final = frozenset({"builtins.dict.values", "builtins.dict.items"})
 # Methods of Python's containers: what puts a value in, and what makes earlier knowledge of the elements worthless.
 ADDING: Final = frozenset({"append", "add", "appendleft", "insert", "setdefault", "put", "put_nowait"})
 FORGETTING: Final = frozenset({"clear", "pop", "popleft", "popitem", "remove", "discard", "sort", "reverse", "extend", "update", "rotate"})

@@ -13,6 +13,7 @@ from mypy.types import Type
 from typing_extensions import override
 
 from oxidecopy.mypy_plugin import _after, _codes, _config, _messages, _names
+from oxidecopy.mypy_plugin._rewording import Rewording
 from oxidecopy.mypy_plugin._told import Told
 from oxidecopy.mypy_plugin._types import takes
 
@@ -26,8 +27,9 @@ class OxidecopyPlugin(Plugin):
     def __init__(self, options: Options) -> None:
         super().__init__(options)
         self.config = _config.read(options.config_file)
-        self._data = [_config.digest(), self.config.leaks]
+        self._data = [_config.digest(), self.config.leaks, self.config.leaks_at_end]
         self._told = Told(self.config.problems)
+        self._rewording = Rewording()
         self._waiting: dict[str, _after.Waiting] = {}  # by path: files of an import cycle are checked in turns
 
     @override
@@ -73,6 +75,7 @@ class OxidecopyPlugin(Plugin):
             if checker.path in checker.errors.ignored_files and not self.everything:
                 return
             waiting = self._waiting[checker.path] = _after.Waiting(checker)
+        self._rewording.attach(checker)
         waiting.see()
 
     # ---- the pass
@@ -93,7 +96,7 @@ class OxidecopyPlugin(Plugin):
         from oxidecopy.mypy_plugin._driver import Driver  # the pass: where nothing has changed, nobody waits for its import
 
         checker, later = waiting.checker, waiting.unfinished()
-        driver = Driver(checker, checker.tree, everything=self.everything)
+        driver = Driver(checker, checker.tree, everything=self.everything, config=self.config)
         # With parallel workers a file's own statements come first, and most functions later.
         if waiting.whole and checker.recurse_into_functions:
             driver.file(but=waiting.done | later)

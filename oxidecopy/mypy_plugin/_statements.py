@@ -48,9 +48,10 @@ from mypy.nodes import (
 )
 from mypy.types import UninhabitedType, get_proper_type
 
+from oxidecopy.mypy_plugin._debts import Debts
 from oxidecopy.mypy_plugin._domain import NONE, State, join
 from oxidecopy.mypy_plugin._expressions import Expressions
-from oxidecopy.mypy_plugin._features import blocks, copies, recorded, symbolic
+from oxidecopy.mypy_plugin._features import blocks, copies, leak_paths, leaks, recorded, symbolic
 from oxidecopy.mypy_plugin._patterns import UnknownNodeError
 
 Runner: TypeAlias = Callable[["Statements", Statement, State], "State | None"]
@@ -72,6 +73,7 @@ class Statements(Expressions):
     loop_exits: list[Exits]
     returns: list[State]
     raising: list[list[State]]
+    chains: dict[IfStmt, list[State | None]]  # how the branches before an `elif` end
 
     def block(self, block: Block | None, state: State | None) -> State | None:
         """The body of something."""
@@ -110,7 +112,7 @@ class Statements(Expressions):
     # ---- simple ones
     def expression(self, s: ExpressionStmt, state: State) -> State | None:
         """A call that never returns ends the path."""
-        self.evaluate(s.expr, state)
+        leaks.discarded(self, self.evaluate(s.expr, state), state)
         return None if isinstance(get_proper_type(self.types.get(s.expr)), UninhabitedType) else state
 
     def assignment(self, s: AssignmentStmt, state: State) -> State:
@@ -125,12 +127,12 @@ class Statements(Expressions):
     def augmented(self, s: OperatorAssignmentStmt, state: State) -> State:
         """`a += b`."""
         self.evaluate(s.lvalue, state)
-        self.evaluate(s.rvalue, state)
+        leaks.escape(self, self.evaluate(s.rvalue, state), state)
         return state
 
     def leave(self, s: ReturnStmt, state: State) -> None:
         """`return a`."""
-        self.evaluate(s.expr, state)
+        leaks.escape(self, self.evaluate(s.expr, state), state)
         self.returns.append(state)
 
     def throw(self, s: RaiseStmt, state: State) -> None:
@@ -160,6 +162,7 @@ class Statements(Expressions):
         """A function: analysed by itself, when this one is done."""
         function = s.func if isinstance(s, Decorator) else s
         self.nested[function] = self.outer | (self.locals if self.function is not None else frozenset())
+        leak_paths.captured(self, function, state)
         return state
 
     def overloads(self, s: OverloadedFuncDef, state: State) -> State:
@@ -172,31 +175,43 @@ class Statements(Expressions):
     # ---- branches
     def branch(self, s: IfStmt, state: State) -> State | None:
         """`if`, `elif`, `else`."""
-        out: State | None = None
+        ends: list[State | None] = []
+        before = self.chains.pop(s, [])
         rest: State | None = state
         for condition, body in zip(s.expr, s.body, strict=True):
             if rest is None:
                 break
             self.condition(condition, rest, "if")
-            out = self.either(out, self.block(body, rest.copy()))
+            start = rest.copy()
+            leak_paths.assume(self, condition, start, so=True)
+            ends.append(self.block(body, start))
+            leak_paths.assume(self, condition, rest, so=False)
             if always(condition):
                 rest = None
-        if s.unreachable_else:
-            return out
-        return self.either(out, self.block(s.else_body, rest) if s.else_body is not None else rest)
+        if s.else_body is not None and len(s.else_body.body) == 1 and isinstance(s.else_body.body[0], IfStmt):
+            self.chains[s.else_body.body[0]] = [*before, *ends]
+        elif s.else_body is None and rest is not None and before:
+            leak_paths.only_if_in_any(rest, [*before, *ends])  # nobody writes `else` after all that there is
+        if not s.unreachable_else:
+            ends.append(self.block(s.else_body, rest) if s.else_body is not None else rest)
+        return self.any_of(ends)
 
     def match(self, s: MatchStmt, state: State) -> State | None:
         """`match`: every case may be the one; none of them too, unless one takes all."""
         subject = self.evaluate(s.subject, state)
-        out: State | None = None
+        leaks.escape(self, subject, state)
+        ends: list[State | None] = []
         for pattern, guard, body in zip(s.patterns, s.guards, s.bodies, strict=True):
             case = state.copy()
             symbolic.pattern(self, s.subject, pattern)
             self.bind_pattern(pattern, subject, case)
             if guard is not None:
                 self.condition(guard, case, "if")
-            out = self.either(out, self.block(body, case))
-        return self.either(out, state)
+            leak_paths.matched(self, s.subject, pattern, case)
+            ends.append(self.block(body, case))
+        none = state.copy()
+        leak_paths.only_if_in_any(none, ends)
+        return self.any_of([*ends, none])
 
     # ---- loops
     def loop(self, s: WhileStmt | ForStmt, state: State) -> State | None:
@@ -204,8 +219,11 @@ class Statements(Expressions):
         source = self.evaluate(s.expr, state) if isinstance(s, ForStmt) else NONE
         name = recorded.name(self, s.expr) if isinstance(s, ForStmt) else ""
         head, exits = state, Exits()
+        entry = state.owed
         for turn in range(ROUNDS_MAX):
             body, exits = head.copy(), Exits()
+            leak_paths.enter_loop(self, body)
+            returned = len(self.returns)
             self.loop_exits.append(exits)
             with self._recorded(s, name):
                 if isinstance(s, ForStmt):
@@ -218,6 +236,7 @@ class Statements(Expressions):
             self.loop_exits.pop()
             if end is not None and name:
                 self.retire(s, end)
+            leak_paths.leave_loop(self, head, [end, *exits.breaks, *self.returns[returned:]])
             settled = self.either(head, end)
             if settled is None:
                 break
@@ -226,15 +245,17 @@ class Statements(Expressions):
             if settled.same(head):
                 break
             head = settled
-        return self._after_loop(s, head, exits)
+        return self._after_loop(s, head, exits, entry)
 
-    def _after_loop(self, s: WhileStmt | ForStmt, head: State, exits: Exits) -> State | None:
+    def _after_loop(self, s: WhileStmt | ForStmt, head: State, exits: Exits, entry: Debts) -> State | None:
         out: State | None = head.copy()
         if isinstance(s, WhileStmt) and out is not None:
             self.evaluate(s.expr, out)
             out = None if always(s.expr) else out
         out = self.block(s.else_body, out) if s.else_body is not None else out
-        return self.any_of([out, *exits.breaks])
+        out = self.any_of([out, *exits.breaks])
+        leak_paths.restore(entry, out)
+        return out
 
     @contextmanager
     def _recorded(self, s: WhileStmt | ForStmt, name: str) -> Iterator[None]:
@@ -262,7 +283,7 @@ class Statements(Expressions):
         given = []
         before = dict(state.bytes) if blocks.conditional(self, s) else None
         for e, target in zip(s.expr, s.target, strict=True):
-            self.evaluate(e, state)
+            leaks.escape(self, self.evaluate(e, state), state)
             if target is not None:
                 given.append((e, blocks.enter(self, e, target, state)))
         if not blocks.swallows(self, s):
@@ -276,6 +297,7 @@ class Statements(Expressions):
         self.raising.pop()
         for point in points:
             self._may_raise(point)
+        leak_paths.interrupted(end, points)
         if blocks.always_raises(self, s) and points:
             end = None
         return self._leave_blocks(s, given, self.any_of([end, *points]))
@@ -293,6 +315,7 @@ class Statements(Expressions):
         self.raising.append(points)
         body = self.block(s.body, state.copy())
         self.raising.pop()
+        leak_paths.interrupted(body, [state, *points])
         raised = self.any_of([state, *points])
         unhandled: list[State] = []
         self.raising.append(unhandled)
@@ -338,7 +361,10 @@ class Statements(Expressions):
 
     def class_(self, s: ClassDef, state: State) -> State | None:
         """A class: its body runs here; its methods are functions of their own."""
-        return self.block(s.defs, state)
+        before = state.owed
+        end = self.block(s.defs, state)
+        leak_paths.kept(end, before)
+        return end
 
 
 def always(e: Expression) -> bool:

@@ -8,6 +8,7 @@ from mypy.nodes import CallExpr, Context, Expression, IndexExpr, NameExpr, Var
 
 from oxidecopy.mypy_plugin import _codes, _messages
 from oxidecopy.mypy_plugin._domain import ANY, Move, State, Value, Values
+from oxidecopy.mypy_plugin._features import leaks
 from oxidecopy.mypy_plugin._values import Core
 
 
@@ -18,6 +19,7 @@ class Takes(Core):
         """`call` takes what `e` is; `taken` is what it took before, from its other arguments."""
         if not values:
             return
+        leaks.settle(self, values, state)
         name = self.text(e)
         if any(value in taken for value in values):
             self.reports.say(_codes.MOVED, e, _messages.twice(self.noun(next(iter(values))), name, what))
@@ -38,12 +40,10 @@ class Takes(Core):
     def go(self, values: Values, move: Move, state: State) -> None:
         """These values go: certainly when there is only one that they can be."""
         self.mark(values, move if len(values) == 1 else move.possibly(), state)
-        for container in {c for value in values for c in value.containers}:
+        for slot in {slot for value in values for slot in value.containers}:
             # One of its elements, through a loop's target: which one is not known.
-            elements = dict(self.slot(container, ANY, state))
-            for (owner, part), held in state.slots.items():
-                if owner is container and part.startswith("["):
-                    elements.update(held)
+            elements = self.elements(slot, state)
+            leaks.settle(self, elements, state)
             self.mark(elements, move.possibly(), state)
 
     def take_elements(self, e: Expression, values: Values, state: State, what: str, call: CallExpr, taken: set[Value]) -> None:
@@ -73,6 +73,7 @@ class Takes(Core):
             else:
                 continue
             self.reports.say(_codes.MOVED, e, told(noun, name, self.loop_names.get(loop, "the loop"), loop.line), note)
+            leaks.excuse(self, values)
             return
 
     def check_left(self, state: State) -> None:

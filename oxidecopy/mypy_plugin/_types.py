@@ -83,6 +83,8 @@ def shown(t: Type | None, depth: int = 0) -> str:
     p = get_proper_type(t)
     if depth > _DEPTH_MAX:
         return "..."
+    if isinstance(p, UnionType):
+        return " | ".join(shown(item, depth + 1) for item in p.items)
     if not isinstance(p, Instance):
         return str(p)
     return p.type.name + (f"[{', '.join(shown(a, depth + 1) for a in p.args)}]" if p.args else "")

@@ -23,8 +23,9 @@ from mypy.nodes import (
 )
 from mypy.types import ProperType, TupleType, Type, get_proper_type
 
-from oxidecopy.mypy_plugin import _codes, _messages, _names
-from oxidecopy.mypy_plugin._domain import ANY, DEPTH_MAX, NONE, Move, Slot, State, Value, Values, join_moves, union
+from oxidecopy.mypy_plugin import _codes, _debts, _messages, _names
+from oxidecopy.mypy_plugin._domain import ANY, DEPTH_MAX, NONE, Move, Slot, State, Value, Values, join_moves, union, unions
+from oxidecopy.mypy_plugin._features import leaks
 from oxidecopy.mypy_plugin._report import Reports
 from oxidecopy.mypy_plugin._types import Tracking, fullname, literal
 
@@ -50,6 +51,7 @@ class Core(ABC):
         self.loops: tuple[Context, ...] = ()  # recorded loops around the statement in hand
         self.loop_names: dict[Context, str] = {}
         self.nested: dict[FuncItem, frozenset[Var]] = {}  # functions inside this one, and the variables around them
+        self.ledger: leaks.Ledger | None = None  # there when leaks are looked for
         self._values: dict[Key, Value] = {}
         self._told: set[tuple[int, str]] = set()
 
@@ -135,6 +137,21 @@ class Core(ABC):
         if passing:
             self._substitute(passing, state)
 
+    def elements(self, slot: Slot, state: State) -> Values:
+        """What a place holds; of any element of a container, what all of them hold."""
+        owner, part = slot
+        if part != ANY:
+            return union(self.slot(owner, part, state), state.slots.get((owner, ANY), NONE))
+        held = self.slot(owner, ANY, state)
+        for (other, known), more in state.slots.items():
+            if other is owner and known.startswith("["):
+                held = union(held, more)
+        return held
+
+    def stands_for(self, values: Values, state: State) -> Values:
+        """These, and what the loops' targets among them stand for."""
+        return unions([values, *(self.elements(slot, state) for value in values for slot in value.containers)])
+
     def _twins(self, value: Value, twin: Value) -> dict[Value, Value]:
         """The twins of a value and of its parts."""
         found, todo = {value: twin}, [(value, twin)]
@@ -160,6 +177,8 @@ class Core(ABC):
         for value, twin in twins.items():
             if value in state.bytes:
                 state.bytes[twin] = state.bytes.pop(value)
+        if not twins.keys().isdisjoint(state.owed):
+            state.owed = _debts.renamed(state.owed, twins)
 
     # ---- words
     def text(self, e: Expression) -> str:

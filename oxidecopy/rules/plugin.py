@@ -77,6 +77,16 @@ RULES: Final[tuple[Rule, ...]] = (
         "A block has at most 232,448 bytes (227 KiB); a launch that asks for more is refused by the driver.",
     ),
     _rule(
+        "OX7009",
+        "leak",
+        "what must be used up is used up, on every path",
+        "HazardError",
+        "A token that nobody waits for stands for data that nobody knows to have landed; a commit group that nobody waits for may still be "
+        "read when its tile is overwritten, or when the kernel ends; a barrier that is Ready when its last handle is lost keeps its memory. "
+        "Off unless the section [oxidecopy-mypy] says `leaks = note` or `error`; barriers that are Ready where a pipeline ends have an "
+        "option of their own, `leaks_at_end`. Wait, invalidate, return it, or give it away.",
+    ),
+    _rule(
         "OX7010",
         "plugin",
         "the plugin could do its work",

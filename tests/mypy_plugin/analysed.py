@@ -14,6 +14,7 @@ from mypy.options import Options
 from mypy.scope import Scope
 from typing_extensions import override
 
+from oxidecopy.mypy_plugin._config import Config
 from oxidecopy.mypy_plugin._driver import Driver
 from oxidecopy.mypy_plugin._plugin import OxidecopyPlugin
 
@@ -28,6 +29,8 @@ ROOT = Path(__file__).resolve().parents[2]
 CASES = Path(__file__).with_name("cases")
 MARK = re.compile(r"# E: \[([\w-]+)\]")
 FOUND = re.compile(r"(?P<path>[^:]+):(?P<line>\d+):(?:\d+:)? error: .*\[(?P<code>[\w-]+)\]$")
+
+LEAKS = Config(leaks="error", leaks_at_end="error")
 
 Marks = set[tuple[int, str]]
 
@@ -47,9 +50,13 @@ def errors(lines: Iterable[str]) -> dict[str, Marks]:
 
 
 class Keeping(OxidecopyPlugin):
-    """The plugin, which keeps what it was given."""
+    """The plugin with all that it can find, which keeps what it was given."""
 
     kept: ClassVar[dict[str, Kept]] = {}
+
+    def __init__(self, options: Options) -> None:
+        super().__init__(options)
+        self.config = LEAKS
 
     @override
     def _analyse(self, waiting: Waiting) -> None:
@@ -83,7 +90,7 @@ class Kept:
     def again(self) -> Marks:
         """What the pass finds now."""
         self.found, self.texts = set(), []
-        Driver(cast("Any", self), self.tree).file()
+        Driver(cast("Any", self), self.tree, config=LEAKS).file()
         return self.found
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from oxidecopy.mypy_plugin import _names
-from oxidecopy.mypy_plugin._features import copies, recorded, symbolic, tokens
+from oxidecopy.mypy_plugin._features import copies, leaks, recorded, symbolic, tokens
 
 if TYPE_CHECKING:
     from oxidecopy.mypy_plugin._calls import Call
@@ -16,16 +16,24 @@ if TYPE_CHECKING:
 Act: TypeAlias = "Callable[[Flow, Call, State], None]"
 
 CALLS: Final[dict[str, Sequence[Act]]] = {
-    f"{_names.BARRIER}.arrive": (tokens.arrived,),
-    f"{_names.BARRIER}.arrive_drop": (tokens.arrived,),
-    f"{_names.BARRIER}.arrive_expect_tx": (tokens.arrived, copies.announced),
+    f"{_names.BARRIER}.arrive": (tokens.arrived, leaks.token_made),
+    f"{_names.BARRIER}.arrive_drop": (tokens.arrived, leaks.token_made),
+    f"{_names.BARRIER}.arrive_expect_tx": (tokens.arrived, leaks.token_made, copies.announced),
     f"{_names.BARRIER}.expect_tx": (copies.announced,),
     f"{_names.BARRIER}.complete_tx": (copies.completed,),
     f"{_names.BARRIER}.wait": (tokens.waited, copies.waited),
-    f"{_names.BARRIER}.try_wait": (tokens.waited, recorded.tokens_stay),
-    f"{_names.BARRIER}.test_wait": (tokens.waited, recorded.tokens_stay),
-    f"{_names.DESCRIPTOR}.g2s": (recorded.tokens_stay, copies.issued),
-    f"{_names.DESCRIPTOR}.g2s_multicast": (recorded.tokens_stay, copies.issued_to_many),
+    f"{_names.BARRIER}.try_wait": (tokens.waited, recorded.tokens_stay, leaks.token_asked),
+    f"{_names.BARRIER}.test_wait": (tokens.waited, recorded.tokens_stay, leaks.token_asked),
+    f"{_names.DESCRIPTOR}.g2s": (recorded.tokens_stay, leaks.token_lent, copies.issued),
+    f"{_names.DESCRIPTOR}.g2s_multicast": (recorded.tokens_stay, leaks.token_lent, copies.issued_to_many),
+    **dict.fromkeys((f"{bar}.{name}" for bar in (_names.BARRIER, _names.BARRIERS) for name in ("init", "init_by")), (leaks.barrier_made,)),
+    **dict.fromkeys(
+        (f"{_names.BARRIER}.{name}" for name in ("wait_phase", "wait_parity", "try_wait_parity", "test_wait_parity")),
+        (leaks.waited_by_number,),
+    ),
+    f"{_names.LEADER}.commit_group": (leaks.group_closed,),
+    f"{_names.LEADER}.wait_group": (leaks.groups_waited,),
+    f"{_names.LEADER}.wait_group_read": (leaks.groups_waited,),
     _names.SHARED: (copies.tile_made,),
     f"{_names.LAUNCHABLE}.__call__": (symbolic.launch,),
     f"{_names.LAUNCHABLE}.bind": (symbolic.launch,),

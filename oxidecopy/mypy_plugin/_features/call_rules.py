@@ -15,7 +15,6 @@ from oxidecopy.mypy_plugin._features.literals_walk import Walker
 
 CLUSTER_MAX: Final = 16  # as in oxidecopy.isa.limits: no cluster is larger
 TX_MAX: Final = (1 << 20) - 1
-PIPELINE: Final = "oxidecopy.host.pipeline.pipeline"
 METHODS: Final = frozenset({"g2s_multicast", "arrive_remote", "arrive_expect_tx", "arrive_expect_tx_remote", "expect_tx", "complete_tx"})
 _ANNOUNCING: Final = ("arrive_expect_tx", "arrive_expect_tx_remote", "expect_tx", "complete_tx")
 
@@ -23,7 +22,7 @@ _ANNOUNCING: Final = ("arrive_expect_tx", "arrive_expect_tx_remote", "expect_tx"
 def declared_cluster(tree: MypyFile, fn: FuncItem, view: View) -> int | None:
     """CTAs of the cluster that the decorator of `fn` declares; None when it is no pipeline, or the number is not a literal."""
     for call in _decorators(tree, fn):
-        if isinstance(call.callee, RefExpr) and call.callee.fullname == PIPELINE:
+        if isinstance(call.callee, RefExpr) and call.callee.fullname == _names.PIPELINE:
             given = named(call, "cluster")
             if given is None:
                 return None

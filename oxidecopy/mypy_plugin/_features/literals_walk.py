@@ -45,6 +45,9 @@ PARTS: Final[Mapping[type[object], tuple[str, ...]]] = {
     n.ComparisonExpr: ("operands",),
     n.UnaryExpr: ("expr",),
     n.StarExpr: ("expr",),
+    n.CastExpr: ("expr",),
+    n.AssertTypeExpr: ("expr",),
+    n.RevealExpr: ("expr",),
     n.AwaitExpr: ("expr",),
     n.YieldExpr: ("expr",),
     n.YieldFromExpr: ("expr",),
@@ -54,7 +57,11 @@ PARTS: Final[Mapping[type[object], tuple[str, ...]]] = {
     n.DictionaryComprehension: ("sequences", "condlists", "key", "value"),
 }
 
-LEAVES: Final = frozenset({n.NameExpr, n.IntExpr, n.StrExpr, n.FloatExpr, n.PassStmt})  # nothing is in them, and no handler asks for them
+LEAVES: Final[frozenset[type[object]]] = frozenset(
+    {n.NameExpr, n.IntExpr, n.StrExpr, n.FloatExpr, n.PassStmt}
+)  # nothing is in them, and no handler asks for them
+
+NO_LEAVES: Final[frozenset[type[object]]] = frozenset()
 
 Handler = Callable[..., None]
 
@@ -62,8 +69,9 @@ Handler = Callable[..., None]
 class Walker:
     """Visits nodes; `handlers` take over those of a class, and go deeper themselves where they want to."""
 
-    def __init__(self, handlers: Mapping[type[object], Handler]) -> None:
+    def __init__(self, handlers: Mapping[type[object], Handler], leaves: frozenset[type[object]] = LEAVES) -> None:
         self._handlers = handlers
+        self._leaves = leaves
 
     def visit(self, node: Node | None) -> None:
         """One node with all that is in it."""
@@ -81,14 +89,14 @@ class Walker:
             value = getattr(node, name)
             if isinstance(value, list):
                 self._each(value)
-            elif value is not None and type(value) not in LEAVES:
+            elif value is not None and type(value) not in self._leaves:
                 self.visit(value)
 
     def _each(self, values: Iterable[object]) -> None:
         for value in values:
             if isinstance(value, list | tuple):
                 self._each(value)
-            elif isinstance(value, n.Node) and type(value) not in LEAVES:
+            elif isinstance(value, n.Node) and type(value) not in self._leaves:
                 self.visit(value)
 
     def all(self, many: Iterable[Node]) -> None:

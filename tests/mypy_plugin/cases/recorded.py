@@ -114,6 +114,7 @@ def tiles_of_an_order_ok(cta: ox.Cta, src: Src) -> None:
     for _ in cta.tiles(src, order=ox.order.once):
         r.wait(tok)
         tok = r.arrive()
+    r.wait(tok)
 
 
 def stages_bad(cta: ox.Cta, src: Src) -> None:

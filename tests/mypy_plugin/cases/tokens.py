@@ -70,8 +70,10 @@ def elements_ok(cta: Cta, i: int) -> None:
     full = cta.barriers(4).init(1)
     full[i].wait(full[i].arrive())
     full[0].wait(full[i].arrive())
+    full.inval()
 
 
 def elements_bad(cta: Cta) -> None:
     full = cta.barriers(4).init(1)
     full[0].wait(full[1].arrive())  # E: [oxidecopy-token]
+    full.inval()

@@ -1,0 +1,73 @@
+"""Mypy's own messages on our classes in plain words: a barrier in the wrong state, boxes that differ.
+
+Mypy has no hook for them: a method's self type is checked before any plugin is asked. But every error passes the watchers of mypy's
+`Errors` on its way, before `# type: ignore` is looked at. One of ours stands at the bottom of them, sees only what nobody above holds back,
+and changes the words. The code stays mypy's, so that ignores mean the same with the plugin and without it; only boxes get `oxidecopy-box`,
+where the line does not ignore the other code.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from mypy import errorcodes
+from mypy.checker import TypeChecker
+from mypy.errorcodes import ErrorCode
+from mypy.errors import ErrorInfo, Errors, ErrorWatcher
+
+from oxidecopy.mypy_plugin import _codes
+from oxidecopy.mypy_plugin._features import boxes, wrong_state
+from oxidecopy.mypy_plugin._features.found import Source
+
+_CODES: Final = (errorcodes.MISC, errorcodes.ARG_TYPE, errorcodes.ASSIGNMENT)
+
+
+@final
+class Rewording:
+    """The words of one run of mypy. `attach` before anything is said of a file; more often does no harm."""
+
+    def __init__(self) -> None:
+        self._errors: Errors | None = None
+        self._watcher: ErrorWatcher | None = None
+        self._checker: TypeChecker | None = None  # of the file in hand
+
+    def attach(self, checker: TypeChecker) -> None:
+        """A hook of ours is asked in this file."""
+        if checker is self._checker and self._standing():
+            return
+        self._checker = checker
+        errors = checker.errors
+        if errors is not self._errors or self._watcher is None:
+            self._errors, self._watcher = errors, ErrorWatcher(errors, filter_errors=self._see)
+        if not self._standing():
+            errors._watchers.insert(0, self._watcher)  # noqa: SLF001  # mypy has no door to it; the canary test watches
+        for info in errors.error_info_map.get(checker.path, []):
+            self._see(checker.path, info)  # said before a hook was asked in this file
+
+    def _standing(self) -> bool:
+        watchers = self._errors._watchers if self._errors is not None else []  # noqa: SLF001
+        return bool(watchers) and watchers[0] is self._watcher
+
+    def _see(self, path: str, info: ErrorInfo) -> bool:
+        """Changes the words; holds nothing back."""
+        checker = self._checker
+        if checker is not None and checker.path == path and info.severity == "error" and info.code in _CODES and not info.blocker:
+            maps = list(reversed(checker._type_maps))  # noqa: SLF001
+            source = Source(tree=checker.tree, maps=maps, line=info.line, column=info.column)
+            told = wrong_state.said(info.message, source)
+            if told is not None:
+                info.message = told
+            else:
+                self._box(path, info, source)
+        return False
+
+    def _box(self, path: str, info: ErrorInfo, source: Source) -> None:
+        told = boxes.said(info.message, source)
+        if told is not None and self._may_be(_codes.BOX, path, info):
+            info.message, info.code = told, _codes.BOX
+
+    def _may_be(self, code: ErrorCode, path: str, info: ErrorInfo) -> bool:
+        """The line does not speak of the code that mypy gave, and ours is switched on."""
+        if self._errors is None or info.code is None or not self._errors.is_error_code_enabled(code):
+            return False
+        return info.code.code not in self._errors.ignored_lines.get(path, {}).get(info.line, [])
