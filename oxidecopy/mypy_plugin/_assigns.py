@@ -8,6 +8,7 @@ from mypy.types import ProperType, Type
 from oxidecopy.mypy_plugin._domain import ANY, NONE, Slot, State, Value, Values, union, unions
 from oxidecopy.mypy_plugin._features import leak_paths, leaks
 from oxidecopy.mypy_plugin._takes import Takes
+from oxidecopy.mypy_plugin._types import class_of
 
 
 class Assigns(Takes):
@@ -109,11 +110,16 @@ class Assigns(Takes):
                 for item, arg in zip(target.items, args, strict=True):
                     self.bind_element(item, arg, self.evaluate(arg, state.copy(), whole=False), state)
                 return
-            if name == "builtins.dict.items" and len(target.items) == 2:
+            if self._is_items(source.callee) and len(target.items) == 2:
                 self.assign(target.items[0], NONE, None, state)
                 self._bind_item(target.items[1], frozenset((value, ANY) for value in values), state)
                 return
         self._bind_item(target, frozenset((value, ANY) for value in values), state)
+
+    def _is_items(self, callee: RefExpr) -> bool:
+        """`d.items` of a mapping."""
+        owner = class_of(self.type_of(callee.expr)) if isinstance(callee, MemberExpr) and callee.name == "items" else None
+        return owner is not None and owner.has_base("typing.Mapping")
 
     def _bind_item(self, target: Expression, slots: frozenset[Slot], state: State) -> None:
         """Binds a loop's target to what is in one of these places: which one, each iteration says anew."""

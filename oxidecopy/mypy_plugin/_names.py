@@ -91,7 +91,9 @@ RAISES: Final = frozenset({"_pytest.raises.RaisesExc", "_pytest.python_api.Raise
 CONTAINERS: Final = frozenset({"builtins", "collections", "queue", "typing"})
 
 # Methods of dicts that show the same elements.
-VIEWS: Final = frozenset({"builtins.dict.values", "builtins.dict.items"})
+VIEWS: Final = frozenset(
+    f"{owner}.{view}" for owner in ("builtins.dict", "typing.Mapping", "collections.OrderedDict") for view in ("values", "items")
+)
 # Methods of Python's containers: what puts a value in, and what makes earlier knowledge of the elements worthless.
 ADDING: Final = frozenset({"append", "add", "appendleft", "insert", "setdefault", "put", "put_nowait"})
 FORGETTING: Final = frozenset({"clear", "pop", "popleft", "popitem", "remove", "discard", "sort", "reverse", "extend", "update", "rotate"})

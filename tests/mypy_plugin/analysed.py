@@ -87,10 +87,10 @@ class Kept:
     def note(self, text: str, node: Context, *, code: ErrorCode) -> None:
         self.texts.append(text)
 
-    def again(self) -> Marks:
+    def again(self, config: Config = LEAKS) -> Marks:
         """What the pass finds now."""
         self.found, self.texts = set(), []
-        Driver(cast("Any", self), self.tree, config=LEAKS).file()
+        Driver(cast("Any", self), self.tree, config=config).file()
         return self.found
 
 

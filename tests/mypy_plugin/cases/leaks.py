@@ -275,7 +275,7 @@ def match_ok(bar: R, n: int) -> None:
         case 1:
             second = bar.arrive()
         case _:
-            return
+            pass
     if n == 1:
         bar.wait(second)
 
@@ -431,6 +431,25 @@ def inner_ok(cta: ox.Cta, xs: list[int]) -> None:
         bar.inval()
 
 
+def endless_bad(cta: ox.Cta, xs: list[int]) -> None:
+    for x in xs:
+        bar = cta.barrier().init(1)  # E: [oxidecopy-leak]
+        while True:
+            bar.arrive()
+            break
+        if x > 3:
+            bar.inval()
+
+
+def endless_ok(cta: ox.Cta, xs: list[int]) -> None:
+    for _ in xs:
+        bar = cta.barrier().init(1)
+        while True:
+            bar.arrive()
+            break
+        bar.inval()
+
+
 def recorded_bad(cta: ox.Cta, bar: R) -> None:
     for _ in cta.range(8):
         token = bar.arrive()  # E: [oxidecopy-leak]
@@ -563,6 +582,32 @@ def values_ok(a: R) -> None:
         a.wait(token)
 
 
+def values_bad(a: R) -> None:
+    tokens = {"a": a.arrive()}  # E: [oxidecopy-leak]
+    for token in tokens.values():
+        a.arrive()
+
+
+def items_ok(a: R) -> None:
+    tokens = {n: a.arrive() for n in range(2)}
+    for _, token in tokens.items():
+        a.wait(token)
+
+
+def items_bad(a: R) -> None:
+    tokens = {n: a.arrive() for n in range(2)}  # E: [oxidecopy-leak]
+    for _, token in tokens.items():
+        a.arrive()
+
+
+def pairs_bad(a: R, b: R) -> None:
+    pairs = [
+        (a, a.arrive()),  # E: [oxidecopy-leak]
+    ]
+    for i, (bar, token) in enumerate(pairs):
+        bar.arrive()
+
+
 def pairs_ok(a: R, b: R) -> None:
     for i, (bar, token) in enumerate([(a, a.arrive()), (b, b.arrive())]):
         bar.wait(token)
@@ -656,6 +701,22 @@ def captured_ok(cta: ox.Cta, bar: R) -> Callable[[], None]:
         print(first)
 
     return later
+
+
+def class_ok(bar: R) -> object:
+    class Inner:
+        token = bar.arrive()
+
+    return Inner
+
+
+def class_bad(bar: R) -> object:
+    token = bar.arrive()  # E: [oxidecopy-leak]
+
+    class Inner:
+        other = bar.arrive()
+
+    return Inner
 
 
 def lambda_ok(bar: R) -> object:
