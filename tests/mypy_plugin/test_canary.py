@@ -9,8 +9,11 @@ import mypy.nodes
 import mypy.patterns
 import pytest
 from mypy.build import BuildResult, build
+from mypy.errorcodes import ASSIGNMENT, MISC
+from mypy.errors import ErrorInfo, Errors, ErrorWatcher
 from mypy.modulefinder import BuildSource
 from mypy.nodes import FuncDef, TypeInfo
+from mypy.options import Options
 from mypy.version import __version__
 
 from oxidecopy.mypy_plugin import _config, _names
@@ -100,9 +103,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> BuildResult:
 
 
 def test_every_name_of_ours_is_there_and_the_types_are_alive_after_the_check(world: BuildResult) -> None:
-    for name in {*_names.NOUNS, *_names.SYMBOLIC, _names.LAUNCHABLE, _names.DESCRIPTOR}:
+    for name in {*_names.NOUNS, *_names.SYMBOLIC, _names.LAUNCHABLE, _names.DESCRIPTOR, _names.READY, _names.UNINIT}:
         assert isinstance(look_up(world, name), TypeInfo), name
-    for name in (*CALLS, *_names.RECORDED_LOOPS):
+    for name in (*CALLS, *_names.RECORDED_LOOPS, _names.PIPELINE):
         assert look_up(world, name) is not None, name
     kept = Keeping.kept["one"]
     assert any(isinstance(node, FuncDef) for node in kept.tree.defs)
@@ -124,7 +127,25 @@ def look_up(result: BuildResult, fullname: str) -> object:
 @pytest.mark.usefixtures("world")
 def test_a_node_that_is_not_known_is_an_error_and_no_crash(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = Keeping.kept["one"]
-    assert kept.again() == set()
+    assert kept.again(_config.Config()) == set()
     monkeypatch.delitem(MEANINGS, mypy.nodes.ComparisonExpr)
-    assert kept.again() == {(3, "oxidecopy-plugin")}
+    assert kept.again(_config.Config()) == {(3, "oxidecopy-plugin")}
     assert any("unknown expression ComparisonExpr" in text for text in kept.texts)
+
+
+def test_a_watcher_at_the_bottom_may_change_the_words() -> None:
+    errors = Errors(Options())
+    errors.set_file("one.py", "one", Options())
+
+    def see(path: str, info: ErrorInfo) -> bool:
+        info.message, info.code = f"{path}: other words", ASSIGNMENT
+        return False
+
+    assert errors._watchers == []
+    errors._watchers.insert(0, ErrorWatcher(errors, filter_errors=see))
+    with ErrorWatcher(errors, filter_errors=True):
+        errors.report(1, 0, "held back", MISC)
+    errors.report(2, 0, "words", MISC)
+    ((info,),) = errors.error_info_map.values()
+    assert (info.line, info.message, info.code) == (2, "one.py: other words", ASSIGNMENT)
+    assert len(errors._watchers) == 1

@@ -33,18 +33,18 @@ H32 = ox.TmaDescriptor[ox.f16, ox.D2, ox.Swizzle128B, B32]
 
 STATES = """\
 def first(bar: ox.ManagedBarrier[ox.Uninit], bars: ox.ManagedBarriers[ox.Uninit]) -> None:
-    bar.arrive()  # M misc: Barrier "bar" is not initialised yet (as the parameter is declared): "arrive" needs one that is Ready; call "init"
+    bar.arrive()  # M misc: Barrier "bar" is not initialised yet (as the parameter is declared): "arrive" needs one that is Ready
     bars[0]  # M misc: Barriers "bars" are not initialised yet (as the parameter is declared): an index needs ones that are Ready
     for _ in bars:  # M misc: a loop over them needs ones that are Ready
         pass
 
 def straight(cta: ox.Cta) -> None:
     bar = cta.barrier()
-    bar.arrive()  # M misc: Barrier "bar" is not initialised yet ("barrier" made it on line 20): "arrive" needs one that is Ready; call "init"
-    take(bar)  # M arg-type: Barrier "bar" is not initialised yet ("barrier" made it on line 20): argument 1 to "take" needs one that is Ready
+    bar.arrive()  # M misc: Barrier "bar" is not initialised yet ("barrier" made it on line 20): "arrive" needs one that is Ready
+    take(bar)  # M arg-type: Barrier "bar" is not initialised yet ("barrier" made it on line 20): argument 1 to "take" needs
     r = bar.init(1)
     r.arrive()
-    fresh(r)  # M arg-type: Barrier "r" is Ready already ("init" made it so on line 23): argument 1 to "fresh" needs one that is Uninit
+    fresh(r)  # M arg-type: Barrier "r" is Ready already ("init" made it so on line 23): argument 1 to "fresh" needs
     dead = r.inval()
     dead.arrive_remote(0)  # M misc: Barrier "dead" is Invalidated ("inval" made it so on line 26): "arrive_remote" needs one that is Ready
 
@@ -86,7 +86,7 @@ def stores(cta: ox.Cta, s32: S32, s64: S64, h32: H32) -> None:
     with cta.consumers() as group:
         for at in cta.tiles(s32):
             with ring.consume(group) as (x,):
-                group.store(s64, x, at)  # M oxidecopy-box: TMA box: "store" of a tile of 64 x 32 ("x") by a map whose box is 64 x 64 ("s64")
+                group.store(s64, x, at)  # M oxidecopy-box: TMA box: "store" of a tile of 64 x 32 ("x") by a map whose box is 64 x 64
                 group.store(h32, x, at)  # M misc: Cannot infer value of type parameter
                 group.store(s32, x, at)
 """
