@@ -81,10 +81,10 @@ RULES: Final[tuple[Rule, ...]] = (
         "leak",
         "what must be used up is used up, on every path",
         "HazardError",
-        "A token that nobody waits for stands for data that nobody knows to have landed; a commit group that nobody waits for may still be "
-        "read when its tile is overwritten, or when the kernel ends; a barrier that is Ready when its last handle is lost keeps its memory. "
-        "Off unless the section [oxidecopy-mypy] says `leaks = note` or `error`; barriers that are Ready where a pipeline ends have an "
-        "option of their own, `leaks_at_end`. Wait, invalidate, return it, or give it away.",
+        "A token that nobody waits for stands for data that nobody knows to have landed; a commit group that nobody waits for may still "
+        "be read when its tile is overwritten, or when the kernel ends; a barrier that is Ready when its last handle is lost keeps its "
+        "memory. Off unless the section [oxidecopy-mypy] says `leaks = note` or `error`; barriers that are Ready where a pipeline ends "
+        "have an option of their own, `leaks_at_end`. Wait, invalidate, return it, or give it away.",
     ),
     _rule(
         "OX7010",

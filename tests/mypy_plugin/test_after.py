@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.mypy_plugin.analysed import case_files, check, errors
-from tests.mypy_plugin.project import Project, findings
+from tests.mypy_plugin.project import CONFIG, Project, findings
 
 # "late" is visited twice, as it needs the type of a variable further down; in "later" that is known only after a third visit of its class.
 LATE = """\
@@ -58,7 +58,7 @@ def test_functions_that_are_visited_again_are_analysed_once(tmp_path: Path) -> N
 
 def test_parallel_workers_find_the_same(tmp_path: Path) -> None:
     files = {f"{name}.py": text for name, text in {**case_files(), "late": LATE}.items()}
-    project = Project(tmp_path, files)
+    project = Project(tmp_path, files, config=f"{CONFIG}[oxidecopy-mypy]\nleaks = error\nleaks_at_end = error\n")
     alone = project.batch("--cache-dir=a")
     assert len(errors(alone.splitlines())) == len(files)
     assert findings(project.batch("--cache-dir=b", "-n", "2")) == findings(alone)
