@@ -474,3 +474,53 @@ def test_read_only_and_raw_types_of_the_cuda_array_interface(tmp_path: Path) -> 
     refused(InputError, "OX5032", lambda: dev.borrow(Interface(at, (32,), "<V2"), ox.f16, rank=1))
     old = Interface(at, (32,), version=2)
     assert dev.borrow(old, ox.f32, rank=1).strides_bytes == (4,)
+
+
+# ---- what a program does to its destinations
+Map = ox.TmaDescriptor[ox.f32, ox.D2]
+
+
+@ox.pipeline(threads=32)
+def add_up(cta: ox.Cta, total: Map) -> None:
+    tile = cta.shared(total)
+    cta.fill(tile, 1.0)
+    cta.fence_proxy_async()
+    cta.sync()
+    with cta.elect() as leader:
+        total.reduce(ox.reduce.add, leader, tile, (cta.block_idx.x * 4, 0))
+        leader.commit_group()
+        leader.wait_group(0)
+
+
+def test_reductions_may_share_memory_but_not_be_read_only() -> None:
+    row = np.zeros((1, 4), np.float32)
+    total = DEV.borrow(row, ox.f32).broadcast_to((8, 4))
+    add_up[2](ox.TmaDescriptor.tiled(total, box=(4, 4)))
+    assert row.tolist() == [[8.0] * 4]
+    row.flags.writeable = False
+    frozen = DEV.borrow(row, ox.f32)
+    assert "reduced into here" in refused(ArgumentError, "OX5037", lambda: add_up[1](ox.TmaDescriptor.tiled(frozen, box=(4, 4))))
+
+
+@ox.pipeline(threads=32)
+def clear(cta: ox.Cta, table: ox.DescriptorTable[ox.f32, ox.D2]) -> None:
+    entry = table[cta.block_idx.x]
+    tile = cta.shared(entry)
+    cta.fill(tile, 0.0)
+    cta.fence_proxy_async()
+    cta.sync()
+    with cta.elect() as leader:
+        entry.s2g(leader, tile, (0, 0))
+        leader.commit_group()
+        leader.wait_group(0)
+
+
+def test_every_entry_of_a_table_is_looked_at() -> None:
+    x = np.ones((4, 4), np.float32)
+    good = ox.TmaDescriptor.tiled(DEV.borrow(x, ox.f32), box=(4, 4))
+    clear[2](ox.DescriptorTable([good, good]))
+    assert not x.any()
+    y = x.copy()
+    y.flags.writeable = False
+    frozen = ox.TmaDescriptor.tiled(DEV.borrow(y, ox.f32), box=(4, 4))
+    refused(ArgumentError, "OX5037", lambda: clear[2](ox.DescriptorTable([good, frozen])))
