@@ -154,6 +154,7 @@ class FakeMemory(FakeState):
                     "DEVICE_ORDINAL": allocation.device,
                     "RANGE_START_ADDR": allocation.address,
                     "RANGE_SIZE": len(allocation.data),
+                    "MEMPOOL_HANDLE": Handle(0x9001 if allocation.pooled else 0),
                 }[name]
         if any(base <= address < base + len(raw) for base, raw in self.host.items()) and name in ("MEMORY_TYPE", "IS_MANAGED"):
             return {"MEMORY_TYPE": 1, "IS_MANAGED": 0}[name]

@@ -199,6 +199,15 @@ class FakeState:
         self.memory[address].context = primary if context is None else context
         return address
 
+    def mapped_allocation(self, *pieces: tuple[int, int]) -> int:
+        """Memory that another library mapped piece by piece (bytes, device), one behind the other."""
+        start = self._next_address
+        for nbytes, device in pieces:
+            self.memory[self._next_address] = Allocation(self._next_address, bytearray(nbytes), device, pooled=False)
+            self._next_address += nbytes
+        self._next_address += 512
+        return start
+
     # ---- inside
     def new_handle(self) -> int:
         self._next += 0x100

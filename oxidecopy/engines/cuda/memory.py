@@ -304,8 +304,30 @@ def _check_borrowed(context: PrimaryContext, address: int, nbytes: int) -> None:
         raise _refused(OTHER_DEVICE, "the memory is another context's", where, f"memory of {context}'s primary context")
     start = _about(driver, kinds.CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address)
     size = _about(driver, kinds.CU_POINTER_ATTRIBUTE_RANGE_SIZE, address)
-    if start is not None and size is not None and address + nbytes > start + size:
-        raise _refused(OUTSIDE, "the memory is shorter than it was said to be", where, f"within {size:,} bytes at {start:#x}")
+    if start is None or size is None:
+        return
+    end = start + size
+    if address + nbytes > end and made_in == 0:
+        end = _end_of_pieces(driver, address, end, address + nbytes)
+    if address + nbytes > end:
+        raise _refused(OUTSIDE, "the memory is shorter than it was said to be", where, f"within {end - start:,} bytes at {start:#x}")
+
+
+def _end_of_pieces(driver: Driver, address: int, end: int, wanted: int) -> int:
+    """Where memory ends that was mapped piece by piece (cuMemMap, torch's expandable segments): the driver knows each piece by itself.
+
+    Memory of pools is not: what lies behind it is another allocation.
+    """
+    kinds = driver.CUpointer_attribute
+    if _about(driver, kinds.CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, address):
+        return end
+    ordinal = _about(driver, kinds.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address)
+    while end < wanted and _about(driver, kinds.CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, end) == end:
+        size = _about(driver, kinds.CU_POINTER_ATTRIBUTE_RANGE_SIZE, end)
+        if not size or _about(driver, kinds.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, end) != ordinal:
+            break
+        end += size
+    return end
 
 
 def _about(driver: Driver, attribute: CUpointer_attribute, address: int) -> int | None:

@@ -507,3 +507,31 @@ def test_what_a_capture_does_not_allow_is_said_as_that(driver: FakeDriver, conte
     with pytest.raises(DriverError) as caught:
         read(buffer, 0, 4)
     assert (caught.value.rules, caught.value.name) == (("OX5315",), "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT")
+
+
+# ---- memory that was mapped piece by piece
+def test_memory_in_pieces_is_borrowed_as_a_whole(driver: FakeDriver, context: PrimaryContext) -> None:
+    at = driver.mapped_allocation((4096, 0), (4096, 0), (8192, 0))
+    keep = object()
+    for start, nbytes in ((at, 16_384), (at + 100, 16_284), (at + 4096, 12_288), (at + 5000, 10)):
+        assert CudaBuffer.borrow(context, start, nbytes, keep=keep).address == start
+    for start, nbytes in ((at, 16_385), (at + 8192, 8193), (at + 5000, 1 << 40)):
+        with pytest.raises(ArgumentError) as caught:
+            CudaBuffer.borrow(context, start, nbytes, keep=keep)
+        assert caught.value.rules == ("OX5313",)
+    for each in driver.live:
+        each.alive = False
+
+
+def test_pieces_of_another_device_and_neighbours_are_no_pieces(driver: FakeDriver, context: PrimaryContext) -> None:
+    split = driver.mapped_allocation((4096, 0), (4096, 1))
+    pool = driver.mapped_allocation((4096, 0), (4096, 0))
+    driver.memory[pool].pooled = True
+    own = driver.mapped_allocation((4096, 0), (4096, 0))
+    driver.memory[own].context = int(context.handle)
+    for at in (split, pool, own):
+        with pytest.raises(ArgumentError) as caught:
+            CudaBuffer.borrow(context, at, 8192, keep=object())
+        assert caught.value.rules == ("OX5313",)
+    for each in driver.live:
+        each.alive = False
