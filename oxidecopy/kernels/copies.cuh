@@ -67,9 +67,12 @@ OX_DEVICE void wait_group_of() {
 
 template <bool READ>
 OX_DEVICE void wait_group(u32 pending) {
+    if (pending == 1) {  // the most common ones first
+        wait_group_of<READ, 1>();
+        return;
+    }
     switch (pending) {
         case 0: wait_group_of<READ, 0>(); break;
-        case 1: wait_group_of<READ, 1>(); break;
         case 2: wait_group_of<READ, 2>(); break;
         case 3: wait_group_of<READ, 3>(); break;
         case 4: wait_group_of<READ, 4>(); break;

@@ -2,28 +2,27 @@
 #pragma once
 #include "rings.cuh"
 
-constexpr u32 LOOKS = 64;  // about 3 us
+constexpr u32 LOOKS = 32;  // about 3 us
 
-template <class L>
+// C: how coordinates are computed.
+template <class L, class C>
 struct Drainer {
     RingAt<L> ring;
     const Warp& w;
+    C where;
     Place place;
-    u32 behind;  // the stage that is released next
     i32 i, stop;
 
     __device__ __forceinline__ const Header& header() const { return ring.launch.header(); }
 
     __device__ __forceinline__ u32 wait_full() const { return wait_parity(header(), ring.full(place.stage), place.round & 1); }
 
-    // Stores what has landed in the stage: lane 0 issues, as bulk groups are a thread's own. Lane j * per + n has copy j's coordinates.
-    __device__ __forceinline__ void issue(u32 n, const ptx::Coords& at) const {
+    // Stores what has landed in the stage: lane 0 issues, as bulk groups are a thread's own.
+    __device__ __forceinline__ void issue(u32 begin, u32 number) const {
 #pragma unroll 1
         for (u32 j = 0; j < ring.copies(); ++j) {
             const CopyOf copy(ring.launch, w, ring.copy(j));
-            ptx::Coords its{};
-#pragma unroll
-            for (u32 d = 0; d < 5; ++d) its.c[d] = __shfl_sync(FULL_WARP, at.c[d], j * ring.per() + n);
+            const ptx::Coords its = where.template of<0>(ring, j, begin, number, copy.rank());
             if (lane_number() == 0) {
                 const u32 from = copy.tile + copy.stride * place.stage;
                 const u64 map = ring.launch.map(copy.map());
@@ -40,8 +39,11 @@ struct Drainer {
         __syncwarp();
     }
 
+    // The stage that was stored `back` iterations ago, fewer than there are stages.
+    __device__ __forceinline__ u32 behind(u32 stages, u32 back) const { return place.stage - back + (place.stage < back ? stages : 0); }
+
     __device__ __forceinline__ void release() const {
-        const u32 bar = ring.empty(behind);
+        const u32 bar = ring.empty(behind(ring.stages(), ring.empty_behind()));
         if (ring.peers() == 0) {
             if (lane_number() == 0) ptx::mbarrier_arrive(bar, 1);
         } else if (lane_number() < ring.peers()) {
@@ -50,97 +52,90 @@ struct Drainer {
         __syncwarp();
     }
 
-    // Coordinates of the iterations from `i` on. All that is common to the lanes is put away meanwhile.
-    __device__ __forceinline__ void batch(u32 tile, ptx::Coords& at, u32& count) {
-        Parked parked{};
-        parked.put(lane_number(), 0, place.stage);
-        parked.put(lane_number(), 1, place.round);
-        parked.put(lane_number(), 2, behind);
-        parked.put(lane_number(), 3, static_cast<u32>(i));
-        parked.put(lane_number(), 4, static_cast<u32>(stop));
-        parked.put(lane_number(), 5, count);
-        coordinates(ring, w, ring.mine(lane_number()), i + static_cast<i32>(ring.which(lane_number())), static_cast<i32>(tile), at);
-        place.stage = parked.take(0);
-        place.round = parked.take(1);
-        behind = parked.take(2);
-        i = static_cast<i32>(parked.take(3));
-        stop = static_cast<i32>(parked.take(4));
-        count = parked.take(5);
-    }
-
-    // What the slots of the stages from this one on hold, each lane that of its iteration; `count`: how many of them are there.
-    __device__ __forceinline__ u32 look(u32& count) const {
-        const u32 which = ring.which(lane_number());
-        u32 stage = place.stage + which, round = place.round;
-        if (stage >= ring.stages()) stage -= ring.stages(), ++round;
-        const bool one = lane_number() < min(ring.stages(), ring.per());
-        const u32 slot = one ? ptx::ld_volatile_shared_u32(slot_of(header(), stage)) : 0;
-        const u32 there = __ballot_sync(FULL_WARP, one && slot >> 31 == (round & 1));
-        count = __ffs(~there) - 1;
-        if (there == FULL_WARP) count = 32;
-        return __shfl_sync(FULL_WARP, slot, which);
-    }
-
-    // The next tiles that the producer has handed on, before they have landed if possible: while they do, coordinates are computed.
-    __device__ __forceinline__ u32 next_tiles(u32& slot, u32& count) const {
+    // What the producer has handed on with this stage, before its data have landed if possible: while they do, coordinates are computed.
+    __device__ __forceinline__ u32 handed_on(u32& slot) const {
 #pragma unroll 1
         for (u32 tries = 0; tries < LOOKS; ++tries) {
-            slot = look(count);
-            if (count > 0) return 0;
+            slot = slot_at(header(), place.stage);
+            if (slot >> 31 == (place.round & 1)) return 0;
         }
         const u32 why = wait_full();
-        slot = look(count);
+        slot = slot_at(header(), place.stage);
         return why;
+    }
+
+    // Goes on to the next iteration, or tile, which is `number`.
+    template <u32 COPIES>
+    __device__ __forceinline__ void step(u32 number, i32 end) {
+        ++i;
+        if constexpr (!C::BATCHES) {
+            if (i < end && C::template ends<COPIES>(ring, number)) where.template compute<COPIES>(ring, w, i, number);
+        }
     }
 
     // The next `count` iterations with one plain store each, waited for by its reads, released in this CTA: what does not change in them is
     // read once.
-    __device__ __forceinline__ u32 stores(u32 count, const ptx::Coords& at) {
+    __device__ __forceinline__ u32 stores(u32 count, u32 begin) {
         const CopyOf copy(ring.launch, w, ring.copy(0));
         const u32 full = ring.full(0), empty = ring.empty(0);
-        const u32 small = ring.stages() | ring.nbytes() << 16 | copy.rank() << 24;  // in one register
-        const u32 kept = static_cast<u32>(max(ring.first() - (i + ring.offset()), 0));  // iterations that release nothing
+        u32 small = ring.stages() | ring.empty_behind() << 12 | ring.nbytes() << 24 | copy.rank() << 28;  // in one register
+        constexpr u32 RELEASES = 1u << 31;
+        const i32 end = i + static_cast<i32>(count);
         const u64 map = ring.launch.map(copy.map());
 #pragma unroll 1
-        for (u32 n = 0; n < count; ++n, ++i) {
-            ptx::Coords its{};
-#pragma unroll
-            for (u32 d = 0; d < 5; ++d) {
-                if (d < 2 || d < small >> 24) its.c[d] = __shfl_sync(FULL_WARP, at.c[d], n);
-            }
+        for (u32 number = begin; i < end; step<1>(++number, end)) {
+            const ptx::Coords its = where.template of<1>(ring, 0, begin, number, small >> 28 & 7);
             const u32 why = wait_parity(header(), full + 8 * place.stage, place.round & 1);
             if (why) return why;
+            if (!(small & RELEASES) && i + ring.offset() >= ring.first()) small |= RELEASES;
             if (lane_number() == 0) {
-                store(small >> 24, map, copy.tile + copy.stride * place.stage, its);
+                store(small >> 28 & 7, map, copy.tile + copy.stride * place.stage, its);
                 ptx::cp_async_bulk_commit_group();
-                wait_group<true>(small >> 16 & 0xff);
-                if (n >= kept) ptx::mbarrier_arrive(empty + 8 * behind, 1);
+                wait_group<true>(small >> 24 & 15);
+                if (small & RELEASES) ptx::mbarrier_arrive(empty + 8 * behind(small & STAGES_MAX, small >> 12 & STAGES_MAX), 1);
             }
             __syncwarp();
-            if (++behind == (small & 0xffff)) behind = 0;
-            place.step(small & 0xffff);
+            place.step(small & STAGES_MAX);
         }
         return 0;
     }
 
     // The same for any copies.
-    __device__ __forceinline__ u32 any(u32 count, const ptx::Coords& at) {
+    __device__ __forceinline__ u32 any(u32 count, u32 begin) {
+        const i32 end = i + static_cast<i32>(count);
 #pragma unroll 1
-        for (u32 n = 0; n < count; ++n, ++i) {
+        for (u32 number = begin; i < end; step<0>(++number, end)) {
             const u32 why = wait_full();
             if (why) return why;
-            issue(n, at);
+            issue(begin, number);
             if (i + ring.offset() >= ring.first()) release();
-            if (++behind == ring.stages()) behind = 0;
             place.step(ring.stages());
         }
         return 0;
     }
 
-    __device__ __forceinline__ u32 iterations(u32 count, const ptx::Coords& at) {
-        const u32 kind = ring.launch.word(ring.copy(0), 0) >> 16 & 0xff;
-        if (ring.copies() == 1 && kind == OP_TENSOR_S2G && ring.read() && ring.peers() == 0) return stores(count, at);
-        return any(count, at);
+    // The next `count` iterations, or tiles, from `begin` on. While instructions compute a batch, all that is common to the lanes is put
+    // away.
+    __device__ __forceinline__ u32 batch(u32 count, u32 begin) {
+        if constexpr (C::BATCHES) {
+            Parked parked{};
+            parked.put(lane_number(), 0, place.stage);
+            parked.put(lane_number(), 1, place.round);
+            parked.put(lane_number(), 2, static_cast<u32>(i));
+            parked.put(lane_number(), 3, static_cast<u32>(stop));
+            parked.put(lane_number(), 4, count);
+            parked.put(lane_number(), 5, begin);
+            where.template compute<0>(ring, w, i, begin);
+            place.stage = parked.take(0);
+            place.round = parked.take(1);
+            i = static_cast<i32>(parked.take(2));
+            stop = static_cast<i32>(parked.take(3));
+            count = parked.take(4);
+            begin = parked.take(5);
+        } else {
+            where.template compute<0>(ring, w, i, begin);
+        }
+        return ring.one(OP_TENSOR_S2G) && ring.read() && ring.peers() == 0 ? stores(count, begin) : any(count, begin);
     }
 
     // Iterations `i` to `stop` - 1, or as many as there are tiles. Returns why it gave up.
@@ -149,18 +144,23 @@ struct Drainer {
         if (ring.counter()) stop = 0x7fffffff;  // until a slot says that there are no more tiles
 #pragma unroll 1
         while (why == 0 && i < stop) {
-            u32 slot = 0, count = min(ring.per(), static_cast<u32>(stop - i));
+            u32 number = static_cast<u32>(i), count = static_cast<u32>(stop - i);
             if (ring.counter()) {
-                why = next_tiles(slot, count);
-                if (why) break;
-                const u32 ends = __ballot_sync(FULL_WARP, lane_number() < count && tile_of(slot) == NO_TILE);
-                if (ends) count = __ffs(ends) - 1, stop = i + static_cast<i32>(count);
+                u32 slot = 0;
+                why = handed_on(slot);
+                if (why || tile_of(slot) == NO_TILE) break;
+                number = tile_of(slot), count = tiles_from(slot);
+            } else if (C::BATCHES) {
+                count = min(count, C::per(ring.copies()));
             }
-            ptx::Coords at{};
-            batch(tile_of(slot), at, count);
-            why = iterations(count, at);
+            why = batch(count, number);
         }
         return why;
+    }
+
+    __device__ __forceinline__ Failure all() {
+        const u32 why = run();
+        return waited_for(why, ring.full(place.stage), place.round & 1, i);
     }
 };
 
@@ -168,11 +168,10 @@ template <class L>
 OX_DEVICE Failure drain(const L& launch, const Warp& w, const RecordAt<L>& r) {
     if (w.skip) return no_failure();
     const RingAt<L> ring{launch, w.pc + 1};
-    const i32 i = w.value(r, 0), stop = w.value(r, 1), k = i + ring.offset();
-    const u32 behind = static_cast<u32>(floor_mod(k - static_cast<i32>(ring.empty_behind()), static_cast<i32>(ring.stages())));
-    Drainer<L> loop{ring, w, Place(k, ring.stages()), behind, i, stop};
-    const u32 why = loop.run();
-    return waited_for(why, ring.full(loop.place.stage), loop.place.round & 1, loop.i);
+    const i32 i = w.value(r, 0), stop = w.value(r, 1);
+    const Place place(i + ring.offset(), ring.stages());
+    if (ring.by_records()) return Drainer<L, ByRecords<L>>{ring, w, ByRecords<L>(ring, w), place, i, stop}.all();
+    return Drainer<L, ByInstructions<L>>{ring, w, ByInstructions<L>(ring, w), place, i, stop}.all();
 }
 
 // ---- NEXT_STAGE. `none`: there is no tile left. A warp that gives up here comes again, in skip mode.
@@ -183,7 +182,7 @@ OX_DEVICE Failure next_stage(const L& launch, Warp& w, const RecordAt<L>& r, boo
     const u32 full = shared_base() + static_cast<u32>(r.imm(1)) + 8 * place.stage;
     if (!w.skip) {
         const u32 why = wait_parity(launch.header(), full, place.round & 1);
-        const u32 tile = tile_of(ptx::ld_volatile_shared_u32(slot_of(launch.header(), place.stage)));
+        const u32 tile = tile_of(slot_at(launch.header(), place.stage));
         w.set(r.reg(2), tile);
         none = tile == NO_TILE;
         return waited_for(why, full, place.round & 1, k);
@@ -193,7 +192,7 @@ OX_DEVICE Failure next_stage(const L& launch, Warp& w, const RecordAt<L>& r, boo
     u32 end = NO_TILE;
 #pragma unroll 1
     while (__any_sync(FULL_WARP, now() - start <= 4 * launch.header().limit_us)) {
-        end = __shfl_sync(FULL_WARP, ptx::ld_volatile_shared_u32(slot_of(launch.header(), 0) - 4), 0);
+        end = __shfl_sync(FULL_WARP, ptx::atom_or_shared_u32(slot_of(launch.header(), 0) - 4, 0), 0);
         if (end != NO_TILE) break;
         ptx::nanosleep(1000);
     }

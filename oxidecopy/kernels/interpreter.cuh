@@ -152,7 +152,7 @@ OX_DEVICE void interpret(const L& launch) {
     ptx::griddepcontrol_wait();  // costs nothing unless the grid before it on the stream may still run
     const Header& header = launch.header();
     if (header.stage_slots != 0) {  // nobody reads it before a sync of the program's own, but then maybe in skip mode
-        if (threadIdx.x == 0) ptx::st_volatile_shared_u32(slot_of(header, 0) - 4, NO_TILE);
+        if (threadIdx.x == 0) ptx::atom_exch_shared_u32(slot_of(header, 0) - 4, NO_TILE);
         __syncthreads();
     }
     if (warp_number() >= header.warps) return;

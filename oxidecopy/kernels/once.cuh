@@ -1,6 +1,7 @@
 // ONCE: the whole program of a CTA that moves one set of boxes, one thread's straight line. Its code lies where it always does, so that
 // all of it is read from known places of the constant bank.
 #pragma once
+#include "coordinates.cuh"
 #include "copies.cuh"
 
 template <class P>
@@ -17,16 +18,9 @@ struct OnceAt {
     }
 };
 
-// What is divided is not negative.
-OX_DEVICE u32 quotient(u32 x, u32 magic, u32 shift) {
-    return __umulhi(x, magic) >> shift;
-}
-
 OX_DEVICE i32 value_of(const Coordinate& c) {
     const u32 x = c.offset + c.step_x * blockIdx.x + c.step_y * blockIdx.y + c.step_z * blockIdx.z;
-    const u32 q = c.magic == 0 ? x : quotient(x, c.magic, c.shift);
-    const u32 r = q - quotient(q, c.modulus_magic, c.modulus_shift) * c.modulus;
-    return static_cast<i32>(r * c.scale + c.base);
+    return placed(x, c.magic, c.shift, c.modulus_magic, c.modulus_shift, c.modulus, c.scale, c.base);
 }
 
 // Coordinates of the copies, computed anew where they are others than those of the copy before.

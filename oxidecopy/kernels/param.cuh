@@ -34,6 +34,13 @@ struct Launch {
         else return *reinterpret_cast<const u32*>(p.blob + p.header.code_offset + offset);
     }
 
+    // Words 4 * `k` to 4 * `k` + 3 behind the start of record `pc`.
+    __device__ __forceinline__ uint4 quad(u32 pc, u32 k) const {
+        const u32 offset = RECORD_BYTES * pc + 16 * k;
+        if constexpr (GLOBAL) return __ldg(reinterpret_cast<const uint4*>(p.header.code + offset));
+        else return *reinterpret_cast<const uint4*>(p.blob + p.header.code_offset + offset);
+    }
+
     // Instruction `i` of a list that starts with record `pc`.
     __device__ __forceinline__ uint2 instr(u32 pc, u32 i) const {
         const u32 offset = RECORD_BYTES * pc + 8 * i;

@@ -2,10 +2,12 @@
 #pragma once
 #include "rings.cuh"
 
-template <class L>
+// C: how coordinates are computed.
+template <class L, class C>
 struct Producer {
     RingAt<L> ring;
     const Warp& w;
+    C where;
     Place place;
     i32 k;  // the iteration
 
@@ -16,39 +18,54 @@ struct Producer {
         return place.round == 0 ? 0 : wait_parity(header(), ring.empty(place.stage), place.round & 1 ^ 1);
     }
 
-    // Announces the stage's bytes and issues its copies, each by the lane that has its coordinates. `tile` is handed on.
-    __device__ __forceinline__ void issue(const CopyOf& copy, bool mine, u32 tile, const ptx::Coords& at) const {
+    // Hands on the tile and those behind it, announces the stage's bytes and issues its copies.
+    __device__ __forceinline__ void issue(u32 base, u32 number, u32 end) const {
         const u32 full = ring.full(place.stage);
         if (lane_number() == 0) {
-            if (ring.counter()) ptx::st_volatile_shared_u32(slot_of(header(), place.stage), slot_with(tile, place.round));
+            if (ring.counter()) ptx::atom_exch_shared_u32(slot_of(header(), place.stage), slot_with(number, end - number, place.round));
             if (ring.nbytes()) ptx::mbarrier_arrive_expect_tx(full, ring.nbytes());
         }
-        if (mine) {
-            const u32 to = copy.tile + copy.stride * place.stage;
-            const u64 map = ring.launch.map(copy.map());
-            if (copy.kind() == OP_TENSOR_G2S) load(copy.rank(), to, map, full, at);
-            else load_multicast(copy.rank(), to, map, full, at, copy.mask);
+#pragma unroll 1
+        for (u32 j = 0; j < ring.copies(); ++j) {
+            const CopyOf copy(ring.launch, w, ring.copy(j));
+            const ptx::Coords its = where.template of<0>(ring, j, base, number, copy.rank());
+            if (lane_number() == 0) {
+                const u32 to = copy.tile + copy.stride * place.stage;
+                const u64 map = ring.launch.map(copy.map());
+                if (copy.kind() == OP_TENSOR_G2S) load(copy.rank(), to, map, full, its);
+                else load_multicast(copy.rank(), to, map, full, its, copy.mask);
+            }
         }
         __syncwarp();
     }
 
-    // All iterations of a batch with one plain load each: what does not change in them is read once.
-    __device__ __forceinline__ u32 loads(const CopyOf& copy, u32 base, u32 end, const ptx::Coords& at) {
+    // Goes on to iteration, or tile, `number`.
+    template <u32 COPIES>
+    __device__ __forceinline__ void step(u32 number, u32 end) {
+        ++k;
+        if constexpr (!C::BATCHES) {
+            if (number < end && C::template ends<COPIES>(ring, number)) where.template compute<COPIES>(ring, w, k, number);
+        }
+    }
+
+    // Iterations with one plain load each: what does not change in them is read once.
+    __device__ __forceinline__ u32 loads(u32 base, u32 end) {
+        const CopyOf copy(ring.launch, w, ring.copy(0));
         const u32 full = ring.full(0), empty = ring.empty(0), nbytes = ring.nbytes();
-        const u32 small = ring.stages() | copy.rank() << 16 | ring.counter() << 24;  // in one register
+        const u32 small = ring.stages() | copy.rank() << 16, slots = ring.counter() ? slot_of(header(), 0) : 0;
         const u64 map = ring.launch.map(copy.map());
-        const u32 mine = base + lane_number();
 #pragma unroll 1
-        for (; base < end; ++base, ++k) {
+        for (u32 number = base; number < end; step<1>(++number, end)) {
+            const ptx::Coords its = where.template of<1>(ring, 0, base, number, small >> 16);
             if (place.round != 0) {
                 const u32 why = wait_parity(header(), empty + 8 * place.stage, place.round & 1 ^ 1);
                 if (why) return why;
             }
-            if (base == mine) {
+            if (lane_number() == 0) {
                 const u32 bar = full + 8 * place.stage;
-                if (small >> 24) ptx::st_volatile_shared_u32(slot_of(header(), place.stage), slot_with(base, place.round));
+                if (slots) ptx::atom_exch_shared_u32(slots + 4 * place.stage, slot_with(number, end - number, place.round));
                 if (nbytes) ptx::mbarrier_arrive_expect_tx(bar, nbytes);
-                load(small >> 16 & 0xff, copy.tile + copy.stride * place.stage, map, bar, at);
+                load(small >> 16, copy.tile + copy.stride * place.stage, map, bar, its);
             }
             __syncwarp();
             place.step(small & 0xffff);
@@ -56,42 +73,43 @@ struct Producer {
         return 0;
     }
 
-    // Iterations, or tiles, `base` to `end` - 1. While coordinates are computed all that is common to the lanes is put away.
-    __device__ __forceinline__ u32 batch(u32 base, u32 end) {
-        Parked parked{};
-        parked.put(lane_number(), 0, place.stage);
-        parked.put(lane_number(), 1, place.round);
-        parked.put(lane_number(), 2, base);
-        parked.put(lane_number(), 3, end);
-        parked.put(lane_number(), 4, static_cast<u32>(k));
-        ptx::Coords at{};
-        {
-            const u32 which = ring.which(lane_number());
-            coordinates(ring, w, ring.mine(lane_number()), k + static_cast<i32>(which), static_cast<i32>(base + which), at);
-        }
-        place.stage = parked.take(0);
-        place.round = parked.take(1);
-        base = parked.take(2);
-        end = parked.take(3);
-        k = static_cast<i32>(parked.take(4));
-        const u32 mine = ring.mine(lane_number());
-        const CopyOf copy(ring.launch, w, ring.copy(min(mine, ring.copies() - 1)));
-        if (ring.copies() == 1 && copy.kind() == OP_TENSOR_G2S) return loads(copy, base, end, at);
-        u32 until = mine < ring.copies() ? ring.which(lane_number()) : ~0u;  // iterations until this lane's
+    // The same for any copies.
+    __device__ __forceinline__ u32 any(u32 base, u32 end) {
 #pragma unroll 1
-        for (; base < end; ++base, ++k, --until) {
+        for (u32 number = base; number < end; step<0>(++number, end)) {
             const u32 why = wait_empty();
             if (why) return why;
-            issue(copy, until == 0, base, at);
+            issue(base, number, end);
             place.step(ring.stages());
         }
         return 0;
     }
 
+    // Iterations, or tiles, `base` to `end` - 1. While instructions compute a batch, all that is common to the lanes is put away.
+    __device__ __forceinline__ u32 batch(u32 base, u32 end) {
+        if constexpr (C::BATCHES) {
+            Parked parked{};
+            parked.put(lane_number(), 0, place.stage);
+            parked.put(lane_number(), 1, place.round);
+            parked.put(lane_number(), 2, base);
+            parked.put(lane_number(), 3, end);
+            parked.put(lane_number(), 4, static_cast<u32>(k));
+            where.template compute<0>(ring, w, k, base);
+            place.stage = parked.take(0);
+            place.round = parked.take(1);
+            base = parked.take(2);
+            end = parked.take(3);
+            k = static_cast<i32>(parked.take(4));
+        } else {
+            where.template compute<0>(ring, w, k, base);
+        }
+        return ring.one(OP_TENSOR_G2S) ? loads(base, end) : any(base, end);
+    }
+
     // Counter mode: as many iterations as there are tiles. Returns why it gave up; `k` says how far it came.
     __device__ __forceinline__ u32 run(u32 stop) {
         const bool counter = ring.counter();
-        u32 count = counter ? tiles_at_once(stop, ring.nbytes()) : ring.per();
+        u32 count = counter ? tiles_at_once(stop, ring.nbytes()) : C::BATCHES ? C::per(ring.copies()) : stop;
         u32 taken = counter ? take(header(), w, count) : static_cast<u32>(k);
 #pragma unroll 1
         for (;;) {
@@ -116,10 +134,7 @@ struct Producer {
 
     // Before the first stage is armed: no slot has a tile yet.
     __device__ __forceinline__ void clear_slots() const {
-        for (u32 s = lane_number(); s < ring.stages(); s += 32) {
-            const u32 first_round = place.round + (s < place.stage);
-            ptx::st_volatile_shared_u32(slot_of(header(), s), slot_with(NO_TILE, ~first_round));
-        }
+        for (u32 s = lane_number(); s < ring.stages(); s += 32) ptx::atom_exch_shared_u32(slot_of(header(), s), slot_with(NO_TILE, 1, 1));
         __syncwarp();
     }
 
@@ -127,11 +142,21 @@ struct Producer {
     __device__ __forceinline__ u32 hand_on_end() const {
         const u32 why = wait_empty();
         if (why == 0 && lane_number() == 0) {
-            ptx::st_volatile_shared_u32(slot_of(header(), place.stage), slot_with(NO_TILE, place.round));
+            ptx::atom_exch_shared_u32(slot_of(header(), place.stage), slot_with(NO_TILE, 1, place.round));
             ptx::mbarrier_arrive(ring.full(place.stage), 1);
         }
         __syncwarp();
         return why;
+    }
+
+    __device__ __forceinline__ Failure all(u32 stop) {
+        if (ring.counter()) clear_slots();
+        u32 why = run(stop);
+        if (ring.counter()) {
+            counter_done(header(), w, static_cast<u32>(k));
+            if (why == 0) why = hand_on_end();
+        }
+        return waited_for(why, ring.empty(place.stage), place.round & 1 ^ 1, k);
     }
 };
 
@@ -141,15 +166,10 @@ OX_DEVICE Failure produce(const L& launch, const Warp& w, const RecordAt<L>& r) 
     const i32 start = w.value(r, 0);
     const u32 stop = static_cast<u32>(max(w.value(r, 1), 0));
     if (w.skip) {
-        if (ring.counter()) counter_done(launch.header(), w, start + ring.offset());
+        if (ring.counter()) counter_done(launch.header(), w, start);
         return no_failure();
     }
-    Producer<L> loop{ring, w, Place(start + ring.offset(), ring.stages()), start};
-    if (ring.counter()) loop.clear_slots();
-    u32 why = loop.run(stop);
-    if (ring.counter()) {
-        counter_done(launch.header(), w, loop.k + ring.offset());
-        if (why == 0) why = loop.hand_on_end();
-    }
-    return waited_for(why, ring.empty(loop.place.stage), loop.place.round & 1 ^ 1, loop.k);
+    const Place place(start + ring.offset(), ring.stages());
+    if (ring.by_records()) return Producer<L, ByRecords<L>>{ring, w, ByRecords<L>(ring, w), place, start}.all(stop);
+    return Producer<L, ByInstructions<L>>{ring, w, ByInstructions<L>(ring, w), place, start}.all(stop);
 }

@@ -152,14 +152,16 @@ OX_DEVICE u32 cluster_ctarank() {
 }
 
 // ---- shared memory
-OX_DEVICE u32 ld_volatile_shared_u32(u32 address) {
-    u32 value;
-    asm volatile("ld.volatile.shared.u32 %0, [%1];" : "=r"(value) : "r"(address) : "memory");
-    return value;
+OX_DEVICE u32 atom_or_shared_u32(u32 address, u32 bits) {
+    u32 old;
+    asm volatile("atom.relaxed.cta.shared.or.b32 %0, [%1], %2;" : "=r"(old) : "r"(address), "r"(bits) : "memory");
+    return old;
 }
 
-OX_DEVICE void st_volatile_shared_u32(u32 address, u32 value) {
-    asm volatile("st.volatile.shared.u32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
+OX_DEVICE u32 atom_exch_shared_u32(u32 address, u32 value) {
+    u32 old;
+    asm volatile("atom.relaxed.cta.shared.exch.b32 %0, [%1], %2;" : "=r"(old) : "r"(address), "r"(value) : "memory");
+    return old;
 }
 
 OX_DEVICE u32 ld_shared_u8(u32 address) {

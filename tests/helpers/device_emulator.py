@@ -244,14 +244,22 @@ class _Run:
         begin, end = self.value(r, 0), self.value(r, 1)
         ring = self.record(abi.RING)
         copies = [self.record(abi.COPY) for _ in range(ring["copies"])]
-        code = self.instructions(ring["evals"])
+        code_at = self.pc
+        placed = bool(ring["flags"] & abi.RING_FLAG_PLACED)
+        code = [] if placed else self.instructions(ring["evals"])
+        self.pc = code_at - (-ring["evals"] // 4)
+        if self.pc > self.end:
+            raise BadCodeError("coordinates behind the end")
         counted = bool(ring["flags"] & abi.RING_FLAG_COUNTER)
         rounds: list[tuple[int, int | None]] = list(enumerate(self.oracle.tiles)) if counted else [(i, None) for i in range(begin, end)]
         for i, tile in rounds:
             k = i + ring["offset"]
             if k < 0:
                 raise BadCodeError("a stage before the first")
-            issued = list(self.issued(copies, code, ring, i, k, tile))
+            places = [
+                self.placed(c, code_at, i if tile is None else tile) if placed else self.evaluated(c, code, (i, tile)) for c in copies
+            ]
+            issued = list(self.issued(copies, places, ring, k))
             yield from self.produced(ring, k, issued) if op is DeviceOp.PRODUCE else self.drained(ring, k, issued)
         if counted:
             yield from self.handed_on(op, ring, len(rounds))
@@ -266,16 +274,23 @@ class _Run:
         else:
             yield ("last_wait", ring["full"] + 8 * stage, turn)
 
-    def issued(
-        self, copies: list[dict[str, Any]], code: list[dict[str, Any]], ring: dict[str, Any], i: int, k: int, tile: int | None
-    ) -> Iterator[Event]:
+    def evaluated(self, c: dict[str, Any], code: list[dict[str, Any]], iteration: tuple[int, int | None]) -> list[int]:
+        """A copy's coordinates, by instructions."""
+        out: dict[int, int] = {}
+        self.evaluate(code[c["eval_begin"] : c["eval_end"]], iteration, out)
+        if sorted(out) != list(range(c["rank"])):
+            raise BadCodeError("coordinates are missing")
+        return [out[c["rank"] - 1 - d] for d in range(c["rank"])]
+
+    def placed(self, c: dict[str, Any], pc: int, number: int) -> list[int]:
+        """A copy's coordinates, by records."""
+        if c["eval_end"] - c["eval_begin"] != c["rank"]:
+            raise BadCodeError("coordinates are missing")
+        return [self.coordinate(pc, c["eval_begin"] + d, (number, None, None)) for d in reversed(range(c["rank"]))]
+
+    def issued(self, copies: list[dict[str, Any]], places: list[list[int]], ring: dict[str, Any], k: int) -> Iterator[Event]:
         stage = k % ring["stages"]
-        for c in copies:
-            out: dict[int, int] = {}
-            self.evaluate(code[c["eval_begin"] : c["eval_end"]], (i, tile), out)
-            if sorted(out) != list(range(c["rank"])):
-                raise BadCodeError("coordinates are missing")
-            coords = [out[c["rank"] - 1 - d] for d in range(c["rank"])]
+        for c, coords in zip(copies, places, strict=True):
             at = self.fits(c["tile"] + self.read(c["tile_reg"]) + c["stride"] * stage)
             mask = self.fits(c["mask"] + self.read(c["mask_reg"]))
             yield self.copy(DeviceOp(c["kind"]), self.image.maps[c["map"]], coords, [at, ring["full"] + 8 * stage, mask], c["reduce"])
@@ -316,7 +331,7 @@ class _Run:
         for i, c in enumerate(copies):
             if i == head["loads"]:
                 yield ("mbarrier_wait_phase", head["bar"], 0)
-            coords = [self.coordinate(c["eval_begin"] + d) for d in reversed(range(c["rank"]))]
+            coords = [self.coordinate(self.pc, c["eval_begin"] + d, tuple(self.regs[:3])) for d in reversed(range(c["rank"]))]
             yield self.copy(DeviceOp(c["kind"]), self.image.maps[c["map"]], coords, [c["tile"], head["bar"], 0], c["reduce"])
         if not head["stores"]:
             yield ("mbarrier_wait_phase", head["bar"], 0)
@@ -325,19 +340,24 @@ class _Run:
         if head["flags"] & abi.ONCE_FLAG_INVAL:
             yield ("mbarrier_inval", head["bar"])
 
-    def coordinate(self, number: int) -> int:
-        at = self.pc * abi.RECORD_BYTES + number * abi.COORDINATE_BYTES
+    def coordinate(self, pc: int, number: int, moving: tuple[int | None, ...]) -> int:
+        """Coordinate `number` of those from record `pc` on; `moving`: what its steps are for."""
+        at = pc * abi.RECORD_BYTES + number * abi.COORDINATE_BYTES
         if at + abi.COORDINATE_BYTES > self.end * abi.RECORD_BYTES:
             raise BadCodeError("a coordinate behind the end")
         c = fields(self.code, abi.COORDINATE, at)
-        x = sum(c[f"step_{name}"] * self.read(reg) for reg, name in enumerate("xyz")) + c["offset"]
+        x = c["offset"] + self.read(c["reg"])
+        for name, value in zip("xyz", moving, strict=True):
+            if value is None and c[f"step_{name}"]:
+                raise BadCodeError("a step by what is not there")
+            x += c[f"step_{name}"] * (value or 0)
         if c["magic"] or c["modulus_magic"]:
             self.fits(x)
             if x < 0:
                 raise BadCodeError("a negative number is divided")
         x = (x * c["magic"] >> 32) >> c["shift"] if c["magic"] else x
         x -= ((x * c["modulus_magic"] >> 32) >> c["modulus_shift"]) * c["modulus"]
-        return self.fits(x * c["scale"] + c["base"])
+        return self.fits(x * c["scale"] + c["base"] + self.read(c["base_reg"]))
 
     # ---- plain accesses
     def layout(self) -> Event:

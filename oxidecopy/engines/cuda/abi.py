@@ -17,7 +17,8 @@ Shared addresses in records and header are offsets from the start of dynamic sha
 
 **Scalars.** `EVAL` runs 8-byte instructions (`EvalFn`) on an accumulator with a stack of four. All is 32-bit signed; the encoder has
 proven that nothing overflows for this launch. The same instructions compute the coordinates of fused loops, there with lane l working on
-iteration i + l.
+iteration i + l. Most coordinates are quotients and remainders of one number, and then `COORDINATE` records give them, which takes a tenth
+of the time.
 
 **Fused loops.** `PRODUCE` and `DRAIN` are whole loops over the stages of a ring. Stage and phase of iteration k are k % stages and
 k // stages; barriers lie 8 bytes apart, tiles `stride` bytes.
@@ -160,15 +161,15 @@ RING: Final = (
     ("empty", "i32", 4),
     ("nbytes", "i32", 8),  # PRODUCE: announced on full, 0: nothing is; DRAIN: pending groups
     ("offset", "i32", 12),  # k = counter + offset
-    ("stages", "u16", 16),
+    ("stages", "u16", 16),  # at most STAGES_MAX
     ("copies", "u8", 18),  # 1 to 4 records follow
     ("flags", "u8", 19),  # RingFlag
-    ("evals", "u16", 20),  # instructions that follow the copies, four to a record
+    ("evals", "u16", 20),  # 8-byte instructions (or parts of coordinates: six each) that follow the copies, four to a record
     (
         "empty_behind",
         "u16",
         22,
-    ),  # DRAIN: released is the stage of iteration k - empty_behind
+    ),  # DRAIN: released is the stage of iteration k - empty_behind, fewer than there are stages
     ("first", "i32", 24),  # DRAIN: no release while k < first
     ("peers", "i32", 28),  # DRAIN: 0: arrives on its own CTA's empty, else on ranks 0 to peers - 1
 )
@@ -194,7 +195,7 @@ ONCE: Final = (  # instead of a head: init of the barrier, announce, loads, wait
     ("nbytes", "i32", 8),  # announced
 )
 COORDINATE: Final = (  # follow the copies: (x // divisor % modulus) * scale + base, x = offset + step . block_idx
-    ("step_x", "i32", 0),
+    ("step_x", "i32", 0),  # fused loops have this step alone: by the tile that the counter gave, without one by the iteration
     ("step_y", "i32", 4),
     ("step_z", "i32", 8),
     ("offset", "i32", 12),
@@ -202,6 +203,8 @@ COORDINATE: Final = (  # follow the copies: (x // divisor % modulus) * scale + b
     ("modulus_magic", "u32", 20),  # in the same way; 0: no modulus
     ("shift", "u8", 24),
     ("modulus_shift", "u8", 25),
+    ("reg", "u8", 26),  # of fused loops: added to x; NO_REG: nothing
+    ("base_reg", "u8", 27),  # added to base
     ("modulus", "u32", 28),
     ("scale", "i32", 32),
     ("base", "i32", 36),
@@ -210,11 +213,15 @@ COORDINATE_BYTES: Final = 48
 ONCE_CODE: Final = 32  # where the code of such a program starts in the blob: behind a warp table of one entry, as it has no argument words
 ONCE_FLAG_READ: Final = 1  # waits by wait_group.read, else by wait_group
 ONCE_FLAG_INVAL: Final = 2  # ends with an inval of the barrier
+STAGES_MAX: Final = (1 << 12) - 1
 RING_FLAG_READ: Final = 1  # DRAIN waits by wait_group.read, else by wait_group
 RING_FLAG_COUNTER: Final = (
     2  # PRODUCE takes tiles (value1: how many there are) from the counter and hands them on by stage; DRAIN takes those
 )
-NO_TILE: Final = 0xFFFFFFFF  # handed on with an extra stage behind the last tile
+RING_FLAG_PLACED: Final = 4  # `COORDINATE` records follow the copies instead of instructions; eval_begin: the copy's first, innermost
+TILE_BITS: Final = 28  # of a stage's slot: its tile; in the 3 bits above how many tiles behind it follow in the next stages
+TILES_AT_ONCE: Final = 8  # so many at most are taken from the counter together
+NO_TILE: Final = (1 << TILE_BITS) - 1  # handed on with an extra stage behind the last tile
 
 
 class EvalFn(IntEnum):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, final
 
-from oxidecopy.engines.cuda.abi import DeviceOp
+from oxidecopy.engines.cuda.abi import NO_TILE, DeviceOp
 from oxidecopy.engines.cuda.code.deal import Deal, NotCountedError
 from oxidecopy.engines.cuda.code.fuse import Item, NotFusedError, Pattern, Ring, body_of
 from oxidecopy.engines.cuda.code.nodes import Fused, Op, Repeat
@@ -64,8 +64,8 @@ class Counted(Deal):
         if low.depth or low.inside:
             raise NotCountedError("it is dealt out in a block or by some of the threads")
         self._tiles = low.value(op.tiles)
-        if low.values.interval(self._tiles)[1] >= INT_MAX:
-            raise NotCountedError("it may have 2 ** 31 tiles")
+        if low.values.interval(self._tiles)[1] > NO_TILE:
+            raise NotCountedError(f"it may have more than {NO_TILE:,} tiles")
 
     def next(self, low: AgentLowering, op: ops.NextTile) -> None:
         """The tile is what the loop's head reads."""

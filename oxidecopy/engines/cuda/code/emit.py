@@ -144,7 +144,7 @@ class Emitter:
     def _want_fused(self, node: Fused) -> None:
         for value in (node.start, node.stop, *[c.tile for c in node.copies], *[c.mask for c in node.copies]):
             self._want((0, value[1]))
-        for token in registers_of(node.code):
+        for token in (*registers_of(node.code), *[token for place in node.places for token in (place.reg, place.base_reg)]):
             if isinstance(token, tuple):
                 self._want((0, token))
 
@@ -325,12 +325,14 @@ class Emitter:
             self._check(value, node.where)
             regs[k], imms[k] = self._register((0, value[1])), value[0]
         self._record(node.op, node.where, regs, imms)
-        ring = (node.full, node.empty, node.nbytes, node.offset, node.stages, len(node.copies), node.flags, len(node.code))
+        words = len(node.code) + len(node.places) * abi.COORDINATE_BYTES // abi.EVAL_BYTES
+        ring = (node.full, node.empty, node.nbytes, node.offset, node.stages, len(node.copies), node.flags, words)
         self.records.append(_RING.pack(*ring, node.empty_behind, node.first, node.peers))
         for copy in node.copies:
             what = (copy.map, copy.rank, copy.kind, copy.reduce, copy.tile[0], copy.stride, copy.mask[0], copy.begin, copy.end)
             self.records.append(_COPY.pack(*what, self._register((0, copy.tile[1])), self._register((0, copy.mask[1]))))
         self._instructions(node.code)
+        self._tail(b"".join([place.packed(self._register((0, place.reg)), self._register((0, place.base_reg))) for place in node.places]))
 
     def _check(self, value: Lin, where: Where) -> None:
         """An operand and its constant part are 32-bit numbers; what is in registers has been checked where it was computed."""

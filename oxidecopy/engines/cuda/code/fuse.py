@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
 
-from oxidecopy.engines.cuda.abi import RING_FLAG_COUNTER, RING_FLAG_READ, DeviceOp, EvalFn
+from oxidecopy.engines.cuda.abi import RING_FLAG_COUNTER, RING_FLAG_PLACED, RING_FLAG_READ, STAGES_MAX, DeviceOp, EvalFn
 from oxidecopy.engines.cuda.code import refusals
+from oxidecopy.engines.cuda.code.coordinates import NotPlacedError, Placement, placement
 from oxidecopy.engines.cuda.code.image import Where
 from oxidecopy.engines.cuda.code.nodes import Copy, Fused
 from oxidecopy.engines.cuda.code.scalars import Found, Instruction, OverflowingError, Scalars, TooDeepError
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 COPIES_MAX: Final = 4
 EVALS_MAX: Final = (1 << 16) - 1
-STAGES_MAX: Final = (1 << 16) - 1
 _LOADS: Final = (ops.TensorG2S, ops.TensorG2SMulticast)
 _STORES: Final = (ops.TensorS2G, ops.TensorReduce)
 _KINDS: Final = {
@@ -304,7 +304,8 @@ class Pattern:
         rest = self.values.add(ring.k, self.counter, -1)
         offset = rest[0] if self.values.interval(self.start)[0] >= 0 else 0  # the record's counter is not negative
         self._rebase((rest[0] - offset, rest[1]))
-        code = self._evals(copies)
+        places = self._places(copies)
+        code = [] if places else self._evals(copies)
         return Fused(
             op=op,
             start=self.values.add(self.start, self._rest),
@@ -314,9 +315,10 @@ class Pattern:
             nbytes=nbytes,
             offset=offset,
             stages=ring.stages,
-            flags=RING_FLAG_COUNTER if self.counted else 0,
+            flags=(RING_FLAG_COUNTER if self.counted else 0) | (RING_FLAG_PLACED if places else 0),
             copies=tuple(copies),
             code=code,
+            places=places,
             where=self.where,
         )
 
@@ -330,6 +332,24 @@ class Pattern:
         self._inner = self.values.symbol(f"{self.op.counter} + {self.values.text(rest)}", low, high)
         if not self._inner[1]:
             raise NotFusedError("it runs at most once")
+
+    def _places(self, copies: list[Copy]) -> list[Placement]:
+        """The coordinates of all copies, innermost first, which copies of the same ones share; none where one of them is no place."""
+        number = self.tile if self.counted else self._inner
+        moving = {number[1][0][0]: 0} if number[1] else {}
+        bits = self.values.symbols_of(self._inner) | self.values.symbols_of(self.tile)
+        begins: dict[tuple[Lin, ...], int] = {}
+        places: list[Placement] = []
+        for copy in copies:
+            if copy.coords not in begins:
+                begins[copy.coords] = len(places)
+                try:
+                    places += [placement(self.values, self._moved(value), moving, bits) for value in reversed(copy.coords)]
+                except NotPlacedError:
+                    return []
+            copy.begin = begins[copy.coords]
+            copy.end = copy.begin + copy.rank
+        return places
 
     def _evals(self, copies: list[Copy]) -> list[Instruction]:
         """The coordinates of all copies; what does not change in the loop is in registers, named by its terms."""

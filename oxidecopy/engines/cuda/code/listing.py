@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from oxidecopy.engines.cuda import abi
 from oxidecopy.engines.cuda.abi import NO_REG, DeviceOp, DTypeCode, ElemFn, EvalFn
+from oxidecopy.engines.cuda.code.coordinates import COORDINATE
 from oxidecopy.engines.cuda.code.image import Image
 from oxidecopy.isa.dtypes import REDUCE_OPS
 
@@ -17,7 +18,6 @@ _ELEM: Final = struct.Struct("<4BI")
 _RING: Final = struct.Struct("<4iHBBHHii")
 _COPY: Final = struct.Struct("<4B3iHHBB10x")
 _ONCE: Final = struct.Struct("<4B2i20x")
-_COORDINATE: Final = struct.Struct("<4i2I2B2xI2i8x")
 _LAYOUT: Final = struct.Struct("<6i4Bi")
 _COORDINATES: Final = {
     DeviceOp.TENSOR_G2S,
@@ -133,8 +133,13 @@ def _ring(image: Image, op: DeviceOp, tail: bytes) -> Iterator[str]:
         words = [DeviceOp(kind).name.lower(), image.maps[slot], f"{_operand(tile_reg, tile)} + {stride} * stage"]
         if kind == DeviceOp.TENSOR_G2S_MULTICAST:
             words.append(f"mask {_operand(mask_reg, mask)}")
-        del rank
-        yield " ".join(words) + ": " + _evals(tail[(1 + copies) * abi.RECORD_BYTES :], begin, end)
+        code = tail[(1 + copies) * abi.RECORD_BYTES :]
+        if flags & abi.RING_FLAG_PLACED:
+            number = "tile" if flags & abi.RING_FLAG_COUNTER else "counter"
+            at = ", ".join(_coordinate(code, abi.COORDINATE_BYTES * (begin + d), (number,)) for d in reversed(range(rank)))
+            yield " ".join(words) + f" [{at}]"
+        else:
+            yield " ".join(words) + ": " + _evals(code, begin, end)
 
 
 def _once(image: Image, head: bytes, tail: bytes) -> Iterator[str]:
@@ -156,16 +161,17 @@ def _once(image: Image, head: bytes, tail: bytes) -> Iterator[str]:
         yield f"inval {name}"
 
 
-def _coordinate(tail: bytes, at: int) -> str:
-    *steps, offset, magic, _, shift, _, modulus, scale, base = _COORDINATE.unpack_from(tail, at)
-    terms = [f"r{reg}" if step == 1 else f"{step} * r{reg}" for reg, step in enumerate(steps) if step]
+def _coordinate(tail: bytes, at: int, moving: Sequence[str] = ("r0", "r1", "r2")) -> str:
+    """`moving` are the names of what the steps are for."""
+    *steps, offset, magic, _, shift, _, reg, base_reg, modulus, scale, base = COORDINATE.unpack_from(tail, at)
+    terms = [name if step == 1 else f"{step} * {name}" for name, step in zip(moving, steps, strict=False) if step]
+    terms += [f"r{reg}"] * (reg != NO_REG)
     text = " + ".join(terms + [str(offset)] * bool(offset or not terms))
     for sign, number in (("//", -(-(1 << (32 + shift)) // magic) if magic else 0), ("%", modulus), ("*", scale if scale != 1 else 0)):
         if number:
             text = f"({text}) {sign} {number}" if " " in text else f"{text} {sign} {number}"
-    if not base:
-        return text
-    return str(base) if text == "0" else f"{text} {'+' if base > 0 else '-'} {abs(base)}"
+    words = [text] * (text != "0") + [f"r{base_reg}"] * (base_reg != NO_REG) + [str(base)] * (base != 0)
+    return " + ".join(words).replace("+ -", "- ") or "0"
 
 
 def _layout(tail: bytes, at: int) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, final
 
 from oxidecopy.engines.cuda.abi import DeviceOp
+from oxidecopy.engines.cuda.code.coordinates import Placement
 from oxidecopy.engines.cuda.code.image import Where
 from oxidecopy.engines.cuda.code.scalars import Instruction
 from oxidecopy.engines.cuda.code.values import ZERO, Lin, Test
@@ -66,7 +67,7 @@ class Repeat:
 @final
 @dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class Copy:
-    """A load or store of a fused loop; its coordinates are instructions `begin` to `end`."""
+    """A load or store of a fused loop; its coordinates are instructions `begin` to `end` of the loop, or so many of its `places`."""
 
     map: int
     rank: int
@@ -83,7 +84,7 @@ class Copy:
 @final
 @dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class Fused:
-    """A whole loop as one record: see `abi.RING`."""
+    """A whole loop as one record: see `abi.RING`. Coordinates are given by `places`, or by `code` where there is one that is no place."""
 
     op: DeviceOp
     start: Lin
@@ -96,6 +97,7 @@ class Fused:
     flags: int
     copies: tuple[Copy, ...]
     code: list[Instruction]
+    places: list[Placement]
     where: Where
     empty_behind: int = 0
     first: int = 0

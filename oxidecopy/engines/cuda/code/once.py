@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 from oxidecopy.engines.cuda import abi
 from oxidecopy.engines.cuda.abi import NO_REG, DeviceOp
+from oxidecopy.engines.cuda.code.coordinates import NotPlacedError, placement
 from oxidecopy.engines.cuda.code.nodes import Node, Op
-from oxidecopy.engines.cuda.code.values import INT_MAX, INT_MIN, Atom, Lin, Values
+from oxidecopy.engines.cuda.code.values import INT_MAX, INT_MIN, Lin, Values
 from oxidecopy.program.program import BLOCK_SYMBOLS
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 COPIES_MAX: Final = 4  # loads, and stores as many
 _ONCE: Final = struct.Struct("<4B2i20x")
 _COPY: Final = struct.Struct("<4B3iHHBB10x")
-_COORDINATE: Final = struct.Struct("<4i2I2B2xI2i8x")
 _STORES: Final = (DeviceOp.TENSOR_S2G, DeviceOp.TENSOR_REDUCE)
 _GROUPS: Final = (DeviceOp.WAIT_GROUP, DeviceOp.WAIT_GROUP_READ)
 _FIRST_COORDINATE: Final = 3  # operand
@@ -56,6 +56,7 @@ class _Line:
         if len(self.ops) != len(nodes):
             raise _OtherError
         self._blocks = {found[1][0][0]: i for i, name in enumerate(BLOCK_SYMBOLS) if (found := values.named(name)) is not None and found[1]}
+        self._bits = values.symbols_of((0, tuple([(number, 1) for number in self._blocks])))
 
     def code(self) -> OneShot:
         init = self._take(DeviceOp.MBARRIER_INIT, imm=(1, 1))
@@ -124,49 +125,11 @@ class _Line:
         for start in range(0, len(coordinates), abi.RECORD_BYTES):
             yield coordinates[start : start + abi.RECORD_BYTES].ljust(abi.RECORD_BYTES, b"\0")
 
-    def _single(self, value: Lin, kind: str) -> Atom | None:
-        """The one atom in it, when it is of this kind."""
-        atom = self.values.atoms[value[1][0][0]] if len(value[1]) == 1 else None
-        return atom if atom is not None and atom.kind == kind else None
-
     def _coordinate(self, value: Lin) -> bytes:
-        """(x // divisor % modulus) * scale + base, x affine in the block's index."""
-        divisor = modulus = 0
-        x, scale, base = (0, value[1]), 1, value[0]
-        atom = self._single(x, "mod")
-        if atom is not None:
-            x, scale, modulus = atom.a, x[1][0][1], atom.by
-        atom = self._single(x, "div")
-        if atom is not None and (not modulus or x[1][0][1] == 1):
-            scale = scale if modulus else x[1][0][1]
-            x, divisor = (atom.a[0] + x[0] * atom.by, atom.a[1]), atom.by
-        low, high = self.values.interval(x)
-        if divisor or modulus:  # of numbers from 0 on: whole turns are added where there are others
-            turn = max(divisor, 1) * max(modulus, 1)
-            turns = max(0, -(low // turn))
-            x = (x[0] + turns * turn, x[1])
-            base -= 0 if modulus else turns * scale
-            if high + turns * turn > INT_MAX:
-                raise _OtherError
-        steps = [0, 0, 0]
-        for number, step in x[1]:
-            if number not in self._blocks:
-                raise _OtherError
-            steps[self._blocks[number]] = step
-        numbers = (*steps, x[0], modulus, scale, base, *self.values.interval(value))
-        if max(numbers) > INT_MAX or min(numbers) < INT_MIN:
+        try:
+            found = placement(self.values, value, self._blocks, self._bits)
+        except NotPlacedError:
+            raise _OtherError from None
+        if found.reg or found.base_reg:
             raise _OtherError
-        (magic, shift), (by, by_shift) = _magic(divisor), _magic(modulus)
-        return _COORDINATE.pack(*steps, x[0], magic, by, shift, by_shift, modulus, scale, base)
-
-
-def _magic(divisor: int) -> tuple[int, int]:
-    """(magic, shift) so that x // divisor is x * magic >> 32 >> shift for 0 <= x < 2**31; zeros where nothing is divided.
-
-    With 2**(n - 1) < divisor <= 2**n, magic is 2**(31 + n) / divisor, rounded up: it is too large by less than divisor <= 2**n parts of
-    2**(31 + n), so that the error stays below 1 / divisor for all x.
-    """
-    if divisor < 2:
-        return 0, 0
-    n = (divisor - 1).bit_length()
-    return ((1 << (31 + n)) // divisor + 1, n - 1)
+        return found.packed()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from oxidecopy.engines.cuda.abi import NO_TILE
 from oxidecopy.engines.cuda.code import Image, encode_program
 from oxidecopy.isa.limits import SHARED_BYTES_MAX
 from oxidecopy.program.program import ArrayInfo, Launch
@@ -163,3 +164,10 @@ def test_dealt_to_some() -> None:
 
 def test_what_no_loop_loads() -> None:
     assert "no loop that runs as one record loads its tiles" in checked(HEAD + CONSUME).shares["given"]
+
+
+def test_more_tiles_than_a_slot_can_say() -> None:
+    program = from_text(ALL)
+    for tiles, why in ((NO_TILE // 7 * 7, "counter"), (NO_TILE // 7 * 7 + 7, "fixed, as it may have more than 268,435,455 tiles")):
+        launch = Launch(grid=(3, 1, 1), maps=(("dst", MAP), ("src", MAP)), arrays=(("out", OUT),), idx=(("n", tiles // 7),))
+        assert encode_program(program, launch).shares == {"given": why}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from oxidecopy.engines.cuda import abi
 from oxidecopy.engines.cuda.code import Image
+from oxidecopy.engines.cuda.code.listing import listing
 from oxidecopy.program.program import Launch, Program
 from oxidecopy.program.tensor_map import TensorMap
 from oxidecopy.program.text import from_text
@@ -268,3 +270,51 @@ def test_stages_as_the_recorder_makes_them() -> None:
 """
     image, _ = image_of(body)
     assert [note.fused for note in image.loops] == ["produce", "drain"]
+
+
+AT = "[i * 8, block_idx.x * 32]"
+BY_RECORDS = {
+    "as it is": AT,
+    "a block's own boxes": "[(i * 3 + block_idx.x) // 4 * 8, (i * 3 + block_idx.x) % 4 * 32]",
+    "constants": "[0, 32]",
+    "rows and what does not move": "[i // 2 * 8 + block_idx.x // 2, block_idx.x % 2]",
+}
+BY_INSTRUCTIONS = {
+    "a least": "[min(i, 5) * 8, block_idx.x * 32]",
+    "a quotient of a remainder": "[i % 5 // 2 * 8, block_idx.x * 32]",
+    "a sum of quotients": "[(i // 2 + i // 3) * 8, block_idx.x * 32]",
+}
+
+
+@pytest.mark.parametrize("at", BY_RECORDS.values(), ids=list(BY_RECORDS))
+def test_coordinates_that_are_records(at: str) -> None:
+    image, _ = image_of(edited(PRODUCE, (AT, at)), grid=8)
+    assert "push" not in listing(image).partition("tensor_g2s")[2]
+
+
+@pytest.mark.parametrize("at", BY_INSTRUCTIONS.values(), ids=list(BY_INSTRUCTIONS))
+def test_coordinates_that_are_instructions(at: str) -> None:
+    image, _ = image_of(edited(PRODUCE, (AT, at)), grid=8)
+    assert "push counter" in listing(image).partition("tensor_g2s")[2]
+
+
+def test_copies_of_the_same_place_share_their_records() -> None:
+    two = edited(PRODUCE, ("full[i % 4]\n", f"full[i % 4]\n      cp.async.bulk.tensor.g2s dst, u[i % 4], {AT}, full[i % 4]\n"))
+    same, other = (len(image_of(text)[0].code) for text in (two, edited(two, (f"dst, u[i % 4], {AT}", "dst, u[i % 4], [i, 0]"))))
+    assert other - same == 2 * abi.COORDINATE_BYTES
+
+
+def test_the_listing_of_records() -> None:
+    image, _ = image_of(edited(PRODUCE, (AT, "[(i * 3 + block_idx.x) // 4 * 8, block_idx.x + 3]")), grid=8)
+    assert "tensor_g2s src 0 + 1024 * stage [((3 * counter + r0) // 4) * 8, r0 + 3]" in listing(image)
+
+
+def test_more_stages_than_a_record_can_say() -> None:
+    head = HEAD.replace("shared=8192", "shared=80000").replace("stages=4 at=8000", "stages=4096 at=8000")
+    head = head.replace("stages=4 at=8032", "stages=4096 at=44000")
+    body = PRODUCE.replace("full[i % 4]", "full[i % 4096]").replace("empty[i % 4]", "empty[i % 4096]").replace("i // 4 ", "i // 4096 ")
+    body = body.replace("t[i % 4]", "t[0]")
+    image, _ = image_of(body, head=head, n=5000)
+    assert image.loops[0].why.startswith("its wait is not for phase")
+    fewer, _ = image_of(body.replace("4096", "4095"), head=head.replace("4096", "4095"), n=5000)
+    assert fewer.loops[0].fused == "produce"

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import struct
-
 import pytest
 
 from oxidecopy.engines.cuda import abi
 from oxidecopy.engines.cuda.code import Image
-from oxidecopy.engines.cuda.code import once as room
+from oxidecopy.engines.cuda.code.coordinates import COORDINATE
 from oxidecopy.engines.cuda.code.listing import listing
 from oxidecopy.program.program import ArrayInfo, Launch
 from oxidecopy.program.tensor_map import TensorMap
@@ -139,20 +137,6 @@ def test_twins(edits: tuple[tuple[str, str], ...]) -> None:
     assert all(note.fused != "once" for note in image.loops)
 
 
-@pytest.mark.parametrize("divisor", [2, 3, 5, 7, 8, 63, 64, 65, 100, 641, 1000003, (1 << 30) - 1, 1 << 30, (1 << 30) + 1, (1 << 31) - 1])
-def test_quotients_by_multiplication(divisor: int) -> None:
-    magic, shift = room._magic(divisor)
-    assert magic < 1 << 32
-    for k in {0, 1, 2, 1000, ((1 << 31) - 1) // divisor - 1, ((1 << 31) - 1) // divisor}:
-        for x in {k * divisor - 1, k * divisor, k * divisor + 1, k * divisor + divisor - 1, (1 << 31) - 1}:
-            if 0 <= x < 1 << 31:
-                assert x * magic >> 32 >> shift == x // divisor, (x, divisor)
-
-
-def test_nothing_is_divided_by_one() -> None:
-    assert room._magic(0) == room._magic(1) == (0, 0)
-
-
 def test_the_listing_says_what_it_does() -> None:
     lines = listing(image_of(("pending=0\n", "pending=0\n    mbarrier.inval full\n"))).splitlines()
     assert [line.strip() for line in lines[5:]] == [
@@ -171,4 +155,4 @@ def test_the_listing_says_what_it_does() -> None:
 def test_copies_of_the_same_place_share_coordinates() -> None:
     assert len(image_of().code) == abi.RECORD_BYTES * 6
     assert len(image_of(*SAME["other coordinates to store"]).code) == abi.RECORD_BYTES * 9
-    assert struct.calcsize("<4i2I2B2xI2i8x") == abi.COORDINATE_BYTES
+    assert COORDINATE.size == abi.COORDINATE_BYTES
