@@ -1,4 +1,4 @@
-"""Copies that are measured on a GPU: the three schedules, for any rank, box, swizzle and number of stages."""
+"""Copies that are measured on a GPU: the three schedules, for any element type, rank, box, swizzle and number of stages."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Final, Literal, final
 
 import oxidecopy as ox
+from oxidecopy.isa.dtypes import DTYPES
 
 if TYPE_CHECKING:
     from oxidecopy.host.bound import BoundLaunch
@@ -21,9 +22,10 @@ CTA_BYTES: Final = 2 << 10  # what a CTA takes beside its tiles: barriers, and w
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copy:
-    """One way to copy an f32 array.
+    """One way to copy an array.
 
     Attributes:
+        dtype: of its elements, `oxidecopy`'s class.
         shape: elements, outermost first; every extent a multiple of the box's.
         box: elements.
         stages: of the ring; a one-shot copy has none.
@@ -38,14 +40,19 @@ class Copy:
     stages: int = 4
     per_sm: int = 1
     l2_promotion: int = 0
+    dtype: type[ox.DType] = ox.f32
+
+    @property
+    def element_bytes(self) -> int:
+        return DTYPES[self.dtype.__name__].nbytes
 
     @property
     def box_bytes(self) -> int:
-        return 4 * prod(self.box)
+        return self.element_bytes * prod(self.box)
 
     @property
     def nbytes(self) -> int:
-        return 4 * prod(self.shape)
+        return self.element_bytes * prod(self.shape)
 
     @property
     def described(self) -> str:
@@ -88,6 +95,10 @@ def _one_shot(padding: int) -> ox.Pipeline[...]:
 
 
 def _ring(stages: int, schedule: Schedule) -> ox.Pipeline[...]:
+    # Stores that are under way when the stage before them is let go of. With a counter as few as hide a store, as all others are loading;
+    # a fixed order is the faster, the more of each are under way.
+    pending = min(1, stages - 1) if schedule == "counter" else stages // 2
+
     @ox.pipeline(warps=ox.roles(producer=1, consumers=(), store=1))
     def copy_ring(cta: ox.Cta, src: Map, dst: Map) -> None:
         ring = cta.ring(stages=stages, tiles=(src,))
@@ -98,7 +109,7 @@ def _ring(stages: int, schedule: Schedule) -> ox.Pipeline[...]:
                     slot.load(src, at)
         with cta.storer() as leader:
             for at in ring.visits(leader, work):
-                ring.forward(leader, dst, at, pending=stages // 2)
+                ring.forward(leader, dst, at, pending=pending)
 
     return copy_ring
 

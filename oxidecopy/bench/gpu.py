@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import pairwise
+from itertools import pairwise, product
 from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, final
@@ -20,12 +20,14 @@ from typing import TYPE_CHECKING, Any, Final, final
 import numpy as np
 
 import oxidecopy as ox
-from oxidecopy.bench.copies import CTA_BYTES, SHARED_SM, Copy, Schedule
+from oxidecopy.bench.copies import CTA_BYTES, SHARED_SM, Copy
 from oxidecopy.bench.measure import Measured
 from oxidecopy.engines.cuda.driver import check
 from oxidecopy.engines.cuda.engine import CudaEngine
 from oxidecopy.engines.cuda.stream import Event, Stream
 from oxidecopy.errors import DeviceError, Diagnostic, ExecutionError
+from oxidecopy.isa.dtypes import DTYPES
+from oxidecopy.isa.limits import BOX_DIM_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 NBYTES: Final = 4 << 30
 _WARM_UP: Final = 2
 _OF_MEMCPY: Final = 0.98
+_LARGE: Final = 4 << 10  # from such boxes on
 _OF_EMITTED: Final = 0.99
 _OF_EMITTED_SMALL: Final = 0.95
 _LAUNCH_US: Final = 5.0
@@ -46,7 +49,13 @@ BOX_BYTES: Final = (1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 <
 _ROW: Final = 256  # elements: the widest row of a box
 _COLUMNS: Final = 16_384
 _RING_BYTES: Final = 64 << 10
-_AT_ONCE: Final = {16 << 10: 12}  # one-shot CTAs of an SM, where fewer than fit are faster
+# How many bytes are under way on a multiprocessor decides: 48 to 64 KiB are fastest, less does not hide the memory's latency, more makes
+# the order in which it is asked worse (docs/performance.md). One-shot: CTAs of an SM; counter: stages, and CTAs of an SM.
+AT_ONCE: Final = {4 << 10: 12, 8 << 10: 6, 16 << 10: 4, 32 << 10: 2, 64 << 10: 2}
+_COUNTED: Final = {
+    1 << 10: (8, 10), 2 << 10: (8, 5), 4 << 10: (4, 4), 8 << 10: (4, 2), 16 << 10: (4, 1), 32 << 10: (3, 1), 64 << 10: (2, 1),
+}  # fmt: skip
+_NARROW: Final = (ox.bf16, ox.u8)
 
 
 @final
@@ -100,12 +109,12 @@ def open_bench(nbytes: int = NBYTES) -> Bench:
     return Bench(device, engine, Stream.create(engine.context), src, dst)
 
 
-def shaped(bench: Bench, a: ox.GlobalArray[ox.f32, ox.D1], shape: tuple[int, ...]) -> ox.GlobalArray[ox.f32, Any]:
-    """The array as one of `shape`, row by row."""
-    strides = [4]
-    for n in reversed(shape[1:]):
+def shaped(bench: Bench, a: ox.GlobalArray[ox.f32, ox.D1], copy: Copy) -> ox.GlobalArray[Any, Any]:
+    """The array's memory as what `copy` copies, row by row."""
+    strides = [copy.element_bytes]
+    for n in reversed(copy.shape[1:]):
         strides.append(strides[-1] * n)
-    return ox.GlobalArray(dtype=ox.f32, shape=shape, strides_bytes=tuple(reversed(strides)), buffer=a.buffer, device=bench.device)
+    return ox.GlobalArray(dtype=copy.dtype, shape=copy.shape, strides_bytes=tuple(reversed(strides)), buffer=a.buffer, device=bench.device)
 
 
 # ---- copies
@@ -126,7 +135,7 @@ class Rate:
 
 def rate(bench: Bench, copy: Copy, runs: int, *, emitted: bool = False) -> Rate:
     """Measures a copy, and checks parts of its result once."""
-    src, dst = shaped(bench, bench.src, copy.shape), shaped(bench, bench.dst, copy.shape)
+    src, dst = shaped(bench, bench.src, copy), shaped(bench, bench.dst, copy)
     bound = copy.bind(bench.device, src, dst, bench.multiprocessors)
     verified = bound.verify()
     bench.engine.fill(dst.buffer, 0, copy.nbytes, 0xA5)
@@ -154,33 +163,43 @@ def _check(bench: Bench, copy: Copy) -> None:
 
 def headline(bench: Bench, runs: int, say: Callable[[str], None]) -> Iterator[tuple[Rate, float]]:
     """2-D copies of all of the array by each schedule, with the driver's own copy (TB/s) measured just before each."""
-    schedules: tuple[Schedule, ...] = ("one-shot", "counter", "persistent")
+    for copy in headlines(bench.src.buffer.nbytes):
+        say(f"{copy.schedule}, {copy.dtype.__name__} boxes of {copy.box_bytes >> 10} KiB")
+        driver = median(bench.times_ms(bench.memcpy, runs))
+        yield rate(bench, copy, runs, emitted=copy.dtype is ox.f32), 2 * bench.src.buffer.nbytes / driver / 1e9
+
+
+def headlines(array_bytes: int) -> Iterator[Copy]:
+    """f32 by each schedule, types of fewer bytes by one-shot boxes from 4 KiB on."""
     for nbytes in BOX_BYTES:
         box = (nbytes // 4 // _ROW, _ROW)
-        shape = (bench.src.buffer.nbytes // 4 // _COLUMNS, _COLUMNS)
-        for schedule in schedules:
-            say(f"{schedule}, boxes of {nbytes >> 10} KiB")
-            stages = max(3, min(8, _RING_BYTES // nbytes))
-            per_sm = max(1, min(8, SHARED_SM // (stages * nbytes + CTA_BYTES)))
-            if schedule == "one-shot":
-                per_sm = _AT_ONCE.get(nbytes, 0)
-            copy = Copy(schedule=schedule, shape=shape, box=box, stages=stages, per_sm=per_sm)
-            driver = median(bench.times_ms(bench.memcpy, runs))
-            yield rate(bench, copy, runs, emitted=True), 2 * bench.src.buffer.nbytes / driver / 1e9
+        shape = (array_bytes // 4 // _COLUMNS, _COLUMNS)
+        stages, per_sm = _COUNTED[nbytes]
+        yield Copy(schedule="one-shot", shape=shape, box=box, per_sm=AT_ONCE.get(nbytes, 0))
+        yield Copy(schedule="counter", shape=shape, box=box, stages=stages, per_sm=per_sm)
+        stages = max(3, min(8, _RING_BYTES // nbytes))
+        per_sm = max(1, min(8, SHARED_SM // (stages * nbytes + CTA_BYTES)))
+        yield Copy(schedule="persistent", shape=shape, box=box, stages=stages, per_sm=per_sm)
+    for dtype, (nbytes, per_sm) in product(_NARROW, AT_ONCE.items()):
+        size = DTYPES[dtype.__name__].nbytes
+        if nbytes // size // _ROW <= BOX_DIM_MAX:
+            shape = (array_bytes // size // _COLUMNS, _COLUMNS)
+            yield Copy(schedule="one-shot", shape=shape, box=(nbytes // size // _ROW, _ROW), per_sm=per_sm, dtype=dtype)
 
 
 def copy_rows(rates: Sequence[tuple[Rate, float]]) -> Iterator[Measured]:
     """The ratios that are promised: the best of one-shot and counter of the driver's copy, and each of its program as CUDA C++."""
-    for nbytes in dict.fromkeys(r.copy.box_bytes for r, _ in rates):
-        same = [(r, memcpy) for r, memcpy in rates if r.copy.box_bytes == nbytes]
-        words = f"{nbytes >> 10} KiB boxes"
-        if nbytes >= 8 << 10:
+    for dtype, nbytes in dict.fromkeys((r.copy.dtype, r.copy.box_bytes) for r, _ in rates):
+        same = [(r, memcpy) for r, memcpy in rates if (r.copy.dtype, r.copy.box_bytes) == (dtype, nbytes)]
+        words = f"{nbytes >> 10} KiB boxes" + (f" of {dtype.__name__}" if dtype is not ox.f32 else "")
+        if nbytes >= _LARGE:
             best, memcpy = max(((r, m) for r, m in same if r.copy.schedule != "persistent"), key=lambda pair: pair[0].tb_s / pair[1])
             yield Measured(
                 what=f"{best.copy.schedule}, {words}, of cuMemcpyDtoD", unit="x", samples=_ratios(best, memcpy), target=_OF_MEMCPY,
-                better="higher", of=f"2-D f32 copy of {best.copy.nbytes >> 30} GiB, {best.tb_s:.3f} TB/s; cuMemcpyDtoDAsync {memcpy:.3f}",
+                better="higher", of=f"2-D {dtype.__name__} copy of {best.copy.nbytes >> 30} GiB, {best.copy.described}, {best.tb_s:.3f} "
+                f"TB/s; cuMemcpyDtoDAsync {memcpy:.3f}",
             )  # fmt: skip
-        for r, _ in same:
+        for r in [r for r, _ in same if r.emitted_ms]:
             theirs = median(r.emitted_ms)
             yield Measured(
                 what=f"{r.copy.schedule}, {words}, of its CUDA C++", unit="x", samples=tuple(theirs / t for t in r.times_ms),
@@ -198,7 +217,7 @@ def launch_rows(bench: Bench, runs: int, say: Callable[[str], None]) -> Iterator
     """Host time of a prepared launch, and of the bare driver call that it makes."""
     say("prepared launches")
     copy = Copy(schedule="one-shot", shape=(64, 64), box=(64, 64))
-    bound = copy.bind(bench.device, shaped(bench, bench.src, copy.shape), shaped(bench, bench.dst, copy.shape), 1)
+    bound = copy.bind(bench.device, shaped(bench, bench.src, copy), shaped(bench, bench.dst, copy), 1)
     launch = bench.engine.prepare(bound.verify(), bound.bindings, stream=bench.stream)
     with bench.engine.context:
         both = launch, launch.bare()
@@ -295,6 +314,7 @@ def as_data(bench: Bench, rows: Sequence[Measured], rates: Sequence[tuple[Rate, 
         "copies": [
             {
                 "schedule": r.copy.schedule,
+                "dtype": r.copy.dtype.__name__,
                 "box": r.copy.box,
                 "box_bytes": r.copy.box_bytes,
                 "stages": r.copy.stages,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, cast, final
 
 import oxidecopy as ox
 from oxidecopy.bench.copies import Copy, Schedule, box_of, shape_of
-from oxidecopy.bench.gpu import BOX_BYTES, Bench, rate
+from oxidecopy.bench.gpu import AT_ONCE, BOX_BYTES, Bench, rate
 from oxidecopy.host.npy import write_whole
 
 if TYPE_CHECKING:
@@ -40,26 +40,28 @@ class Entry:
 
     def fields(self) -> tuple[str | int | float, ...]:
         c = self.copy
-        one_shot = c.schedule == "one-shot"
         box = "x".join(map(str, c.box))
         swizzle = c.swizzle.__name__.removeprefix("Swizzle")
-        stages, per_sm = ("", "") if one_shot else (c.stages, c.per_sm)
+        stages, per_sm = "" if c.schedule == "one-shot" else c.stages, c.per_sm or ""
         return c.schedule, len(c.box), box, c.box_bytes, swizzle, stages, per_sm, round(self.tb_s, 4), round(self.of_memcpy, 4)
 
 
 def copies() -> Iterator[Copy]:
-    """All rows: each schedule at every rank, box and swizzle that exist; rings with every number of stages and CTAs that fit."""
+    """All rows: each schedule at every rank, box and swizzle that exist.
+
+    One-shot CTAs as many as fit and as many as are fastest; rings with every number of stages and CTAs that fit.
+    """
     for rank, nbytes, (swizzle, row) in product(range(1, 6), BOX_BYTES, _ROW_BYTES.items()):
         box = box_of(nbytes, rank, nbytes if rank == 1 and swizzle is ox.SwizzleNone else row)
         if box is None or box[-1] > 256:
             continue
         shape = shape_of(NBYTES, box)
-        yield Copy(schedule="one-shot", shape=shape, box=box, swizzle=swizzle, per_sm=0)
+        for at_once in dict.fromkeys((0, AT_ONCE.get(nbytes, 0))):
+            yield Copy(schedule="one-shot", shape=shape, box=box, swizzle=swizzle, per_sm=at_once)
         for stages, per_sm in product(_STAGES, _PER_SM):
             if per_sm * (nbytes * stages + 1024) <= _SHARED_SM:
                 yield Copy(schedule="persistent", shape=shape, box=box, swizzle=swizzle, stages=stages, per_sm=per_sm)
-                if stages == _STAGES[1]:
-                    yield Copy(schedule="counter", shape=shape, box=box, swizzle=swizzle, stages=stages, per_sm=per_sm)
+                yield Copy(schedule="counter", shape=shape, box=box, swizzle=swizzle, stages=stages, per_sm=per_sm)
 
 
 def measure(bench: Bench, runs: int, say: Callable[[str], None]) -> Iterator[Entry]:
@@ -86,9 +88,9 @@ def read_csv(path: Path) -> list[Entry]:
     entries = []
     for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines()):
         box = tuple(map(int, row["box"].split("x")))
-        ring = {"stages": int(row["stages"]), "per_sm": int(row["per_sm"])} if row["stages"] else {"per_sm": 0}
+        stages, per_sm = (int(row[name] or 0) for name in ("stages", "per_sm"))
         schedule = cast("Schedule", row["schedule"])
-        copy = Copy(schedule=schedule, shape=shape_of(NBYTES, box), box=box, swizzle=swizzles[row["swizzle"]], **ring)
+        copy = Copy(schedule=schedule, shape=shape_of(NBYTES, box), box=box, swizzle=swizzles[row["swizzle"]], stages=stages, per_sm=per_sm)
         entries.append(Entry(copy=copy, tb_s=float(row["tb_s"]), of_memcpy=float(row["of_memcpy"])))
     return entries
 

@@ -43,3 +43,16 @@ def test_every_schedule_copies(schedule: Schedule, rank: int) -> None:
     copy.bind(dev, src, out, 4)()
     assert (out.numpy() == x).all()
     assert (copy.nbytes, copy.box_bytes) == (1 << 16, 1024)
+
+
+@pytest.mark.parametrize(("dtype", "size"), [(ox.f16, 2), (ox.u8, 1)])
+@pytest.mark.parametrize("schedule", ["one-shot", "counter"])
+def test_narrower_types(schedule: Schedule, dtype: type[ox.DType], size: int) -> None:
+    dev = ox.Device.open("sim-fast")
+    x = np.random.default_rng(size).integers(0, 255, (64, 256 // size), np.uint8 if size == 1 else np.uint16)
+    copy = Copy(schedule=schedule, shape=x.shape, box=(16, 128 // size), stages=2, per_sm=2, dtype=dtype)
+    src: Any = dev.array(x if size == 1 else x.view(np.float16), dtype)
+    out: Any = dev.zeros(x.shape, dtype)
+    copy.bind(dev, src, out, 4)()
+    assert (out.numpy().view(x.dtype) == x).all()
+    assert (copy.nbytes, copy.box_bytes) == (64 * 256, 16 * 128)

@@ -52,9 +52,33 @@ def test_the_result_says_what_it_was_measured_on(tmp_path: Path) -> None:
     assert read["copies"][0]["memcpy_tb_s"] == 4.3
 
 
+def test_the_headline_has_every_schedule_and_narrower_types() -> None:
+    copies = list(gpu.headlines(gpu.NBYTES))
+    assert all(c.nbytes == gpu.NBYTES for c in copies)
+    assert {(c.schedule, c.box_bytes) for c in copies if c.dtype is ox.f32} == {
+        (s, n) for s in ("one-shot", "counter", "persistent") for n in gpu.BOX_BYTES
+    }
+    assert {(c.dtype, c.box_bytes) for c in copies if c.dtype is not ox.f32} == {
+        *((ox.bf16, n) for n in gpu.AT_ONCE), *((ox.u8, n) for n in gpu.AT_ONCE)
+    }  # fmt: skip
+    assert all(c.per_sm * (c.stages * c.box_bytes + 2048) <= 227 << 10 for c in copies if c.schedule != "one-shot")
+
+
+def test_types_have_rows_of_their_own() -> None:
+    copy = Copy(schedule="one-shot", shape=(1 << 15, 1 << 16), box=(8, 1024), dtype=ox.bf16)
+    rates = [(rate("one-shot", 16, 4.0, 4.0), 4.3), (Rate(copy=copy, times_ms=(2.0,)), 4.3)]
+    assert [row.what for row in gpu.copy_rows(rates)] == [
+        "one-shot, 16 KiB boxes, of cuMemcpyDtoD",
+        "one-shot, 16 KiB boxes, of its CUDA C++",
+        "one-shot, 16 KiB boxes of bf16, of cuMemcpyDtoD",
+    ]
+
+
 # ---- the table
 def test_the_table_has_every_rank_and_fits_into_shared_memory() -> None:
     copies = list(gpu_table.copies())
+    assert {c.per_sm for c in copies if c.schedule == "one-shot" and c.box_bytes == 8 << 10} == {0, gpu.AT_ONCE[8 << 10]}
+    assert {c.stages for c in copies if c.schedule == "counter"} == {2, 4, 8}
     assert {len(c.box) for c in copies} == {1, 2, 3, 4, 5}
     assert all(c.schedule == "one-shot" or c.per_sm * c.stages * c.box_bytes < 228 << 10 for c in copies)
     assert len(copies) == len({str(c) for c in copies}) > 300
@@ -73,7 +97,7 @@ def test_csv(tmp_path: Path) -> None:
     gpu_table.write_csv(tmp_path / "t.csv", entries())
     rows = list(csv.DictReader((tmp_path / "t.csv").read_text().splitlines()))
     assert rows[0] == {
-        "schedule": "one-shot", "rank": "2", "box": "8x32", "box_bytes": "1024", "swizzle": "None", "stages": "", "per_sm": "",
+        "schedule": "one-shot", "rank": "2", "box": "8x32", "box_bytes": "1024", "swizzle": "None", "stages": "", "per_sm": "1",
         "tb_s": "1.0", "of_memcpy": "0.25",
     }  # fmt: skip
     assert (rows[3]["swizzle"], rows[3]["stages"]) == ("128B", "4")
