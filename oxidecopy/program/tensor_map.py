@@ -74,6 +74,12 @@ class TensorMap:
         return EVERY_SWIZZLE[self.swizzle]
 
     @property
+    def row_bytes(self) -> int:
+        """Bytes of one row of the array, its innermost dimension; with interleave that is one of slice pixels."""
+        inner = self.global_dim[-1]
+        return inner * SLICE_BYTES[self.interleave] or -(-inner * self.dtype_info.bits // 8)
+
+    @property
     def tile_shape(self) -> tuple[int, ...]:
         """Elements per dimension that one copy moves."""
         return self.layout.shape

@@ -10,6 +10,7 @@ from oxidecopy.rules.rule import Rule
 _IM2COL: Final = f"{API_IM2COL}; {MEASURED}"
 _PACKED: Final = "No device of compute capability 9.0 has packed types, so this was not measured."
 _IMAGES: Final = "a = dev.empty((4, 9, 9, 64), ox.f32)\nox.TmaDescriptor.im2col(a, {})\n"
+_SLICES: Final = "a = dev.empty((4, 8, 64, {}), ox.f16)\nox.TmaDescriptor.interleaved(a, {})\n"
 
 
 def _typed(number: int, title: str, why: str, source: str, wrong: str, right: str) -> Rule:
@@ -41,6 +42,24 @@ RULES: Final[tuple[Rule, ...]] = (
         API_IM2COL,
         "lower=(-1, -1), upper=(-1, -1), channels=64 / 2, pixels=64",
         "lower=(-1, -1), upper=(-1, -1), channels=64 // 2, pixels=64",
+    ),
+    Rule(
+        id="OX2028",
+        title="An interleaved array ends in slices of 16 or 32 bytes.",
+        error="DescriptorError",
+        why="The map counts pixels of one slice of channels, and knows two widths of them.",
+        source=f"PTX ISA 5.5.6; {MEASURED}",
+        wrong=_SLICES.format(12, "box=(1, 1, 8)"),
+        right=_SLICES.format(8, "box=(1, 1, 8)"),
+    ),
+    Rule(
+        id="OX2029",
+        title="Rows of an interleaved tile fill whole spans of its swizzle.",
+        error="DescriptorError",
+        why="The hardware packs rows of slice pixels, whatever their length. In all other tiles a row begins a span, so in shared arrays, too.",
+        source=MEASURED,
+        wrong=_SLICES.format(8, "box=(1, 1, 8), swizzle=ox.Swizzle128B, element_strides=(1, 1, 2)"),
+        right=_SLICES.format(8, "box=(1, 1, 16), swizzle=ox.Swizzle128B, element_strides=(1, 1, 2)"),
     ),
     judged(
         2033,

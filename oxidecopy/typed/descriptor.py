@@ -13,7 +13,7 @@ from typing_extensions import TypeVar
 from oxidecopy.errors import ScopeError
 from oxidecopy.isa import expr, ops
 from oxidecopy.program.tensor_map import IM2COL
-from oxidecopy.typed.descriptor_checks import armed, device_array, fitting, reduction, source_of, swizzle_mode, wide_mode
+from oxidecopy.typed.descriptor_checks import armed, device_array, fitting, reduction, slices_of, source_of, swizzle_mode, wide_mode
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.geometry import (
     A128,
@@ -235,6 +235,60 @@ class TmaDescriptor(MapHandle[DT, C], Generic[DT, C, SW_co, Bx]):
         array = device_array(a)
         choices = _choices(array, swizzle, element_strides, l2_promotion, oob_fill)
         return TmaDescriptor._on_host(array, build_tensor_map(source_of(array), choices, box_extents(box) or box))
+
+    # fmt: off  # as above
+    @overload
+    @staticmethod
+    def interleaved(
+        a: GlobalArray[_D1, D4],
+        *,
+        box: tuple[int, int, int],
+        swizzle: type[_SW] = ...,
+        element_strides: tuple[int, int, int] | None = ...,
+        l2_promotion: L2Promotion = ...,
+        oob_fill: OobFill = ...,
+    ) -> TmaDescriptor[_D1, D3, _SW, Any]: ...
+    @overload
+    @staticmethod
+    def interleaved(
+        a: GlobalArray[_D1, D5],
+        *,
+        box: tuple[int, int, int, int],
+        swizzle: type[_SW] = ...,
+        element_strides: tuple[int, int, int, int] | None = ...,
+        l2_promotion: L2Promotion = ...,
+        oob_fill: OobFill = ...,
+    ) -> TmaDescriptor[_D1, D4, _SW, Any]: ...
+    # fmt: on
+    @staticmethod
+    def interleaved(
+        a: GlobalArray[Any, Any],
+        *,
+        box: Any = None,
+        swizzle: Any = SwizzleNone,
+        element_strides: Any = None,
+        l2_promotion: int = 128,
+        oob_fill: str = "zero",
+    ) -> TmaDescriptor[Any, Any, Any, Any]:
+        """A tiled map over slices of channels: an array of (batch, slices, [h,] w, channels) whose channels are 16 or 32 bytes together.
+
+        The map has all dimensions but the last: one index of w is a pixel of one slice. A copy moves one slice, whatever the box says, as
+        rows of w * channels elements. An ordinary map of one dimension more says the same without this; it is here for completeness.
+
+        Args:
+            a: the array, channels innermost and dense: NC/8HWC8 at 2 bytes for 16, NC/16HWC16 for 32.
+            box: extents of one copy in (batch, slices, [h,] w), slices 1.
+            swizzle: as in `tiled`; a row of the box is a multiple of its span.
+            element_strides: as in `tiled`, but that of w counts as well.
+            l2_promotion: as in `tiled`.
+            oob_fill: as in `tiled`.
+
+        Raises:
+            DescriptorError: with every broken rule, its bound and the cheapest fix.
+        """
+        array = device_array(a)
+        choices = _choices(array, swizzle, element_strides, l2_promotion, oob_fill)
+        return TmaDescriptor._on_host(array, build_tensor_map(slices_of(array), choices, box))
 
     # fmt: off  # as above
     @overload

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from oxidecopy.errors import AlignmentError, DescriptorError, DTypeError, RecordError, ScopeError, ShapeError, TokenError
 from oxidecopy.isa import limits, ops
 from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.isa.swizzle import SWIZZLES
+from oxidecopy.program.tensor_map import SLICE_BYTES
 from oxidecopy.typed.geometry import AnySwizzle
 from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.reduce import ReduceOp
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from oxidecopy.isa.ops import TileRef
     from oxidecopy.program.program import MapParam
     from oxidecopy.typed.recorder import Recorder
+
+_INTERLEAVED_RANK: Final = 4  # of the smallest array: a map has rank 3 at least, and the channels are no dimension of it
 
 
 def armed(token: object, what: str) -> TxToken[Any, Any]:
@@ -131,6 +135,23 @@ def source_of(array: GlobalArray[Any, Any]) -> Source:
     """What a map knows of an array."""
     address = array.buffer.address + array.offset_bytes
     return Source(dtype=array.dtype.info, shape=array.shape, strides_bytes=array.strides_bytes, address=address)
+
+
+def slices_of(array: GlobalArray[Any, Any]) -> Source:
+    """The array as an interleaved map counts it: its innermost dimension is one pixel of a slice, which the map takes as a unit."""
+    of = source_of(array)
+    size, widths = of.dtype.bits // 8, {width: name for name, width in SLICE_BYTES.items() if width}
+    width = of.shape[-1] * size
+    if len(of.shape) < _INTERLEAVED_RANK or width not in widths or of.strides_bytes[-1] != size:
+        refuse(
+            DescriptorError,
+            "OX2028",
+            f"{of} is not interleaved",
+            got=f"{of.shape[-1]} x {size} bytes innermost, {of.strides_bytes[-1]} bytes apart",
+            required="(batch, slices, [h,] w, channels) with dense channels of 16 or 32 bytes together",
+            fix=f"split the channels: x.reshape(n, h, w, c // {16 // size}, {16 // size}).transpose(0, 3, 1, 2, 4), made contiguous",
+        )
+    return replace(of, shape=of.shape[:-1], strides_bytes=of.strides_bytes[:-1], interleave=widths[width])
 
 
 def wide_mode(mode: object) -> str:

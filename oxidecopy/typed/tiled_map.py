@@ -13,7 +13,7 @@ from oxidecopy.isa import limits
 from oxidecopy.maps.enumerators import FILLS, INTERLEAVES, PROMOTIONS, WIDE_MODES
 from oxidecopy.maps.parameters import Kind, MapParameters
 from oxidecopy.maps.validate import validate
-from oxidecopy.program.tensor_map import IM2COL, TILE, TensorMap
+from oxidecopy.program.tensor_map import IM2COL, SLICE_BYTES, TILE, TensorMap
 from oxidecopy.typed.refusal import whole
 from oxidecopy.typed.sites import caller_site
 
@@ -34,12 +34,19 @@ class Source:
         shape: its extents, elements.
         strides_bytes: bytes from one index to the next, one entry per dimension.
         address: of its first element.
+        interleave: "none", or how wide the pixels are that the innermost dimension counts: "16B" or "32B".
     """
 
     dtype: DTypeInfo
     shape: tuple[int, ...]
     strides_bytes: tuple[int, ...]
     address: int
+    interleave: str = "none"
+
+    @property
+    def unit_bytes(self) -> int:
+        """From one index of the innermost dimension to the next."""
+        return SLICE_BYTES[self.interleave] or -(-self.dtype.bits // 8)
 
     def __str__(self) -> str:
         return f"the {self.dtype.name} array of shape {self.shape}"
@@ -65,7 +72,7 @@ class Choices:
     sm: int
 
 
-def build_tensor_map(of: Source, choices: Choices, box: object, *, interleave: str = "none") -> TensorMap:
+def build_tensor_map(of: Source, choices: Choices, box: object) -> TensorMap:
     """The tiled map over an array that copies boxes of `box` elements.
 
     Raises:
@@ -73,7 +80,9 @@ def build_tensor_map(of: Source, choices: Choices, box: object, *, interleave: s
     """
     front = _Front(of, choices)
     extents = front.numbers("OX2011", "box", box)
-    parameters = front.parameters("tiled", interleave)
+    parameters = front.parameters("tiled")
+    if extents:
+        front.whole_spans(extents)
     return front.made(replace(parameters, box_dim=extents or ()), TILE, () if extents is None else ("OX2012",))
 
 
@@ -89,7 +98,7 @@ def build_im2col_map(  # as many as the driver's call has
     corners = {name: front.numbers("OX2026", name, value) for name, value in (("lower", lower), ("upper", upper))}
     counts = {name: front.number(name, value) for name, value in (("channels", channels), ("pixels", pixels))}
     parameters = replace(
-        front.parameters("im2col" if mode == IM2COL else "im2col_wide", "none"),
+        front.parameters("im2col" if mode == IM2COL else "im2col_wide"),
         wide_mode=WIDE_MODES.get(mode, 0),
         lower=corners["lower"] or (),
         upper=corners["upper"] or (),
@@ -141,7 +150,7 @@ class _Front:
             self._add("OX2027", f"`{name}` is no integer", got=got, required="a Python int", fix=fix)
         return found
 
-    def parameters(self, kind: Kind, interleave: str) -> MapParameters:
+    def parameters(self, kind: Kind) -> MapParameters:
         """Those that all kinds of map share."""
         of, choices = self._of, self._choices
         self._dense()
@@ -150,9 +159,9 @@ class _Front:
             dtype=of.dtype.driver_enum,
             global_address=of.address,
             global_dim=of.shape,
-            global_strides=_meaningful(of, 32 if interleave == "32B" else limits.GLOBAL_STRIDE_ALIGN)[:-1],
+            global_strides=_meaningful(of, 32 if of.interleave == "32B" else limits.GLOBAL_STRIDE_ALIGN)[:-1],
             element_strides=self._steps or (),
-            interleave=INTERLEAVES[interleave],
+            interleave=INTERLEAVES[of.interleave],
             swizzle=choices.swizzle.driver_enum,
             l2_promotion=self._promotion(),
             oob_fill=self._fill(),
@@ -174,7 +183,7 @@ class _Front:
             global_strides=parameters.global_strides or (),
             box_dim=(parameters.box_dim or ()) if mode == TILE else (parameters.pixels, parameters.channels),
             element_strides=parameters.element_strides or (),
-            interleave=list(INTERLEAVES)[parameters.interleave],
+            interleave=self._of.interleave,
             swizzle=self._choices.swizzle.name,
             l2_promotion=list(PROMOTIONS)[parameters.l2_promotion],
             oob_fill=list(FILLS)[parameters.oob_fill],
@@ -186,18 +195,32 @@ class _Front:
     def _dense(self) -> None:
         """The innermost dimension has no stride in a map: its elements must follow each other."""
         of = self._of
-        if of.dtype.bits % 8 or not of.shape or of.shape[-1] <= 1 or of.strides_bytes[-1] == of.dtype.nbytes:
+        size = of.unit_bytes
+        if of.dtype.bits % 8 or not of.shape or of.shape[-1] <= 1 or of.strides_bytes[-1] == size:
             return
-        size = of.dtype.nbytes
         other = [axis for axis, stride in enumerate(of.strides_bytes) if stride == size and of.shape[axis] > 1]
         swap = f"dimension {other[0]} is the dense one: transpose the array so that it comes last, and the box with it" if other else ""
         self._add(
             "OX2005",
             f"the innermost dimension of {of} is not contiguous",
             got=f"{of.strides_bytes[-1]} bytes from one element to the next",
-            required=f"{size} bytes, the size of one {of.dtype.name}",
+            required=f"{size} bytes, the size of one {of.dtype.name if of.interleave == 'none' else 'slice pixel'}",
             fix=swap or "upload a copy: dev.array(np.ascontiguousarray(x))",
         )
+
+    def whole_spans(self, box: tuple[int, ...]) -> None:
+        """Rows of slice pixels are dense, of other tiles a span apart: here they are both."""
+        span, step = self._choices.swizzle.span_bytes, (self._steps or (1,))[-1]
+        row = -(-box[-1] // max(step, 1)) * self._of.unit_bytes
+        if self._of.interleave != "none" and span and row % span:
+            fit = span // self._of.unit_bytes * max(step, 1)
+            self._add(
+                "OX2029",
+                f"rows of an interleaved tile end inside a span of the {self._choices.swizzle.name} swizzle",
+                got=f"{row} bytes = {row // span} x {span} + {row % span}",
+                required=f"a multiple of {span} bytes",
+                fix=f"box inner a multiple of {fit}, or swizzle=ox.SwizzleNone",
+            )
 
     def _promotion(self) -> int:
         value = self._choices.l2_promotion
@@ -225,7 +248,7 @@ def _integer(value: object) -> int | None:
 def _meaningful(of: Source, unit: int) -> tuple[int, ...]:
     """Strides with those of size-1 dimensions replaced: the hardware never steps along them, but the driver checks them (measured)."""
     strides: list[int] = []
-    dense = -(-of.dtype.bits // 8)
+    dense = of.unit_bytes
     for extent, stride in zip(reversed(of.shape), reversed(of.strides_bytes), strict=True):
         strides.append(-(-dense // unit) * unit if extent == 1 else stride)
         dense = strides[-1] * extent if strides[-1] * extent < limits.GLOBAL_STRIDE_LIMIT else unit

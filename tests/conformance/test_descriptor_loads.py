@@ -34,10 +34,8 @@ def test_the_sample_has_usable_maps_and_what_is_not() -> None:
     assert any(max(case.parameters.global_dim or ()) >= (1 << 31) - 1 for case in WANTED if not case.faults)
 
 
-@pytest.mark.parametrize("case", WANTED[::30], ids=lambda case: case.name[:40])
+@pytest.mark.parametrize("case", [case for case in WANTED[::30] if not case.faults], ids=lambda case: case.name[:40])
 def test_the_simulator_says_what_a_load_brings(case: LoadCase) -> None:
-    if case.faults:
-        pytest.skip("the proof refuses it")
     made = make(case.parameters, Device.open("sim"))
     made.launch()
     assert made.outputs["out"].shape == map_of(case.parameters).tile_shape

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import oxidecopy as ox
 from oxidecopy.errors import DescriptorError
 from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.isa.swizzle import EVERY_SWIZZLE, SWIZZLES
@@ -288,3 +289,37 @@ def test_packed_types_are_refused_for_hopper_and_taken_for_blackwell() -> None:
     with pytest.raises(DescriptorError, match=r"compute capability 9\.0") as caught:
         _build(**packed)
     assert caught.value.rules == ("OX2022",)
+
+
+# ---- interleaved
+def _sliced(shape: tuple[int, ...] = (4, 8, 9, 64, 8), **choices: Any) -> TensorMap:
+    array: Any = ox.Device.open("sim").empty(shape, choices.pop("dtype", ox.f16))
+    factory: Any = ox.TmaDescriptor.interleaved
+    made: TensorMap = factory(array, **({"box": (1,) * (len(shape) - 2) + (32,)} | choices)).tensor_map
+    return made
+
+
+def test_an_interleaved_map_counts_slice_pixels() -> None:
+    made = _sliced(element_strides=(1, 1, 2, 2), swizzle=ox.Swizzle128B)
+    assert (made.global_dim, made.global_strides) == ((4, 8, 9, 64), (73728, 9216, 1024))
+    assert (made.interleave, made.box_dim, made.tile_shape) == ("16B", (1, 1, 1, 32), (1, 1, 1, 16 * 8))
+    assert made.row_bytes == 64 * 16
+    wide = _sliced((4, 8, 64, 8), dtype=ox.f32)
+    assert (wide.interleave, wide.global_dim, wide.tile_shape, wide.row_bytes) == ("32B", (4, 8, 64), (1, 1, 32 * 8), 64 * 32)
+
+
+@pytest.mark.parametrize(
+    ("rule", "shape", "choices"),
+    [
+        ("OX2028", (4, 8, 64, 12), {}),
+        ("OX2028", (8, 64, 8), {}),
+        ("OX2029", (4, 8, 64, 8), {"box": (1, 1, 8), "swizzle": ox.Swizzle128B, "element_strides": (1, 1, 2)}),
+        ("OX2007", (4, 8, 64, 8), {"box": (1, 1, 6)}),
+        ("OX2012", (4, 8, 64, 8), {"box": (1, 1, 1, 8)}),
+        ("OX2013", (4, 8, 64, 8), {"box": (1, 1, 264)}),
+    ],
+)
+def test_what_no_interleaved_map_is_made_of(rule: str, shape: tuple[int, ...], choices: dict[str, Any]) -> None:
+    with pytest.raises(DescriptorError) as caught:
+        _sliced(shape, **choices)
+    assert caught.value.rules == (rule,)

@@ -52,9 +52,8 @@ def _map(context: PrimaryContext, name: str, bound: BoundMap) -> list[Diagnostic
     found = []
     if address % GLOBAL_ADDRESS_ALIGN:
         found.append(_broken(f"`{name}` is not aligned", f"{address:#x}", f"a multiple of {GLOBAL_ADDRESS_ALIGN}"))
-    info = bound.map.dtype_info
     rows = zip(bound.map.global_dim[:-1], bound.map.global_strides, strict=True)
-    reach = bound.offset_bytes + sum((n - 1) * stride for n, stride in rows) + -(-bound.map.global_dim[-1] * info.bits // 8)
+    reach = bound.offset_bytes + sum((n - 1) * stride for n, stride in rows) + bound.map.row_bytes
     return found + _within(name, reach, bound.buffer.nbytes)
 
 
