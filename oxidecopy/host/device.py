@@ -44,7 +44,7 @@ class Device:
         self.why = why or f"{name}: asked for by name"
 
     @staticmethod
-    def open(name: str | None = None, *, checked: bool = False) -> Device:
+    def open(name: str | None = None, *, checked: bool = False, arch: int | str | None = None) -> Device:
         """Opens a device.
 
         Args:
@@ -53,13 +53,15 @@ class Device:
                 what was taken and why.
             checked: ask for checks that cost time. On a GPU each launch is waited for, and a wait that does not end is reported sooner;
                 OXIDECOPY_CHECKED=1 (true, yes, on) in the environment asks for them, too. The simulator "sim" always makes its checks.
+            arch: for a simulator, whose limits hold: 100, "10.0" or "sm_100" for the swizzles with wider atoms, say. Only 9.0, which it is
+                of when this is left out, was held against hardware.
 
         Raises:
             UsageError: for a name that no device has; for a GPU by its name, also for a setting in the environment that means nothing.
                 Without a name such a setting is ignored, with a warning that `why` repeats.
             DeviceError: for a device that is not there or cannot be used, with what was found and what is needed.
         """
-        opened = open_engine(name, checked=checked)
+        opened = open_engine(name, checked=checked, arch=arch)
         return Device(opened.name, opened.engine, why=opened.why)
 
     @property

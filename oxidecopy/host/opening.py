@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from oxidecopy.errors import DeviceError, Diagnostic, OxidecopyError, UsageError
 from oxidecopy.host.settings import Settings, settings
+from oxidecopy.maps.validate import compute_capability
 from oxidecopy.typed.refusal import flag
 from oxidecopy.typed.sites import caller_site
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from oxidecopy.engines.cuda.probe import CudaFacts
 
 SIMULATORS: Final = {"sim": True, "sim-fast": False}  # name -> looks for races and missing fences
+_MEASURED_SM: Final = 90  # what the simulator was held against, and the first compute capability with tensor maps
 _CUDA: Final = re.compile(r"cuda(?::(\d{1,4}))?")
 
 
@@ -34,15 +36,18 @@ class Opened:
     why: str
 
 
-def open_engine(name: object, *, checked: bool) -> Opened:
+def open_engine(name: object, *, checked: bool, arch: int | str | None = None) -> Opened:
     """The engine for a name as `Device.open` takes it.
 
     Raises:
-        UsageError: for a name that no device has (OX5012), checks that it does not make (OX5014), or, for a GPU by its name, a setting in
-            the environment that means nothing (OX5017, OX5337).
+        UsageError: for a name that no device has (OX5012), checks that it does not make (OX5014), an architecture that it is not asked for
+            (OX5043), or, for a GPU by its name, a setting in the environment that means nothing (OX5017, OX5337).
         DeviceError: for a device that is not there or cannot be used (OX5013).
     """
     flag(checked, "checked")
+    if arch is not None:
+        name = "sim" if name is None else name
+        return _simulated(str(name), compute_capability(arch))
     if name is None:
         return _best(settings(checked=checked))
     wanted = str(name)
@@ -113,10 +118,27 @@ def _gpu(wanted: str, number: str | None, found: Settings) -> Opened:
     return Opened(name=f"cuda:{gpu.ordinal}", engine=engine, why=f"{gpu}: asked for by name")
 
 
-def _simulator(name: str, why: str) -> Opened:
+def _simulated(name: str, sm: int) -> Opened:
+    """A simulator with the limits of another architecture; a GPU has its own."""
+    of = f"compute capability {sm // 10}.{sm % 10}"
+    if name not in SIMULATORS or sm < _MEASURED_SM:
+        raise UsageError(
+            Diagnostic(
+                rule="OX5043",
+                what="an architecture is chosen for a simulator, and has tensor maps",
+                got=f"{name!r} with {of}",
+                required="sim or sim-fast, 9.0 or newer",
+                fix='Device.open("sim", arch=100)',
+                site=caller_site(),
+            )
+        )
+    return _simulator(name, f"{name}: asked for by name, with the limits of {of}", sm)
+
+
+def _simulator(name: str, why: str, sm: int = _MEASURED_SM) -> Opened:
     from oxidecopy.engines.sim import SimEngine
 
-    return Opened(name=name, engine=SimEngine(hazards=SIMULATORS[name]), why=why)
+    return Opened(name=name, engine=SimEngine(hazards=SIMULATORS[name], sm=sm), why=why)
 
 
 def _cuda_engine(ordinal: int, sm: int, found: Settings) -> Engine:

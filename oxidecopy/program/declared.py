@@ -13,7 +13,7 @@ from oxidecopy.isa import limits
 from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.isa.expr import SymKind
 from oxidecopy.isa.ops import ThreadSet
-from oxidecopy.isa.swizzle import SWIZZLES
+from oxidecopy.isa.swizzle import EVERY_SWIZZLE
 from oxidecopy.program.program import (
     BLOCK_SYMBOLS,
     RANK_SYMBOL,
@@ -120,7 +120,7 @@ def _check_param(param: Param, place: Site | None) -> Iterator[Diagnostic]:
                 required = f"{len(param.box_dim)} of them, one per box dimension"
                 yield _broken(f"{what}: element_strides", str(param.element_strides), required, place)
             yield from _word(f"{what}: interleave", param.interleave, INTERLEAVES, place)
-            yield from _word(f"{what}: swizzle", param.swizzle, tuple(SWIZZLES), place)
+            yield from _word(f"{what}: swizzle", param.swizzle, tuple(EVERY_SWIZZLE), place)
             yield from _word(f"{what}: oob_fill", param.oob_fill, OOB_FILLS, place)
             yield from _word(f"{what}: mode", param.mode, MODES, place)
             if param.entries is not None:
@@ -139,7 +139,7 @@ def _check_tile(tile: TileDecl, place: Site | None) -> Iterator[Diagnostic]:
     yield from _word(f"{what}: dtype", tile.dtype, _DTYPES, place)
     yield from _extents(f"{what}: shape", tile.shape, _EXTENT_MAX, place)
     yield from _integer(f"{what}: align", tile.align, 1, limits.CTA_WINDOW_BYTES, place)
-    yield from _word(f"{what}: swizzle", tile.swizzle, tuple(SWIZZLES), place)
+    yield from _word(f"{what}: swizzle", tile.swizzle, tuple(EVERY_SWIZZLE), place)
     yield from _integer(f"{what}: stages", tile.stages, 1, _STAGES_MAX, place)
     yield from _integer(f"{what}: offset", tile.offset, 0, limits.CTA_WINDOW_BYTES, place)
     yield from _integer(f"{what}: stage_bytes", tile.stage_bytes, 0, limits.CTA_WINDOW_BYTES, place)

@@ -205,4 +205,11 @@ RULES: Final[tuple[Rule, ...]] = (
         + _NO_SCRIPT_OF
         + "what the recorder makes names all threads in scope.",
     ),
+    _rule(
+        30,
+        "Plain accesses to tiles know their swizzle",
+        "Device code computes the 32B, 64B and 128B modes itself; the modes with wider atoms are left to copies. "
+        + _NO_SCRIPT_OF
+        + "such a descriptor is made on compute capability 10.0 or newer alone.",
+    ),
 )

@@ -221,4 +221,13 @@ RULES: Final[tuple[Rule, ...]] = (
         _FILES + "save_npy(folder / 'x.npy', np.ones(8))\n",
         error="UsageError",
     ),
+    _rule(
+        43,
+        "An architecture is chosen for a simulator.",
+        "A GPU is of its own. Before compute capability 9.0 there were no tensor maps; what came after it was not held against hardware.",
+        "`Device.open`",
+        "ox.Device.open('cuda:0', arch=100)\n",
+        "ox.Device.open('sim', arch=100)\n",
+        error="UsageError",
+    ),
 )

@@ -56,7 +56,7 @@ RULES: Final[tuple[Rule, ...]] = (
         id="OX2029",
         title="Rows of an interleaved tile fill whole spans of its swizzle.",
         error="DescriptorError",
-        why="The hardware packs rows of slice pixels, whatever their length. In all other tiles a row begins a span, so in shared arrays, too.",
+        why="The hardware packs rows of slice pixels, whatever their length. In other tiles a row begins a span, shared arrays included.",
         source=MEASURED,
         wrong=_SLICES.format(8, "box=(1, 1, 8), swizzle=ox.Swizzle128B, element_strides=(1, 1, 2)"),
         right=_SLICES.format(8, "box=(1, 1, 16), swizzle=ox.Swizzle128B, element_strides=(1, 1, 2)"),

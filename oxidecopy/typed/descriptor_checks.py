@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from oxidecopy.errors import AlignmentError, DescriptorError, DTypeError, RecordError, ScopeError, ShapeError, TokenError
 from oxidecopy.isa import limits, ops
 from oxidecopy.isa.dtypes import DTYPES
-from oxidecopy.isa.swizzle import SWIZZLES
+from oxidecopy.isa.swizzle import EVERY_SWIZZLE
 from oxidecopy.program.tensor_map import SLICE_BYTES
 from oxidecopy.typed.geometry import AnySwizzle
 from oxidecopy.typed.global_array import GlobalArray
@@ -48,7 +48,7 @@ def fitting(recorder: Recorder, param: MapParam, tile: object, what: str) -> Til
     own = f"use cta.shared({param.name})"
     if request.dtype != param.dtype:
         refuse(DTypeError, "OX1011", f"{what} and its tile have different element types", got=request.dtype, required=param.dtype, fix=own)
-    need = max(limits.TENSOR_SMEM_ALIGN, SWIZZLES[param.swizzle].repeat_bytes)
+    need = max(limits.TENSOR_SMEM_ALIGN, EVERY_SWIZZLE[param.swizzle].repeat_bytes)
     if request.align < need:
         refuse(
             AlignmentError,

@@ -9,7 +9,7 @@ from typing import final
 from oxidecopy.errors import Cause, RecordError, Site
 from oxidecopy.isa import limits
 from oxidecopy.isa.dtypes import DTYPES
-from oxidecopy.isa.swizzle import SWIZZLES
+from oxidecopy.isa.swizzle import EVERY_SWIZZLE
 from oxidecopy.program.program import BarrierDecl, TileDecl
 from oxidecopy.program.tensor_map import TileLayout
 from oxidecopy.typed.refusal import refuse
@@ -61,7 +61,7 @@ def place(tiles: Sequence[TileRequest], barriers: Sequence[BarrierDecl]) -> tupl
     placed: list[TileDecl] = []
     for t in tiles:
         swizzle = t.swizzle or "none"
-        align = max(t.align, SWIZZLES[swizzle].repeat_bytes if t.swizzle else 1)
+        align = max(t.align, EVERY_SWIZZLE[swizzle].repeat_bytes if t.swizzle else 1)
         layout = TileLayout(shape=t.shape, element_bytes=DTYPES[t.dtype].nbytes, swizzle=swizzle)
         stage_bytes = _up(layout.footprint_bytes, align)
         at = _up(at, align)

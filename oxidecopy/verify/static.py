@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oxidecopy.isa import limits, ops
 from oxidecopy.isa.dtypes import DTYPES
-from oxidecopy.isa.swizzle import SWIZZLES
+from oxidecopy.isa.swizzle import EVERY_SWIZZLE
 from oxidecopy.program.program import ArrayParam, IdxParam, Launch, MapParam, Program, Step, TileDecl
 from oxidecopy.program.required import unmet
 from oxidecopy.program.tensor_map import TensorMap
@@ -164,7 +164,7 @@ def _arch(program: Program, launch: Launch, out: Collector) -> bool:
     good = True
     for name, bound in launch.maps:
         row = DTYPES[bound.dtype]
-        least = max(row.min_sm, SWIZZLES[bound.swizzle].min_sm)
+        least = max(row.min_sm, EVERY_SWIZZLE[bound.swizzle].min_sm)
         if least > launch.sm or row.bits % 8:
             good = False
             out.add(
@@ -426,7 +426,7 @@ def _image(step: Step, op: Copy, tile: TileDecl, param: MapParam, out: Collector
 def _addresses(step: Step, op: Copy, tile: TileDecl, param: MapParam, out: Collector) -> None:
     """Every address that the copy can be given: all stages, all parts."""
     of = op.tile.part.of if op.tile.part is not None else 1
-    repeat = SWIZZLES[param.swizzle].repeat_bytes
+    repeat = EVERY_SWIZZLE[param.swizzle].repeat_bytes
     for i in range(tile.stages):
         base = tile.offset + i * tile.stage_bytes
         for rank in range(of):

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from oxidecopy.engines.sim.faults import ILLEGAL_ADDRESS, ILLEGAL_INSTRUCTION, MISALIGNED_ADDRESS, Fault
 from oxidecopy.engines.sim.memory import BYTE, ELEMENT, GRANULE, UNIT, Array, SharedMemory
 from oxidecopy.isa.limits import CTA_WINDOW_BYTES, TENSOR_SMEM_ALIGN
-from oxidecopy.isa.swizzle import SWIZZLES
+from oxidecopy.isa.swizzle import EVERY_SWIZZLE
 from oxidecopy.program.tensor_map import TileLayout
 
 Index = npt.NDArray[np.int64]
@@ -30,8 +30,10 @@ def unit_index(layout: TileLayout, phase: int, unit: int) -> Index:
     rows = np.arange(layout.rows, dtype=np.int64) * layout.pitch_bytes
     inner = np.arange(0, layout.row_bytes, unit, dtype=np.int64)
     address = phase + rows[:, None] + inner[None, :]
-    mode = SWIZZLES[layout.swizzle]
+    mode = EVERY_SWIZZLE[layout.swizzle]
     address ^= ((address >> 7) & mode.mask) << mode.shift
+    if mode.flip_8b and unit < GRANULE:  # whole granules stay where they are: `TileImage` turns their halves
+        address ^= ((address >> 7) & 1) << 3
     return (address // unit).reshape(*layout.shape[:-1], -1)
 
 
@@ -85,21 +87,32 @@ class TileImage:
 
     def gather(self) -> Array:
         """The tile's units in order; a view where there is no swizzle."""
-        return self._unit_view if self._unit_view is not None else self._source.take(self.index)
+        return self._unit_view if self._unit_view is not None else self._turned(self._source.take(self.index), self.index)
 
     def scatter(self, units: Array) -> None:
         if self._unit_view is not None:
             self._unit_view[...] = units
         else:
-            self._source[self.index] = units
+            self._source[self.index] = self._turned(units, self.index)
 
     def scatter_part(self, units: Array, start: int, stop: int) -> None:
         """Only units start .. stop-1 in row-major order; `units` is the whole tile."""
-        self._source[self.index.reshape(-1)[start:stop]] = np.ascontiguousarray(units).reshape(-1)[start:stop]
+        where = self.index.reshape(-1)[start:stop]
+        self._source[where] = self._turned(np.ascontiguousarray(units).reshape(-1)[start:stop], where)
 
     def gather_part(self, into: Array, start: int, stop: int) -> None:
         """Fills units start .. stop-1 of the flat array `into`."""
-        into[start:stop] = self._source[self.index.reshape(-1)[start:stop]]
+        where = self.index.reshape(-1)[start:stop]
+        into[start:stop] = self._turned(self._source[where], where)
+
+    def _turned(self, units: Array, where: Index) -> Array:
+        """The units with their 8-byte halves swapped in every other 128-byte line, where the swizzle does that; `where` they lie."""
+        if not EVERY_SWIZZLE[self.layout.swizzle].flip_8b or self.unit != GRANULE:
+            return units
+        halves = np.array(np.broadcast_to(units, where.shape)).view(np.uint64).reshape(-1, 2)
+        odd = (where.reshape(-1) * GRANULE >> 7 & 1).astype(bool)
+        halves[odd] = halves[odd][:, ::-1]
+        return halves.reshape(-1).view(units.dtype).reshape(where.shape)
 
     def mark(self, mask: npt.NDArray[np.bool_]) -> None:
         """Notes in `mask` (one flag per 16 bytes of the window) that the tile's bytes are written."""

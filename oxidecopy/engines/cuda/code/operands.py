@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Final
 
 from oxidecopy.engines.cuda.code.elements import code_of
+from oxidecopy.engines.cuda.code.swizzles import chunk_mask
 from oxidecopy.engines.cuda.code.values import Lin, Values
 from oxidecopy.isa.limits import MAX_RANK, MBARRIER_BYTES
 from oxidecopy.isa.ops import BarrierRef, TileRef
-from oxidecopy.isa.swizzle import SWIZZLES
 from oxidecopy.program.program import Program
 from oxidecopy.program.tensor_map import TileLayout
 
@@ -51,5 +51,5 @@ class Operands:
         layout = self.layout(ref)
         shape = [*layout.shape, *[1] * (MAX_RANK - len(layout.shape))]
         dtype = code_of(self.program.tiles[ref.tile].dtype)
-        mask = SWIZZLES[layout.swizzle].mask
+        mask = chunk_mask(layout.swizzle)
         return _LAYOUT.pack(*shape, layout.pitch_bytes, len(layout.shape), layout.element_bytes, mask, dtype, at)

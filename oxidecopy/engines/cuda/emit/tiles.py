@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from math import gcd
 from typing import Final, final
 
+from oxidecopy.engines.cuda.code.swizzles import chunk_mask
 from oxidecopy.engines.cuda.emit.elements import Elements, storage
 from oxidecopy.isa import ops
 from oxidecopy.isa.dtypes import DTYPES
-from oxidecopy.isa.swizzle import SWIZZLES
 from oxidecopy.program.program import ArrayInfo, Program, TileDecl
 
 UNIT_BYTES: Final = 16
@@ -89,7 +89,7 @@ class Tiles:
         """All of them, in a namespace of their own; empty without any."""
         if not self._made:
             return ""
-        parts = [_SWIZZLE.format(name=name, mask=SWIZZLES[name].mask) for name in sorted(self._swizzles)]
+        parts = [_SWIZZLE.format(name=name, mask=chunk_mask(name)) for name in sorted(self._swizzles)]
         parts += [text.replace("@", name, 1) for text, name in self._made.items()]
         return f"{_VEC}\nnamespace coop {{\n\n" + "\n\n".join(parts) + "\n\n}  // namespace coop\n"
 
