@@ -61,7 +61,7 @@ SYMBOLIC: Final[dict[str, str]] = {INDEX: "integer", PREDICATE: "condition", SCA
 
 LAUNCHABLE: Final = "oxidecopy.host.pipeline.Launchable"
 # A function with one of these is looked at, though they are not tracked.
-LOOKED_AT: Final = frozenset({*SYMBOLIC, LAUNCHABLE})
+LOOKED_AT: Final = frozenset({*SYMBOLIC, LAUNCHABLE, DESCRIPTOR})
 DTYPES: Final = "oxidecopy.typed.dtypes"
 
 # Loops that the device runs: their body is recorded once. `cta.tiles` with an order may record none, and is left alone.

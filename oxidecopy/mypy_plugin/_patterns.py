@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from mypy.nodes import NameExpr
+from mypy.nodes import NameExpr, TypeInfo, Var
 from mypy.patterns import (
     AsPattern,
     ClassPattern,
@@ -17,6 +17,7 @@ from mypy.patterns import (
     StarredPattern,
     ValuePattern,
 )
+from mypy.types import Instance, LiteralType, TupleType, get_proper_type
 
 from oxidecopy.mypy_plugin._calls import Calls
 from oxidecopy.mypy_plugin._domain import ANY, NONE, State, Values, unions
@@ -67,11 +68,12 @@ class Patterns(Calls):
             self.capture(pattern.rest, NONE, state)
 
     def bind_class(self, pattern: ClassPattern, subject: Values, state: State) -> None:
-        """`case C(P, name=Q)`. Which attribute `P` stands for is said by `__match_args__`, and not looked up."""
+        """`case C(P, name=Q)`; `__match_args__` says which attribute `P` stands for."""
         for name, part in zip(pattern.keyword_keys, pattern.keyword_values, strict=True):
             self.bind_pattern(part, self.parts(subject, f".{name}", state), state)
-        for part in pattern.positionals:
-            self.bind_pattern(part, NONE, state)
+        names = _match_args(pattern.class_ref.node)
+        for i, part in enumerate(pattern.positionals):
+            self.bind_pattern(part, self.parts(subject, f".{names[i]}", state) if i < len(names) else NONE, state)
 
     def parts(self, subject: Values, part: str, state: State) -> Values:
         """A part of the subject."""
@@ -80,6 +82,15 @@ class Patterns(Calls):
     def capture(self, name: NameExpr, values: Values, state: State) -> None:
         """Binds one name."""
         self.assign(name, values if self.tracked(self.type_of(name)) else NONE, None, state)
+
+
+def _match_args(node: object) -> list[str]:
+    """The attributes that positional patterns of a class stand for; mypy knows them of dataclasses and named tuples."""
+    found = node.get("__match_args__") if isinstance(node, TypeInfo) else None
+    t = get_proper_type(found.node.type) if found is not None and isinstance(found.node, Var) else None
+    items = [get_proper_type(item) for item in t.items] if isinstance(t, TupleType) else []
+    values = [item.last_known_value if isinstance(item, Instance) else item for item in items]
+    return [value.value if isinstance(value, LiteralType) and isinstance(value.value, str) else "" for value in values]
 
 
 def _value(flow: Patterns, pattern: ValuePattern, _subject: Values, state: State) -> None:

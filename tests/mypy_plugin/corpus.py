@@ -27,6 +27,7 @@ ALL: Final = (
 )  # fmt: skip
 SLICE: Final = ("iniconfig", "pluggy", "sortedcontainers", "click")  # what every test run has the time for
 ROOT: Final = Path(__file__).resolve().parents[2]
+LEAKS: Final = "[oxidecopy-mypy]\nleaks = error\nleaks_at_end = error\n"  # counted by their code
 FUNCTIONS_MIN: Final = 5_000  # the least that a whole run is to have looked at
 
 _FINDING: Final = re.compile(r"^(?P<place>[^:]+:\d+).*: (?P<level>error|note): (?P<text>.*)\[(?P<code>oxidecopy-\w+)\]$")
@@ -80,7 +81,9 @@ def run(packages: Sequence[str], *, timeout: float = 3600) -> Result:
     with TemporaryDirectory(prefix="corpus-") as folder:
         config = Path(folder) / "mypy.ini"
         plugin = Path(__file__).with_name("everything.py")
-        config.write_text(f"[mypy]\nplugins = {plugin}\ncheck_untyped_defs = True\nfollow_imports = silent\ncache_dir = {folder}/cache\n")
+        config.write_text(
+            f"[mypy]\nplugins = {plugin}\ncheck_untyped_defs = True\nfollow_imports = silent\ncache_dir = {folder}/cache\n{LEAKS}"
+        )
         _link(packages, Path(folder) / "packages")
         command = [sys.executable, "-m", "tests.mypy_plugin.corpus", "--worker", str(config), *packages]
         environment = {**os.environ, "MYPYPATH": f"{folder}/packages", "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path[1:]])}

@@ -539,3 +539,88 @@ def lambda_bad(cta: Cta) -> None:
 
 
 RESULT = [1, 2]
+
+
+# ---- elements through patterns, views and nested targets
+def class_pattern_bad(cta: Cta) -> None:
+    both = Both(make(cta), make(cta))
+    match both:
+        case Both(first, _):
+            first.inval()
+    lend(both.full)  # E: [oxidecopy-moved]
+
+
+def class_pattern_ok(cta: Cta) -> None:
+    both = Both(make(cta), make(cta))
+    match both:
+        case Both(first, _):
+            first.inval()
+    lend(both.empty)
+    both.empty.inval()
+
+
+def views_bad(cta: Cta) -> None:
+    rs = {"a": make(cta), "b": make(cta)}
+    for r in rs.values():
+        r.inval()
+    lend(rs["a"])  # E: [oxidecopy-moved]
+
+
+def views_ok(cta: Cta) -> None:
+    rs = {"a": make(cta), "b": make(cta)}
+    for r in rs.values():
+        lend(r)
+    lend(rs["a"])
+    for _, r in rs.items():
+        r.inval()
+
+
+def views_again_bad(cta: Cta) -> None:
+    rs = {"a": make(cta), "b": make(cta)}
+    for _, r in rs.items():
+        r.inval()
+    for r in rs.values():  # E: [oxidecopy-moved]
+        lend(r)
+
+
+def nested_target_bad(cta: Cta) -> None:
+    pairs = [(1, make(cta)), (2, make(cta))]
+    for _i, (_n, r) in enumerate(pairs):
+        r.inval()
+    for _n, r in pairs:  # E: [oxidecopy-moved]
+        lend(r)
+
+
+def nested_target_ok(cta: Cta) -> None:
+    pairs = [(make(cta), make(cta)), (make(cta), make(cta))]
+    for _i, (a, _b) in enumerate(pairs):
+        a.inval()
+    for _a, b in [(1, 2)]:
+        print(b)
+    lend(pairs[0][1])
+    pairs[1][1].inval()
+
+
+def bound_below_ok(cta: Cta) -> None:
+    r: R
+    for i in range(3):
+        if i > 0:
+            r.inval()
+        r = make(cta)
+    r.inval()
+
+
+def appended_bad(cta: Cta) -> None:
+    rs = []
+    rs.append(make(cta))
+    for r in rs:
+        r.inval()
+    lend(rs[0])  # E: [oxidecopy-moved]
+
+
+def appended_ok(cta: Cta) -> None:
+    rs = []
+    rs.append(make(cta))
+    lend(rs[0])
+    for r in rs:
+        r.inval()
