@@ -134,9 +134,9 @@ def _address_range(f: Facts) -> Iterator[Breach]:
 
 
 def _stride_range(f: Facts) -> Iterator[Breach]:
-    dense = f.padded_strides()
     for axis, stride in enumerate(f.strides):
         if not 0 <= stride < limits.GLOBAL_STRIDE_LIMIT:
+            dense = f.padded_strides()
             yield Breach(
                 what=f"the stride of dimension {axis} of {f.array} is out of range",
                 got=f"{stride:,} bytes",

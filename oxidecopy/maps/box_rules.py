@@ -39,13 +39,15 @@ def _length(f: Facts, name: str, value: tuple[int, ...] | None) -> Iterator[Brea
 
 
 def _box(f: Facts) -> Iterator[Breach]:
-    whole = _least_inner(f)
+    wrong = [axis for axis, extent in enumerate(f.box) if not 1 <= extent <= limits.BOX_DIM_MAX]
+    if not wrong:
+        return
     fitting = clamped(f.box, 1, limits.BOX_DIM_MAX)
-    mended = f.but(box_dim=(*fitting[:-1], fitting[-1] if f.inner > 0 else whole)) if f.box else None
-    for axis, extent in enumerate(f.box):
-        if not 1 <= extent <= limits.BOX_DIM_MAX:
-            fix = f"box {mended.box_dim if mended else fitting}" + ("; more copies cover the rest" if extent > 1 else "")
-            yield Breach(what=f"entry {axis} of the box is out of range", got=str(extent), fix=fix, mended=mended)
+    mended = (*fitting[:-1], fitting[-1] if f.inner > 0 else _least_inner(f))
+    for axis in wrong:
+        fix = f"box {mended}" + ("; more copies cover the rest" if f.box[axis] > 1 else "")
+        got = str(f.box[axis])
+        yield Breach(what=f"entry {axis} of the box is out of range", got=got, fix=fix, mended=f.but(box_dim=mended))
 
 
 def _channels(f: Facts) -> Iterator[Breach]:
@@ -211,10 +213,10 @@ def _corner_bounds(f: Facts) -> tuple[int, int]:
 
 def _corner_range(f: Facts) -> Iterator[Breach]:
     low, high = _corner_bounds(f)
-    mended = f.but(lower=clamped(f.p.lower or (), low, high), upper=clamped(f.p.upper or (), low, high))
     for axis, _, *corners in f.corners:
         for name, corner in zip(("lower", "upper"), corners, strict=True):
             if not low <= corner <= high:
+                mended = f.but(lower=clamped(f.p.lower or (), low, high), upper=clamped(f.p.upper or (), low, high))
                 yield Breach(
                     what=f"the {name} corner of dimension {axis} is out of range",
                     got=str(corner),
@@ -230,8 +232,8 @@ def _empty_corners(f: Facts) -> Iterator[Breach]:
     known = [c for c in f.corners if f.dims[c.axis] >= 1 and low <= c.lower <= high]
     empty = [c for c in known if c.lower >= f.dims[c.axis] + c.upper]
     least = {c.entry: max(c.lower - f.dims[c.axis] + 1, low) for c in empty}
-    mended = f.but(upper=tuple(least.get(entry, upper) for entry, upper in enumerate(f.p.upper or ())))
     for axis, entry, lower, upper in empty:
+        mended = f.but(upper=tuple(least.get(i, corner) for i, corner in enumerate(f.p.upper or ())))
         yield Breach(
             what=f"no filter base lies between the corners of dimension {axis}",
             got=f"{lower} to {f.dims[axis]} - 1 + {upper} = {f.dims[axis] - 1 + upper}",
@@ -244,8 +246,8 @@ def _far_corner(f: Facts) -> Iterator[Breach]:
     """The driver adds in 32 bits: an end of 2^31 or more is negative to it, one of 2^32 or more is small again (measured)."""
     far = [c for c in f.corners if (end := f.dims[c.axis] + c.upper) >= 1 << 31 and c.lower >= _wrapped(end)]
     longest = {c.axis: (1 << 31) - 1 - c.upper for c in far}
-    mended = f.but(global_dim=tuple(max(longest.get(axis, extent), 1) for axis, extent in enumerate(f.dims)))
     for axis, _, _, upper in far:
+        mended = f.but(global_dim=tuple(max(longest.get(i, extent), 1) for i, extent in enumerate(f.dims)))
         yield Breach(
             what=f"dimension {axis} of {f.array} ends beyond the positions that a copy can count",
             got=f"{f.dims[axis]:,} + {upper} = {f.dims[axis] + upper:,}",

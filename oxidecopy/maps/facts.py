@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, Final, NamedTuple, final
 
 from oxidecopy.isa import limits
@@ -13,6 +12,7 @@ from oxidecopy.maps.enumerators import DTYPE_OF, PADDED, SWIZZLE_OF
 from oxidecopy.maps.parameters import Extents, MapParameters
 from oxidecopy.program.tensor_map import SLICE_BYTES
 
+_SLICES: Final = dict(enumerate(SLICE_BYTES.values()))  # enumerator of the interleave -> bytes
 _CORNER_BITS: Final = {1: 16, 2: 8, 3: 5}  # spatial dimensions -> bits of each entry (API)
 
 
@@ -27,22 +27,73 @@ class Corner(NamedTuple):
 
 @final
 class Facts:
-    """Parameters seen by the rules, for a device of compute capability `sm` (90 for 9.0)."""
+    """Parameters seen by the rules, for a device of compute capability `sm` (90 for 9.0). What cannot be read is empty or 0.
+
+    Attributes:
+        p: the parameters.
+        sm: the device.
+        info: the element type's row; None for an enumerator that names no type.
+        bits: of one element in global memory.
+        padded: a packed type with gaps in shared memory.
+        group_bytes: shared memory of 16 elements.
+        swizzle: the mode's row; None for an unknown enumerator.
+        interleaved: some interleave, known or not.
+        slice_bytes: of one pixel of a slice.
+        unit: alignment of address and strides, bytes.
+        dims: the extents.
+        strides: where there are as many as there must be; so are `steps` and `box`.
+        steps: the element strides.
+        tiled: it has a box.
+        box: of a tiled map.
+        inner: elements of one row of a copy.
+        row_bytes: shared bytes of one row, the gaps of padded types included.
+    """
+
+    __slots__ = (
+        "bits",
+        "box",
+        "dims",
+        "group_bytes",
+        "info",
+        "inner",
+        "interleaved",
+        "p",
+        "padded",
+        "row_bytes",
+        "slice_bytes",
+        "sm",
+        "steps",
+        "strides",
+        "swizzle",
+        "tiled",
+        "unit",
+    )
 
     def __init__(self, parameters: MapParameters, sm: int) -> None:
         self.p = parameters
         self.sm = sm
+        self.info: DTypeInfo | None = DTYPE_OF.get(parameters.dtype)
+        self.bits = self.info.bits if self.info else 0
+        self.padded = parameters.dtype in PADDED
+        self.group_bytes = 16 if self.padded else self.bits * 2
+        self.swizzle: SwizzleInfo | None = SWIZZLE_OF.get(parameters.swizzle)
+        self.interleaved = parameters.interleave != 0
+        self.slice_bytes = _SLICES.get(parameters.interleave, 0)
+        self.unit = 32 if self.padded or self.slice_bytes == 32 else limits.GLOBAL_STRIDE_ALIGN
+        self.dims: tuple[int, ...] = parameters.global_dim or ()
+        rank = len(self.dims)
+        self.strides = _sized(parameters.global_strides, rank - 1)
+        self.steps = _sized(parameters.element_strides, rank)
+        self.tiled = parameters.kind == "tiled"
+        self.box = _sized(parameters.box_dim, rank) if self.tiled else ()
+        self.inner = (self.box[-1] if self.box else 0) if self.tiled else parameters.channels
+        self.row_bytes = self.inner * self.group_bytes // 16
 
     def but(self, **changes: Any) -> MapParameters:
         """The parameters with some changed: a mend."""
         return replace(self.p, **changes)
 
     # ---- element type
-    @cached_property
-    def info(self) -> DTypeInfo | None:
-        """None for an enumerator that names no type."""
-        return DTYPE_OF.get(self.p.dtype)
-
     @property
     def name(self) -> str:
         """The element type in words."""
@@ -54,67 +105,17 @@ class Facts:
         return f"the {self.name} array of shape {self.p.global_dim or 'null'}"
 
     @property
-    def bits(self) -> int:
-        """Of one element in global memory; 0 when unknown."""
-        return self.info.bits if self.info else 0
-
-    @property
     def size(self) -> str:
         """The element's size in words."""
         return f"{self.bits // 8} bytes" if self.bits % 8 == 0 else f"{self.bits} bits"
 
-    @property
-    def padded(self) -> bool:
-        """A packed type with gaps in shared memory."""
-        return self.p.dtype in PADDED
-
-    @property
-    def group_bytes(self) -> int:
-        """Shared memory of 16 elements."""
-        return 16 if self.padded else self.bits * 2
-
     # ---- layout
-    @property
-    def interleaved(self) -> bool:
-        """Some interleave, known or not."""
-        return self.p.interleave != 0
-
-    @property
-    def slice_bytes(self) -> int:
-        """Of one pixel of a slice: 0 without interleave."""
-        return list(SLICE_BYTES.values())[self.p.interleave] if 0 <= self.p.interleave < len(SLICE_BYTES) else 0
-
-    @property
-    def unit(self) -> int:
-        """Alignment of address and strides, bytes."""
-        return 32 if self.padded or self.slice_bytes == 32 else limits.GLOBAL_STRIDE_ALIGN
-
-    @property
-    def swizzle(self) -> SwizzleInfo | None:
-        """None for an unknown enumerator."""
-        return SWIZZLE_OF.get(self.p.swizzle)
-
     @property
     def swizzle_name(self) -> str:
         """The mode in words."""
         return self.swizzle.name if self.swizzle else str(self.p.swizzle)
 
     # ---- the innermost extent of a copy
-    @property
-    def tiled(self) -> bool:
-        """A tiled map: it has a box."""
-        return self.p.kind == "tiled"
-
-    @property
-    def box(self) -> tuple[int, ...]:
-        """The box where it can be read, else nothing."""
-        return self.p.box_dim if self.tiled and self.p.box_dim is not None and len(self.p.box_dim) == self.p.rank else ()
-
-    @property
-    def inner(self) -> int:
-        """Elements of one row of a copy; 0 when unknown."""
-        return (self.box[-1] if self.box else 0) if self.tiled else self.p.channels
-
     @property
     def inner_name(self) -> str:
         """What `inner` is called."""
@@ -125,31 +126,11 @@ class Facts:
         return self.but(box_dim=(*self.box[:-1], inner)) if self.tiled else self.but(channels=inner)
 
     @property
-    def row_bytes(self) -> int:
-        """Shared bytes of one row, the gaps of padded types included."""
-        return self.inner * self.group_bytes // 16
-
-    @property
     def row(self) -> str:
         """The row's size in words."""
         return f"{self.inner} x {self.size} ({self.name}) = {self.inner * self.bits / 8:g} bytes"
 
     # ---- arrays
-    @property
-    def dims(self) -> tuple[int, ...]:
-        """The extents, or nothing."""
-        return self.p.global_dim or ()
-
-    @property
-    def strides(self) -> tuple[int, ...]:
-        """The strides where there are as many as there must be."""
-        return self._sized(self.p.global_strides, self.p.rank - 1)
-
-    @property
-    def steps(self) -> tuple[int, ...]:
-        """The element strides where there are as many as there must be."""
-        return self._sized(self.p.element_strides, self.p.rank)
-
     @property
     def corner_count(self) -> int:
         """Entries of a corner."""
@@ -166,17 +147,13 @@ class Facts:
 
         With interleave, channels are no dimension of their own: the walk goes over all but batch and slices (measured).
         """
-        lower, upper = self._sized(self.p.lower, self.corner_count), self._sized(self.p.upper, self.corner_count)
+        lower, upper = _sized(self.p.lower, self.corner_count), _sized(self.p.upper, self.corner_count)
         walked = range(2, self.p.rank) if self.interleaved else range(1, self.p.rank - 1)
         if not lower or not upper or self.p.rank < 3:
             return ()
         fixed = len(walked) - len(lower)
         first = [Corner(axis, None, 0, 0) for axis in walked[:fixed]] if self.sm < 100 else []
         return (*first, *(Corner(axis, i, lower[i], upper[i]) for i, axis in enumerate(walked[fixed:])))
-
-    @staticmethod
-    def _sized(values: Extents, count: int) -> tuple[int, ...]:
-        return values if values is not None and len(values) == count else ()
 
     @property
     def row_pitch(self) -> int:
@@ -191,6 +168,11 @@ class Facts:
             strides.append(pitch)
             pitch *= max(extent, 1)
         return tuple(reversed(strides)) if max(strides, default=0) < limits.GLOBAL_STRIDE_LIMIT else None
+
+
+def _sized(values: Extents, count: int) -> tuple[int, ...]:
+    """The values where there are as many as there must be."""
+    return values if values is not None and len(values) == count else ()
 
 
 def up(value: int, unit: int) -> int:

@@ -14,10 +14,15 @@ from typing import Final, final
 from oxidecopy.errors import DescriptorError, Diagnostic, UsageError
 from oxidecopy.maps import advice_rules, array_rules, box_rules, option_rules
 from oxidecopy.maps.facts import Facts, capability
-from oxidecopy.maps.parameters import MapParameters
+from oxidecopy.maps.parameters import KINDS, MapParameters
 from oxidecopy.maps.rule import Breach, Finding, Gate, MapRule
 
 RULES: Final[tuple[MapRule, ...]] = (*array_rules.RULES, *box_rules.RULES, *option_rules.RULES, *advice_rules.RULES)
+_BY_KIND: Final = {
+    (gate, kind): tuple(rule for rule in RULES if rule.gate == gate and kind in rule.kinds)
+    for gate in ("encodes", "usable", "advice")
+    for kind in KINDS
+}
 _ARCH: Final = re.compile(r"(?:sm_|compute_)?(\d{2,3})[af]?|(\d{1,2})\.(\d)")
 _MENDS_MAX: Final = 64  # fixes applied one after the other: more than there are rules
 
@@ -104,15 +109,24 @@ def validate(parameters: MapParameters, *, arch: int | str = 90) -> Verdict:
     """
     sm = compute_capability(arch)
     facts = Facts(parameters, sm)
-    findings = [f for gate in ("encodes", "usable") for f in _found(facts, gate)]
+    findings = [*_found(facts, "encodes"), *_found(facts, "usable")]
     if not any(f.rule.gate == "encodes" for f in findings):
         findings += _found(facts, "advice")
     return Verdict(parameters=parameters, sm=sm, findings=tuple(findings))
 
 
+def errors_of(parameters: MapParameters, sm: int) -> list[Diagnostic]:
+    """What `validate` has under `errors`, without the advice: what each factory of descriptors asks."""
+    facts = Facts(parameters, sm)
+    return [finding.diagnostic for gate in ("encodes", "usable") for finding in _found(facts, gate)]
+
+
 def _found(facts: Facts, gate: str) -> list[Finding]:
-    rules = [rule for rule in RULES if rule.gate == gate and facts.p.kind in rule.kinds]
-    return [Finding(rule=rule, breach=b, diagnostic=_diagnostic(rule, b)) for rule in rules for b in rule.check(facts)]
+    return [
+        Finding(rule=rule, breach=breach, diagnostic=_diagnostic(rule, breach))
+        for rule in _BY_KIND[gate, facts.p.kind]
+        for breach in rule.check(facts)
+    ]
 
 
 def _diagnostic(rule: MapRule, breach: Breach) -> Diagnostic:

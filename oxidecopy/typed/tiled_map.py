@@ -12,7 +12,7 @@ from oxidecopy.errors import DescriptorError, Diagnostic, OxidecopyError
 from oxidecopy.isa import limits
 from oxidecopy.maps.enumerators import FILLS, INTERLEAVES, PROMOTIONS, WIDE_MODES
 from oxidecopy.maps.parameters import Kind, MapParameters
-from oxidecopy.maps.validate import validate
+from oxidecopy.maps.validate import errors_of
 from oxidecopy.program.tensor_map import IM2COL, SLICE_BYTES, TILE, TensorMap
 from oxidecopy.typed.refusal import whole
 from oxidecopy.typed.sites import caller_site
@@ -172,8 +172,7 @@ class _Front:
         """The map, when all rules hold; `lengths` are rules that only mean something for values that could be read at all."""
         readable = {*lengths, *(("OX2017",) if self._steps is not None else ())}
         blind = {"OX2012", "OX2017", "OX2044", "OX2048", "OX2049"} - readable
-        verdict = validate(parameters, arch=self._choices.sm)
-        found = [*self._found, *(d for d in verdict.errors if d.rule not in blind)]
+        found = [*self._found, *(d for d in errors_of(parameters, self._choices.sm) if d.rule not in blind)]
         if found:
             site = caller_site()
             raise DescriptorError(*(replace(d, site=site) for d in sorted(found, key=lambda d: d.rule)))
