@@ -229,5 +229,5 @@ def test_more_shared_memory_than_there_is() -> None:
 def test_a_box_wider_than_its_swizzle() -> None:
     a = ox.Device.open("sim").empty((64, 64), ox.f32)
     with pytest.raises(errors.DescriptorError) as caught:
-        ox.TmaDescriptor.tiled(a, box=(64, 64), swizzle=ox.Swizzle128B)
+        ox.TmaDescriptor.tiled(a, box=(64, 64), swizzle=ox.Swizzle128B)  # type: ignore[oxidecopy-box]  # the mistake
     assert caught.value.rules == ("OX2014",)
