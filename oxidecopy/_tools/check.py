@@ -73,6 +73,11 @@ def steps(workers: int) -> tuple[Step, ...]:
             what="the driver layer with the oldest and the newest cuda-python (from the package index)",
             commands=((python, "-m", "oxidecopy._tools.bindings"),),
         ),
+        Step(
+            name="plugin",
+            what="the mypy plugin with the older versions of mypy that it works with (from the package index)",
+            commands=((python, "-m", "oxidecopy._tools.plugin_versions"),),
+        ),
     )
 
 

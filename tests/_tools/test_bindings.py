@@ -3,28 +3,14 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from oxidecopy._tools import bindings
-from oxidecopy._tools.bindings import Command, main
-
-
-class Recorder:
-    """Runs nothing; commands that hold `failing` fail."""
-
-    def __init__(self, failing: str = "nothing") -> None:
-        self.failing = failing
-        self.commands: list[Command] = []
-        self.paths: list[str] = []
-
-    def __call__(self, command: Command, environment: Mapping[str, str]) -> int:
-        self.commands.append(command)
-        self.paths.append(environment.get("PYTHONPATH", ""))
-        return int(any(self.failing in word for word in command))
+from oxidecopy._tools.bindings import main
+from oxidecopy._tools.environments import ROOT
+from tests.helpers.tool_runs import Recorder
 
 
 def test_each_version_is_installed_apart_and_tested(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -36,8 +22,9 @@ def test_each_version_is_installed_apart_and_tested(monkeypatch: pytest.MonkeyPa
     folder = install[install.index("--target") + 1]
     assert install[-1] == "cuda-bindings==12.9.0"
     assert folder in look[-1]
-    assert test[-len(bindings.TESTS) :] == bindings.TESTS
-    assert all((bindings.ROOT / name).is_file() for name in bindings.TESTS)
+    tests = bindings.PACKAGE.tests
+    assert test[-len(tests) :] == tests
+    assert all((ROOT / name).is_file() for name in tests)
     assert run.paths[1].split(os.pathsep) == [folder, "mine"]
     assert not Path(folder).exists()
     assert capsys.readouterr().out == "cuda-bindings 12.9.0: ok\ncuda-bindings 13.*: ok\n"
@@ -51,15 +38,7 @@ def test_what_fails_is_said(failing: str, words: str, capsys: pytest.CaptureFixt
     assert capsys.readouterr().out == f"cuda-bindings 12.9.3: {words}\ncuda-bindings 13.1.*: {words}\n"
 
 
-def test_commands_run_in_the_checkout(tmp_path: Path) -> None:
-    seen = tmp_path / "seen"
-    code = f"import os; open({str(seen)!r}, 'w').write(os.getcwd() + os.environ['MARK'])"
-    assert bindings.run_command((sys.executable, "-c", code), {"MARK": "!", "PATH": ""}) == 0
-    assert seen.read_text() == f"{bindings.ROOT}!"
-    assert bindings.run_command((sys.executable, "-c", "raise SystemExit(3)"), {}) == 3
-
-
 def test_the_versions_are_the_ends_of_what_is_allowed() -> None:
-    project = (bindings.ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert '"cuda-python>=12.9,<14;' in project
     assert bindings.VERSIONS == ("12.9.0", "13.*")

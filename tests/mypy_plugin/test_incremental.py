@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.mypy_plugin.analysed import ROOT
+from tests.mypy_plugin.project import Project, findings
 
 HELPER = "import oxidecopy as ox\nR = ox.ManagedBarrier[ox.Ready, ox.TmaBarrier]\ndef helper(b: {}) -> None:\n    print(b)\n"
 USER = """\
@@ -22,44 +21,14 @@ def f(cta: ox.Cta) -> None:
     r.arrive()
 """
 BORROWS, TAKES = HELPER.format("R"), HELPER.format("ox.Owned[R]")
-CONFIG = "[mypy]\nplugins = oxidecopy.mypy_plugin\n"
 MOVED = "user.py:6: error: Use of moved barrier"
-
-
-class Project:
-    """Two files in a folder, and mypy there."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.write("mypy.ini", CONFIG)
-        self.write("helper.py", BORROWS)
-        self.write("user.py", USER)
-
-    def write(self, name: str, text: str) -> None:
-        (self.folder / name).write_text(text)
-
-    def _run(self, *command: str) -> str:
-        env = {**os.environ, "MYPYPATH": str(ROOT), "PYTHONPATH": str(ROOT)}
-        done = subprocess.run([sys.executable, "-m", *command], cwd=self.folder, env=env, capture_output=True, text=True, check=False)
-        assert done.returncode in (0, 1), done.stdout + done.stderr
-        return done.stdout
-
-    def batch(self) -> str:
-        return self._run("mypy", "user.py", "helper.py")
-
-    def daemon(self, *command: str) -> str:
-        return self._run("mypy.dmypy", "--status-file", "status.json", *command)
-
-    def asked(self) -> str:
-        return self.daemon("run", "--", "user.py", "helper.py")
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Iterator[Project]:
-    made = Project(tmp_path)
+    made = Project(tmp_path, {"user.py": USER, "helper.py": BORROWS})
     yield made
-    if (tmp_path / "status.json").exists():
-        made.daemon("kill")
+    made.stop()
 
 
 def test_an_edit_of_a_dependency_is_seen_through_the_cache(project: Project) -> None:
@@ -71,14 +40,76 @@ def test_an_edit_of_a_dependency_is_seen_through_the_cache(project: Project) -> 
     assert "error" not in project.batch()
 
 
-def test_the_daemon_says_what_batch_says(project: Project) -> None:
+def test_an_edit_of_the_plugin_is_seen_through_the_cache(tmp_path: Path) -> None:
+    """Mypy itself compares only the file that the configuration names, which does not change here."""
+    copy = tmp_path / "copy"
+    shutil.copytree(ROOT / "oxidecopy", copy / "oxidecopy", ignore=shutil.ignore_patterns("__pycache__", "kernels", "_examples"))
+    project = Project(tmp_path, {"user.py": USER, "helper.py": TAKES}, first=(str(copy),))
+    assert "oxidecopy took" not in project.batch()
+    messages = copy / "oxidecopy" / "mypy_plugin" / "_messages.py"
+    messages.write_text(messages.read_text().replace("Use of moved", "Use of quite moved"))
+    assert "Use of quite moved barrier" in project.batch()
+
+
+# What the files are, one after the other: each edit is what somebody does in an editor.
+EDITS: tuple[tuple[str, str], ...] = (
+    ("helper.py", TAKES),
+    ("helper.py", BORROWS),
+    ("user.py", USER.replace("    helper(r)\n", "    r.inval()\n")),
+    ("user.py", USER + "def g(cta: ox.Cta) -> None:\n    bar = cta.barrier()\n    bar.init(1)\n    bar.init(1)\nG = g\n"),
+    ("helper.py", TAKES + "def other() -> int:\n    return 1\n"),
+    ("helper.py", "import oxidecopy as ox\nhelper = 3\n"),
+    ("helper.py", "def helper(b:\n"),
+    ("helper.py", TAKES),
+    ("user.py", USER.replace("    r.arrive()\n", "    n: int = ''\n")),
+    ("user.py", USER.replace("    helper(r)\n", "    helper(r)  # type: ignore[oxidecopy-moved]\n")),
+    ("user.py", USER.replace("    r.arrive()\n", "    r.arrive()  # type: ignore[oxidecopy-moved]\n")),
+    ("user.py", USER + "c: ox.Cta\nbar = c.barrier()\nbar.init(1)\nbar.init(1)\n"),
+    ("helper.py", TAKES.replace("print(b)", "b.inval()\n    b.inval()")),
+    (
+        "user.py",
+        USER.replace("def f", "LATER = int('1')\ndef f").replace("r.arrive()", "print(BELOW)\n    r.arrive()") + "BELOW = int('2')\n",
+    ),
+    ("user.py", "import oxidecopy as ox\n"),
+    ("user.py", USER),
+)
+
+
+def test_the_daemon_says_what_batch_says_after_each_edit(project: Project) -> None:
     assert "error" not in project.asked()
-    project.write("helper.py", TAKES)
-    assert MOVED in project.asked()
-    assert MOVED in project.asked(), "nothing changed, and the error stays"
-    project.write("helper.py", BORROWS)
-    assert "error" not in project.asked()
-    project.write("user.py", USER.replace("    helper(r)\n", "    r.inval()\n"))
-    said = project.asked()
-    assert MOVED in said
-    assert sorted(said.splitlines()[:-1]) == sorted(project.batch().splitlines()[:-1])
+    for n, (name, text) in enumerate(EDITS):
+        project.write(name, text)
+        said = findings(project.asked())
+        assert said == findings(project.batch("--cache-dir=batch", "--local-partial-types")), f"edit {n} of {name}"
+    assert said == findings(project.asked()), "nothing changed, and the answer stays"
+
+
+MISTAKES = USER.replace("    helper(r)\n", "    r.inval()\n") + "n: int = ''\n"
+
+
+@pytest.mark.parametrize(
+    ("section", "moved"),
+    [
+        ("[mypy-user]\nignore_errors = True\n", False),
+        ("[mypy-user]\ndisable_error_code = oxidecopy-moved\n", False),
+        ("[mypy-helper]\ndisable_error_code = oxidecopy-moved\n", True),
+    ],
+)
+def test_modules_have_settings_of_their_own(tmp_path: Path, section: str, *, moved: bool) -> None:
+    project = Project(tmp_path, {"user.py": MISTAKES, "helper.py": BORROWS}, config=f"[mypy]\nplugins = oxidecopy.mypy_plugin\n{section}")
+    output = project.batch()
+    assert (MOVED in output) == moved
+    assert ("[assignment]" in output) == ("ignore_errors" not in section)
+
+
+def test_a_module_a_package_a_text_and_a_shadow(tmp_path: Path) -> None:
+    package = tmp_path / "pack"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    project = Project(tmp_path, {"user.py": MISTAKES, "helper.py": BORROWS, "pack/inner.py": MISTAKES, "clean.py": USER})
+    moved = "Use of moved barrier"
+    assert moved in project.run("mypy", "-m", "user")
+    assert moved in project.run("mypy", "-p", "pack")
+    assert moved in project.run("mypy", "-c", MISTAKES)
+    assert moved not in project.run("mypy", "clean.py")
+    assert f"clean.py:6: error: {moved}" in project.run("mypy", "--shadow-file", "clean.py", "user.py", "clean.py"), "an editor's buffer"

@@ -1,0 +1,68 @@
+"""Tests with other versions of a package than the installed one, each in a folder that comes first on the path and is removed again."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, final
+
+Command = tuple[str, ...]
+Run = Callable[[Command, Mapping[str, str]], int]
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Package:
+    """What is installed apart, and what is tested with it.
+
+    Attributes:
+        name: of the distribution.
+        look: code that prints the version and defines `found`, the file that was imported.
+        alone: its dependencies are those of the installed version.
+        tests: files for pytest.
+    """
+
+    name: str
+    look: str
+    alone: bool
+    tests: Sequence[str]
+
+
+def run_command(command: Command, environment: Mapping[str, str]) -> int:
+    """Runs one tool in the checkout, its output going where ours goes."""
+    return subprocess.run(command, cwd=ROOT, env=dict(environment), check=False, stdin=subprocess.DEVNULL).returncode
+
+
+def verdict_of(package: Package, version: str, folder: Path, run: Run) -> str:
+    """What went wrong with a version; empty when nothing did."""
+    alone = ("--no-deps",) if package.alone else ()
+    install = (sys.executable, "-m", "pip", "install", "--quiet", *alone, "--target", str(folder), f"{package.name}=={version}")
+    if run(install, os.environ):
+        return "cannot be installed"
+    path = os.pathsep.join(part for part in (str(folder), os.environ.get("PYTHONPATH", "")) if part)
+    environment = {**os.environ, "PYTHONPATH": path}
+    # Which version is tested is checked first: a folder that is not on the path would let the installed one pass twice.
+    where = f"{package.look}; assert found.startswith({str(folder)!r}), found"
+    if run((sys.executable, "-c", where), environment):
+        return "is not what is imported"
+    if run((sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *package.tests), environment):
+        return "fails the tests"
+    return ""
+
+
+def try_all(package: Package, versions: Sequence[str], run: Run) -> int:
+    """Tests each version; 0 when all pass, 1 when one does not."""
+    failed = 0
+    for version in versions:
+        with tempfile.TemporaryDirectory(prefix=f"{package.name}-") as folder:
+            problem = verdict_of(package, version, Path(folder).resolve(), run)
+        print(f"{package.name} {version}: {problem or 'ok'}", flush=True)
+        failed += bool(problem)
+    return 1 if failed else 0
