@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -115,7 +116,8 @@ def command(
         typed = TypesChecked(skipped="left out by --no-types" if not types else "left out: nothing to check")
         if types and not nothing:
             status.update("mypy")
-            typed = check_types(recorded.paths)
+            # One file that is no Python would keep mypy from looking at all the others; it is in the report already.
+            typed = check_types([path for path in recorded.paths if _parses(path)])
     found = merged([*recorded.findings(), *typed.findings])
     if sarif is not None:
         _write_sarif(sarif, found)
@@ -137,7 +139,8 @@ def record_all(targets: Sequence[str], device: Device, arrays: Sequence[npt.NDAr
     names: dict[Path, list[str]] = {}
     for target in targets:
         path, name = split_target(target)
-        names.setdefault(path.absolute(), []).append(name)
+        # One name for each file, as in what mypy and the recorder say of it.
+        names.setdefault(path.resolve() if ".." in path.parts else path.absolute(), []).append(name)
     files: dict[Path, UserFile] = {}
     unusable: list[Diagnostic] = []
     for path in names:
@@ -165,6 +168,14 @@ def record_all(targets: Sequence[str], device: Device, arrays: Sequence[npt.NDAr
         bare=tuple(f"{relative(str(f.path))}:{name}" if len(names) > 1 else name for f, name in bare),
         plain=tuple(str(path) for path, f in files.items() if several and not f.pipelines),
     )
+
+
+def _parses(path: Path) -> bool:
+    try:
+        ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return False
+    return True
 
 
 def _wanted(loaded: UserFile, names: Sequence[str]) -> list[Chosen]:

@@ -31,7 +31,7 @@ class Waiting:
         self.functions: dict[FuncItem | None, None] = {}
         self.whole = not checker.options.fine_grained_incremental
         self.done: set[FuncItem | None] = set()
-        self._queue: list[DeferredNode] = []
+        self._calls: dict[Context, list[DeferredNode]] = {}  # ours that are not visited yet, and the list in which each waits
 
     def see(self) -> None:
         """Something of interest is being visited now: the pass is wanted."""
@@ -42,24 +42,26 @@ class Waiting:
 
     def ask(self) -> None:
         """Puts our call behind everything that waits to be visited."""
-        self._queue = self.checker.deferred_nodes
-        if not (self._queue and _ours(self._queue[-1])):
-            self._call()
+        queue = self.checker.deferred_nodes
+        if not (queue and _ours(queue[-1])):
+            self._call(queue)
 
     def last(self, call: Context) -> bool:
         """Is this call of ours the last thing that mypy visits in this round? If not, there will be another one that is."""
-        behind = self._queue[-1] if self._queue else None
-        if behind is not None and not _ours(behind):
-            self._call()  # mypy is walking this very list
-            return False
-        return behind is None or _holds(behind, call)
+        queue = self._calls.pop(call)
+        if _ours(queue[-1]):
+            return _holds(queue[-1], call)
+        self._call(queue)  # mypy is walking this very list
+        return False
 
     def unfinished(self) -> set[FuncItem]:
         """Functions that mypy will visit once more."""
         return {function for deferred in self.checker.deferred_nodes for function in _functions(deferred.node)}
 
-    def _call(self) -> None:
-        self._queue.append(DeferredNode(_visit(self.checker), None))  # type: ignore[arg-type]  # statements of a file, which mypy visits too
+    def _call(self, queue: list[DeferredNode]) -> None:
+        call, file = _visit(self.checker)
+        self._calls[call] = queue
+        queue.append(DeferredNode(file, None))  # type: ignore[arg-type]  # statements of a file, which mypy visits too
 
 
 def _functions(node: object) -> Iterator[FuncItem]:
@@ -81,9 +83,10 @@ def _holds(deferred: DeferredNode, call: Context) -> bool:
     return isinstance(file, MypyFile) and isinstance(file.defs[0], ExpressionStmt) and file.defs[0].expr is call
 
 
-def _visit(checker: TypeChecker) -> MypyFile:
-    """A file of one call."""
+def _visit(checker: TypeChecker) -> tuple[CallExpr, MypyFile]:
+    """A call, and a file that has nothing else in it."""
     function = Var("checked", CallableType([], [], [], NoneType(), checker.named_type("builtins.function"), name="checked"))
     name = NameExpr("checked")
     name.kind, name.node, name.fullname = GDEF, function, CALL
-    return MypyFile([ExpressionStmt(CallExpr(name, [], [], []))], [])
+    call = CallExpr(name, [], [], [])
+    return call, MypyFile([ExpressionStmt(call)], [])

@@ -255,6 +255,27 @@ def test_a_file_that_does_not_load_keeps_no_other_from_being_checked(file: Path)
     assert [line.rpartition(" ")[2] for line in result.stdout.splitlines() if line.endswith("]")] == ["[OX6002]", "[OX3021]", "[OX6001]"]
 
 
+def test_a_file_that_is_no_python_keeps_mypy_from_no_other(typed: Path) -> None:
+    typed.with_name("broken.py").write_text("def f(:\n")
+    typed.write_text(TILES.replace("    full.inval()\n", "    full.inval()\n    full.inval()\n"))
+    result = command("check", typed, typed.with_name("broken.py"))
+    assert result.exit_code == 2
+    assert "[OX6002]" in result.stdout
+    assert "[oxidecopy-moved]" in result.stdout
+    assert "[syntax]" not in result.stdout, "it is said already"
+
+
+def test_a_path_that_goes_up_is_one_file_for_all(typed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    typed.write_text(TILES.replace("    full.inval()\n", "    full.inval()\n    full.inval()\n"))
+    (typed.parent / "below").mkdir()
+    monkeypatch.chdir(typed.parent / "below")
+    result = command("check", "../mine.py", "--json")
+    data = json_of(result)
+    assert result.exit_code == 1
+    assert {row["file"] for row in data["errors"]} == {str(typed)}
+    assert {row["gate"] for row in data["errors"]} == {"types", "program"}
+
+
 def test_one_file_by_two_names(file: Path) -> None:
     file.write_text(TILES + another("good"))
     data = json_of(command("check", f"{file}:good", f"{file}:tiles", f"{file}:good", "--no-types", "--json"))
