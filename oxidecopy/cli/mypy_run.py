@@ -9,7 +9,7 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -79,7 +79,19 @@ def _run(settings: Path, paths: Sequence[Path]) -> tuple[Finding, ...]:
         return (_failed(f"no answer after {_TIMEOUT_SECONDS} s"),)
     except OSError as problem:
         return (_failed(str(problem)),)
-    return parse(done.stdout, done.stderr, done.returncode)
+    return tuple(_placed(finding, paths) for finding in parse(done.stdout, done.stderr, done.returncode))
+
+
+def _placed(finding: Finding, paths: Sequence[Path]) -> Finding:
+    """The finding in the file that was asked about.
+
+    Errors that come from mypy's cache name a file of the same name and text elsewhere, or are relative to where mypy ran when it found them.
+    """
+    site = finding.diagnostic.site
+    if site is None or Path(site.file) in paths:
+        return finding
+    meant = next((path for path in paths if path.name == Path(site.file).name), Path(site.file))
+    return replace(finding, diagnostic=replace(finding.diagnostic, site=replace(site, file=str(meant))))
 
 
 def _environment() -> dict[str, str]:
