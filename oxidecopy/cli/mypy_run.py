@@ -85,7 +85,7 @@ def _run(settings: Path, paths: Sequence[Path]) -> tuple[Finding, ...]:
 def _placed(finding: Finding, paths: Sequence[Path]) -> Finding:
     """The finding in the file that was asked about.
 
-    Errors that come from mypy's cache name a file of the same name and text elsewhere, or are relative to where mypy ran when it found them.
+    Errors out of mypy's cache name a file of the same name and text elsewhere, or are relative to where mypy ran when it found them.
     """
     site = finding.diagnostic.site
     if site is None or Path(site.file) in paths:

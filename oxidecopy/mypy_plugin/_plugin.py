@@ -89,7 +89,7 @@ class OxidecopyPlugin(Plugin):
                 self._analyse(waiting)
             except Exception as error:  # of what is around the pass, which catches its own
                 text = _messages.surprise("this file", f"{type(error).__name__}: {error}")
-                waiting.checker.fail(text, ctx.context, code=_codes.PLUGIN)
+                waiting.checker.fail(text, waiting.checker.tree, code=_codes.PLUGIN)
         return ctx.default_return_type
 
     def _analyse(self, waiting: _after.Waiting) -> None:
