@@ -15,7 +15,7 @@ from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.isa.elem import Binary, Elem, ElemOp, Input
 from oxidecopy.isa.expr import Cond, Const, Expr, Sym, SymKind
 from oxidecopy.isa.ops import BarrierRef, Instr, MapRef, Part, ThreadSet, TileRef
-from oxidecopy.isa.swizzle import SWIZZLES
+from oxidecopy.isa.swizzle import EVERY_SWIZZLE
 from oxidecopy.program.program import (
     ArrayInfo,
     ArrayParam,
@@ -142,7 +142,7 @@ class Builder:
         align: int = 128,
     ) -> int:
         layout = TileLayout(shape=shape, element_bytes=DTYPES[dtype].nbytes, swizzle=swizzle)
-        unit = max(align, SWIZZLES[swizzle].repeat_bytes)
+        unit = max(align, EVERY_SWIZZLE[swizzle].repeat_bytes)
         if offset is None:
             offset = -(-self.end // unit) * unit
         if stage_bytes is None:

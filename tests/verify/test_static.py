@@ -77,6 +77,14 @@ def arch(b: Builder, broken: bool) -> None:
     b.sm = 89 if broken else 100
 
 
+def atoms(b: Builder, broken: bool) -> None:
+    """Swizzles with wider atoms came with 10.0."""
+    b.sm = 90 if broken else 100
+    b.map(box=(4, 32), swizzle="128B_ATOM_32B")
+    b.tile(shape=(4, 32), swizzle="128B_ATOM_32B")
+    load(b, nbytes=4 * 32 * 4)
+
+
 def extent(b: Builder, broken: bool) -> None:
     b.map(dims=(256, (1 << 31) + (4 if broken else 0)))
 
@@ -348,6 +356,7 @@ CASES: list[tuple[Make, str, str]] = [
     (threads, "OX3073", ""),
     (role_threads, "OX3073", "role"),
     (arch, "OX3074", ""),
+    (atoms, "OX3074", ""),
     (extent, "OX3075", ""),
     (unbound, "OX3076", ""),
     (other_box, "OX3076", ""),
