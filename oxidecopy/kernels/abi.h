@@ -30,6 +30,11 @@ constexpr u32 PARAM_BYTES_LARGE = 0x1000;
 constexpr u32 HEADER_BYTES = 0x40;
 constexpr u32 ARRAY_WORDS = 0x9;
 constexpr u32 STAGES_MAX = 0xfff;
+constexpr u32 WIDE_ARRAY_WORDS = 0xb;
+constexpr u32 HISTORY_WORDS = 0x2;
+constexpr u32 TOKEN_KEPT = 0x1;
+constexpr u32 TOKEN_SHARED = 0x2;
+constexpr u32 NO_TOKEN = 0x2;
 constexpr u32 RING_FLAG_READ = 0x1;
 constexpr u32 RING_FLAG_COUNTER = 0x2;
 constexpr u32 RING_FLAG_PLACED = 0x4;
@@ -52,8 +57,10 @@ enum : u32 {
     OP_MBARRIER_ARRIVE_DROP = 0x16,
     OP_MBARRIER_ARRIVE_REMOTE = 0x17,
     OP_MBARRIER_ARRIVE_EXPECT_TX_REMOTE = 0x18,
+    OP_MBARRIER_WAIT_TOKEN = 0x19,
     OP_MBARRIER_WAIT_PHASE = 0x1a,
     OP_MBARRIER_WAIT_PARITY = 0x1b,
+    OP_MBARRIER_TEST_TOKEN = 0x1c,
     OP_MBARRIER_TEST_PARITY = 0x1d,
     OP_TENSOR_G2S = 0x20,
     OP_TENSOR_G2S_MULTICAST = 0x21,
@@ -113,6 +120,9 @@ enum : u32 {
     EVAL_AND_POP = 0x1c,
     EVAL_OR_POP = 0x1d,
     EVAL_NOT = 0x1e,
+    EVAL_FLOORDIV_POP = 0x1f,
+    EVAL_MOD_POP = 0x20,
+    EVAL_HIGH = 0x21,
     EVAL_STORE = 0x28,
     EVAL_OUT = 0x29,
 };
@@ -163,10 +173,10 @@ struct alignas(16) Header {
     u32 args_offset;
     u32 records;
     u32 limit_us;
-    u32 flags;
+    u32 crew;
     u32 warps;
     u32 stage_slots;
-    u32 reserved;
+    u32 words;
 };
 static_assert(sizeof(Header) == 64);
 static_assert(OFFSET_OF(Header, report) == 0);
@@ -177,10 +187,18 @@ static_assert(OFFSET_OF(Header, code_offset) == 32);
 static_assert(OFFSET_OF(Header, args_offset) == 36);
 static_assert(OFFSET_OF(Header, records) == 40);
 static_assert(OFFSET_OF(Header, limit_us) == 44);
-static_assert(OFFSET_OF(Header, flags) == 48);
+static_assert(OFFSET_OF(Header, crew) == 48);
 static_assert(OFFSET_OF(Header, warps) == 52);
 static_assert(OFFSET_OF(Header, stage_slots) == 56);
-static_assert(OFFSET_OF(Header, reserved) == 60);
+static_assert(OFFSET_OF(Header, words) == 60);
+
+struct alignas(16) History {
+    u64 stamp;
+    u64 state;
+};
+static_assert(sizeof(History) == 16);
+static_assert(OFFSET_OF(History, stamp) == 0);
+static_assert(OFFSET_OF(History, state) == 8);
 
 struct alignas(8) WarpEntry {
     u16 entry;

@@ -19,8 +19,8 @@ OX_DEVICE void arrive_expect_tx_remote(u32 bar, u32 bytes, u32 threads) {
 
 // All ops between MBARRIER_INIT and MBARRIER_ARRIVE_EXPECT_TX_REMOTE, after the whole warp has come; by one lane, but INIT by one for each
 // barrier.
-template <class R>
-OX_DEVICE void barrier_op(Warp& w, const R& r, u32 threads, bool first_warp) {
+template <class W, class R>
+OX_DEVICE void barrier_op(W& w, const R& r, u32 threads, bool first_warp) {
     const u32 bar = w.address(r, 0);
     const u32 value1 = static_cast<u32>(w.value(r, 1));
     const u32 value2 = static_cast<u32>(w.value(r, 2));
@@ -54,8 +54,8 @@ OX_DEVICE Failure wait_op(const Header& header, const Warp& w, const R& r) {
 }
 
 // One answer for the warp: that of its first lane.
-template <class R>
-OX_DEVICE bool test_parity(const Warp& w, const R& r) {
+template <class W, class R>
+OX_DEVICE bool test_parity(const W& w, const R& r) {
     const u32 bar = w.address(r, 0), parity = w.value(r, 1) & 1;
     const bool over = r.aux() ? ptx::mbarrier_test_wait_parity(bar, parity) : ptx::mbarrier_try_wait_parity(bar, parity);
     return __shfl_sync(FULL_WARP, over, 0);

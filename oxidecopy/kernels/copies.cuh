@@ -91,21 +91,21 @@ OX_DEVICE void wait_group(u32 pending) {
 }
 
 // The slot of a record's map: of a table that of the entry that a register says.
-template <class R>
-OX_DEVICE u32 map_slot(const Warp& w, const R& r) {
+template <class W, class R>
+OX_DEVICE u32 map_slot(const W& w, const R& r) {
     return r.map() + static_cast<u32>(r.imm(4) + w.or_zero(static_cast<u32>(r.imm(3) - 1) & 0xff));
 }
 
-// The four tensor ops, by the first lane.
-template <class L>
-OX_DEVICE void copy_op(const L& launch, const Warp& w, const RecordAt<L>& r) {
+// The four tensor ops, by one lane.
+template <class L, class W>
+OX_DEVICE void copy_op(const L& launch, const W& w, const RecordAt<L>& r) {
     const u32 rank = r.aux();
     ptx::Coords at;
-    for (u32 i = 0; i < 5; ++i) at.c[i] = i < rank ? w.or_zero(r.reg(2 + rank - i)) : 0;
+    for (u32 i = 0; i < 5; ++i) at.c[i] = i < rank ? static_cast<i32>(w.or_zero(r.reg(2 + rank - i))) : 0;
     const u32 tile = w.address(r, 0), bar = w.address(r, 1);
     const u32 mask = static_cast<u32>(w.value(r, 2)), slot = map_slot(w, r);
     __syncwarp();
-    if (lane_number() == 0) {
+    if (w.issues()) {
         const u64 map = launch.map(slot);
         switch (r.op()) {
             case OP_TENSOR_G2S: load(rank, tile, map, bar, at); break;
@@ -117,10 +117,10 @@ OX_DEVICE void copy_op(const L& launch, const Warp& w, const RecordAt<L>& r) {
     __syncwarp();
 }
 
-template <class R>
-OX_DEVICE void group_op(const Warp& w, const R& r) {
+template <class W, class R>
+OX_DEVICE void group_op(const W& w, const R& r) {
     __syncwarp();
-    if (lane_number() == 0) {
+    if (w.issues()) {
         const u32 pending = static_cast<u32>(r.imm(0));
         switch (r.op()) {
             case OP_COMMIT_GROUP: ptx::cp_async_bulk_commit_group(); break;

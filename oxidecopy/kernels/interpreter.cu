@@ -1,4 +1,5 @@
 // Entry points: by family (once: one-shot programs; move: all ops but MAP_TILES; named: all 16 barriers), and by where the code lies.
+#include "crew.cuh"
 #include "interpreter.cuh"
 #include "once.cuh"
 
@@ -25,6 +26,14 @@
     extern "C" __global__ void __launch_bounds__(32) oxidecopy_##NAME(const __grid_constant__ PARAMETER parameter) { once(parameter); }
 OX_ONCE(once_small, Small)
 OX_ONCE(once_large, Large)
+
+// All that the others leave out: as many registers as a CTA of 1,024 threads has.
+#define OX_CREW(NAME, MANY)                                                                                               \
+    extern "C" __global__ void __maxnreg__(64) oxidecopy_##NAME##_global(const __grid_constant__ Small parameter) {       \
+        interpret_crew<MANY>(Launch<Small, true>(parameter));                                                             \
+    }
+OX_CREW(wide, false)
+OX_CREW(many, true)
 
 OX_FAMILY(move, OX_MOVE_INLINE, OX_MOVE_GLOBAL, false, false)
 OX_FAMILY(move_named, OX_MOVE_INLINE, OX_MOVE_GLOBAL, false, true)

@@ -55,8 +55,8 @@ OX_DEVICE u32 behind_map(u32 pc, const RecordAt<L>& r) {
     return pc + 2 + r.aux() + (static_cast<u32>(r.imm(1)) + 3) / 4;
 }
 
-template <class L>
-OX_DEVICE void map_tiles(const L& launch, const Warp& w, const RecordAt<L>& r) {
+template <class L, class W>
+OX_DEVICE void map_tiles(const L& launch, const W& w, const RecordAt<L>& r) {
     const u32 inputs = r.aux(), out = w.address(r, 0);
     const LayoutOf layout(launch, w.pc + 1);
     const Share share(launch, w, r);

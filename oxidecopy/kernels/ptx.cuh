@@ -32,6 +32,13 @@ OX_DEVICE void mbarrier_arrive_drop(u32 bar, u32 count) {
     asm volatile("{\n.reg .b64 state;\nmbarrier.arrive_drop.release.cta.shared::cta.b64 state, [%0], %1;\n}" ::"r"(bar), "r"(count) : "memory");
 }
 
+// As above, where the state that the arrival found is asked for.
+OX_DEVICE u64 mbarrier_arrive_drop_state(u32 bar, u32 count) {
+    u64 state;
+    asm volatile("mbarrier.arrive_drop.release.cta.shared::cta.b64 %0, [%1], %2;" : "=l"(state) : "r"(bar), "r"(count) : "memory");
+    return state;
+}
+
 OX_DEVICE void mbarrier_arrive_expect_tx(u32 bar, u32 bytes) {
     asm volatile("mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes) : "memory");
 }
@@ -60,6 +67,17 @@ OX_DEVICE bool mbarrier_test_wait_parity(u32 bar, u32 parity) {
         "{\n.reg .pred p;\nmbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
         : "=r"(over)
         : "r"(bar), "r"(parity)
+        : "memory");
+    return over != 0;
+}
+
+// Of the phase that an arrival returned.
+OX_DEVICE bool mbarrier_test_wait(u32 bar, u64 state) {
+    u32 over;
+    asm volatile(
+        "{\n.reg .pred p;\nmbarrier.test_wait.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
+        : "=r"(over)
+        : "r"(bar), "l"(state)
         : "memory");
     return over != 0;
 }
@@ -162,6 +180,32 @@ OX_DEVICE u32 atom_exch_shared_u32(u32 address, u32 value) {
     u32 old;
     asm volatile("atom.relaxed.cta.shared.exch.b32 %0, [%1], %2;" : "=r"(old) : "r"(address), "r"(value) : "memory");
     return old;
+}
+
+OX_DEVICE u32 atom_add_shared_u32(u32 address, u32 value) {
+    u32 old;
+    asm volatile("atom.acq_rel.cta.shared.add.u32 %0, [%1], %2;" : "=r"(old) : "r"(address), "r"(value) : "memory");
+    return old;
+}
+
+OX_DEVICE u32 ld_acquire_shared_u32(u32 address) {
+    u32 value;
+    asm volatile("ld.acquire.cta.shared.u32 %0, [%1];" : "=r"(value) : "r"(address) : "memory");
+    return value;
+}
+
+OX_DEVICE u64 ld_acquire_shared_u64(u32 address) {
+    u64 value;
+    asm volatile("ld.acquire.cta.shared.u64 %0, [%1];" : "=l"(value) : "r"(address) : "memory");
+    return value;
+}
+
+OX_DEVICE void st_release_shared_u32(u32 address, u32 value) {
+    asm volatile("st.release.cta.shared.u32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
+}
+
+OX_DEVICE void st_release_shared_u64(u32 address, u64 value) {
+    asm volatile("st.release.cta.shared.u64 [%0], %1;" ::"r"(address), "l"(value) : "memory");
 }
 
 OX_DEVICE u32 ld_shared_u8(u32 address) {

@@ -13,27 +13,33 @@ OX_DEVICE void move(u32 log2, u64 to, u32 from) {
     }
 }
 
-// The part of a tile that lies inside an array. Dimensions count from the innermost one, as for coordinates.
-template <class L>
+// Where the tile starts in the array: lane d holds coordinate d. Words 6 to 8 of the array hold the extents, two to a word, outermost first.
+struct Narrow {
+    i32 start;
+
+    template <class L>
+    static __device__ __forceinline__ i64 extent(const L& launch, u32 words, u32 outer) {
+        const u64 pair = launch.argument(words + 6 + outer / 2);
+        return static_cast<u32>(outer & 1 ? pair >> 32 : pair);
+    }
+};
+
+// The part of a tile that lies inside an array. Dimensions count from the innermost one, as for coordinates. P: Narrow, or its 64-bit twin.
+template <class L, class P>
 struct Target {
     const L& launch;
     u32 layout_at;  // record of the tile's layout
     u32 words;      // first argument word of the array
     LayoutOf layout;
     u32 tile;
-    i32 start;         // lane d: coordinate d of the tile's first element
+    P place;
     u32 first, last;   // columns inside
 
     __device__ __forceinline__ u64 stride(u32 d) const { return launch.argument(words + layout.rank() - d); }
 
-    // Words 6 to 8 hold the extents, two to a word, outermost first.
-    __device__ __forceinline__ i64 extent(u32 d) const {
-        const u32 outer = layout.rank() - 1 - d;
-        const u64 pair = launch.argument(words + 6 + outer / 2);
-        return static_cast<u32>(outer & 1 ? pair >> 32 : pair);
-    }
+    __device__ __forceinline__ i64 extent(u32 d) const { return P::extent(launch, words, layout.rank() - 1 - d); }
 
-    __device__ __forceinline__ i64 coordinate(u32 d) const { return __shfl_sync(FULL_WARP, start, d); }
+    __device__ __forceinline__ i64 coordinate(u32 d) const { return __shfl_sync(FULL_WARP, place.start, d); }
 
     // Address of the row's column 0, which may lie outside; false when no element of the row is inside. All lanes, each with its row.
     __device__ __forceinline__ bool row_address(u32 row, u64& address) const {
@@ -107,12 +113,17 @@ struct Target {
     }
 };
 
+// The register that holds this lane's coordinate.
 template <class L>
-OX_DEVICE void store_global(const L& launch, const Warp& w, const RecordAt<L>& r) {
-    const LayoutOf layout(launch, w.pc + 1);
-    const u32 rank = layout.rank(), reg = r.reg(lane_number() < rank ? 2 + rank - lane_number() : 3);
-    const i32 start = static_cast<i32>(w.gather(reg));
-    Target<L> target{launch, w.pc + 1, ARRAY_WORDS * r.map(), layout, w.address(r, 0), reg == NO_REG ? 0 : start, 0, 0};
+OX_DEVICE u32 coordinate_reg(const RecordAt<L>& r, u32 rank) {
+    return r.reg(lane_number() < rank ? 2 + rank - lane_number() : 3);
+}
+
+// `words`: of the array.
+template <class L, class W, class P>
+OX_DEVICE void store_tile(const L& launch, const W& w, const RecordAt<L>& r, u32 words, const LayoutOf& layout, const P& place) {
+    Target<L, P> target{launch, w.pc + 1, words, layout, w.address(r, 0), place, 0, 0};
+    const u32 rank = layout.rank();
     const i64 c = target.coordinate(0), inner = layout.inner, end = target.extent(0) - c;
     target.first = static_cast<u32>(c < 0 ? min(-c, inner) : 0);
     target.last = static_cast<u32>(end < 0 ? 0 : min(end, inner));
@@ -122,4 +133,12 @@ OX_DEVICE void store_global(const L& launch, const Warp& w, const RecordAt<L>& r
         else target.template run<false>(share);
     }
     __syncwarp();
+}
+
+template <class L>
+OX_DEVICE void store_global(const L& launch, const Warp& w, const RecordAt<L>& r) {
+    const LayoutOf layout(launch, w.pc + 1);
+    const u32 reg = coordinate_reg(r, layout.rank());
+    const i32 start = static_cast<i32>(w.gather(reg));
+    store_tile(launch, w, r, ARRAY_WORDS * r.map(), layout, Narrow{reg == NO_REG ? 0 : start});
 }

@@ -8,9 +8,9 @@ struct Share {
     u32 first, total;      // this lane's first unit
     u32 high_and_lanes;    // the first rank that is not the agent's, lanes of the agent << 16
 
-    template <class L>
-    __device__ __forceinline__ Share(const L& launch, const Warp& w, const RecordAt<L>& r) {
-        const u32 entry = launch.warp_entry(warp_number()).y, part = static_cast<u32>(r.imm(2));
+    template <class L, class W>
+    __device__ __forceinline__ Share(const L& launch, const W& w, const RecordAt<L>& r) {
+        const u32 entry = w.entry(launch).y, part = static_cast<u32>(r.imm(2));
         first = (part & 0xffff) + (entry & 0xffff) + lane_number();
         total = static_cast<u32>(r.imm(3));
         high_and_lanes = part >> 16 | (entry & 0xffff0000);
@@ -91,8 +91,8 @@ OX_DEVICE u64 repeated(u64 bits, u32 element_bytes) {
     return bits;
 }
 
-template <class L>
-OX_DEVICE void fill(const L& launch, const Warp& w, const RecordAt<L>& r) {
+template <class L, class W>
+OX_DEVICE void fill(const L& launch, const W& w, const RecordAt<L>& r) {
     const LayoutOf layout(launch, w.pc + 1);
     const Share share(launch, w, r);
     const u32 tile = w.address(r, 0), e = layout.element_bytes(), row_bytes = layout.inner * e;
@@ -110,8 +110,8 @@ OX_DEVICE void fill(const L& launch, const Warp& w, const RecordAt<L>& r) {
     __syncwarp();
 }
 
-template <class L>
-OX_DEVICE void iota(const L& launch, const Warp& w, const RecordAt<L>& r) {
+template <class L, class W>
+OX_DEVICE void iota(const L& launch, const W& w, const RecordAt<L>& r) {
     const LayoutOf layout(launch, w.pc + 1);
     const Share share(launch, w, r);
     const u32 tile = w.address(r, 0), axis = static_cast<u32>(r.imm(1)), e = layout.element_bytes();
@@ -128,6 +128,17 @@ OX_DEVICE void iota(const L& launch, const Warp& w, const RecordAt<L>& r) {
 }
 
 // ---- LOAD_INDEX: in skip mode too, so that warps agree on what depends on it
+// Signed ones of fewer than 64 bits are extended: as unsigned numbers, negative ones are larger than any bound.
+OX_DEVICE u64 integer_at(u64 address, u32 dtype) {
+    switch (dtype) {
+        case DT_U8: return *reinterpret_cast<const u8*>(address);
+        case DT_U16: return *reinterpret_cast<const u16*>(address);
+        case DT_U32: return *reinterpret_cast<const u32*>(address);
+        case DT_I32: return static_cast<u64>(static_cast<i64>(*reinterpret_cast<const i32*>(address)));
+        default: return *reinterpret_cast<const u64*>(address);
+    }
+}
+
 template <class L>
 OX_DEVICE Failure load_index(const L& launch, Warp& w, const RecordAt<L>& r) {
     const u32 words = ARRAY_WORDS * r.map();
@@ -135,17 +146,8 @@ OX_DEVICE Failure load_index(const L& launch, Warp& w, const RecordAt<L>& r) {
     const u32 below = static_cast<u32>(w.value(r, 1)), extent = static_cast<u32>(launch.argument(words + 6));
     const bool there = index >= 0 && index < extent;
     u64 value = 0;
-    if (there) {
-        const u64 address = launch.argument(words) + static_cast<u64>(index) * launch.argument(words + 1);
-        switch (r.aux()) {
-            case DT_U8: value = *reinterpret_cast<const u8*>(address); break;
-            case DT_U16: value = *reinterpret_cast<const u16*>(address); break;
-            case DT_U32: value = *reinterpret_cast<const u32*>(address); break;
-            case DT_I32: value = static_cast<u64>(static_cast<i64>(*reinterpret_cast<const i32*>(address))); break;
-            default: value = *reinterpret_cast<const u64*>(address); break;
-        }
-    }
-    const bool good = there && value < below;  // as unsigned, negative ones are too large
+    if (there) value = integer_at(launch.argument(words) + static_cast<u64>(index) * launch.argument(words + 1), r.aux());
+    const bool good = there && value < below;
     w.set(r.reg(2), good ? static_cast<u32>(value) : 0);
     if (good) return no_failure();
     return Failure{REPORT_INDEX, 0, 0, !there, there ? value : static_cast<u64>(index), there ? below : extent};

@@ -23,7 +23,8 @@ OX_DEVICE Failure failure(u32 kind) {
 }
 
 // Appends to the report, tells all other warps to give up too, and goes into skip mode.
-OX_DEVICE void give_up(const Header& header, Warp& w, const Failure& why) {
+template <class W>
+OX_DEVICE void give_up(const Header& header, W& w, const Failure& why) {
     if (lane_number() == 0) {
         const u32 number = ptx::atom_add_u32(header.report + OFFSET_OF(ReportHeader, count), 1);
         if (number < REPORT_ENTRIES) {
@@ -33,7 +34,7 @@ OX_DEVICE void give_up(const Header& header, Warp& w, const Failure& why) {
             ReportEntry* entry = reinterpret_cast<ReportEntry*>(header.report + sizeof(ReportHeader) + sizeof(ReportEntry) * number);
             entry->kind = why.kind;
             entry->cta = cta_number();
-            entry->warp = warp_number();
+            entry->warp = w.number();
             entry->pc = w.pc;
             entry->iteration = why.iteration;
             entry->barrier = why.barrier & 0xffffff;  // the bits above say which CTA of the cluster

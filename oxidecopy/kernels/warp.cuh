@@ -34,6 +34,12 @@ struct Warp {
     // Shared address of operand k.
     template <class R>
     __device__ __forceinline__ u32 address(const R& r, u32 k) const { return shared_base() + static_cast<u32>(value(r, k)); }
+
+    // What is otherwise where a hardware warp runs several of them (wide.cuh): its place in the warp table, and the lane that copies.
+    __device__ __forceinline__ u32 number() const { return warp_number(); }
+    __device__ __forceinline__ bool issues() const { return lane_number() == 0; }
+    template <class L>
+    __device__ __forceinline__ uint2 entry(const L& launch) const { return launch.warp_entry(warp_number()); }
 };
 
 // Values that are the same in all lanes, put away in the lanes of one register while much else is live.

@@ -9,16 +9,16 @@ arrival is the number of arrivals before it on the same element since the last i
   thread that ever arrives waits for one of the round's tokens, or syncs with one that did. Nobody can begin a round before the phase of the
   last one is over, so phase p holds nothing but round p, and needs all of it.
 
-Anything else is refused (OX5501). Programs are taken to be verified: nobody arrives before the init, or when a phase is already full.
+Of anything else it is said why it cannot be told: an engine then has to carry what the arrival returns to the wait. Programs are taken to
+be verified: nobody arrives before the init, or when a phase is already full.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias, final
+from typing import Final, NamedTuple, TypeAlias, final
 
-from oxidecopy.errors import DeviceCodeError, Diagnostic
 from oxidecopy.isa import ops
 from oxidecopy.isa.expr import ZERO, Cond, Const, Expr, SymKind, holds, symbols
 from oxidecopy.isa.ops import BarrierRef, Loop, Scope, ThreadSet, When
@@ -39,48 +39,37 @@ from oxidecopy.program.counting import (
 from oxidecopy.program.expansion import expanded
 from oxidecopy.program.program import Launch, Program, Step
 
-RULE: Final = "OX5501"
 Local: TypeAlias = ops.MbarrierArrive | ops.MbarrierArriveExpectTx | ops.MbarrierArriveDrop
 LOCAL: Final = (ops.MbarrierArrive, ops.MbarrierArriveExpectTx, ops.MbarrierArriveDrop)
 REMOTE: Final = (ops.MbarrierArriveRemote, ops.MbarrierArriveExpectTxRemote)
 
 
-def token_phases(program: Program, launch: Launch) -> dict[int, Expr]:
+@final
+class Phases(NamedTuple):
+    """Phases by token, and why others have none. A token of a branch that the launch never takes is in neither."""
+
+    known: dict[int, Expr]
+    unknown: dict[int, str]
+
+
+def token_phases(program: Program, launch: Launch) -> Phases:
     """The phase of every token that some op waits for or asks about, by its number.
 
     Args:
         program: with or without stages; they are expanded.
         launch: decides conditions and divisibility, and nothing else: what is symbolic stays so.
-
-    Raises:
-        DeviceCodeError: OX5501, for every token whose phase cannot be told.
     """
     tree = _Tree(expanded(program), launch)
-    found: dict[int, Expr] = {}
-    wrong: list[Diagnostic] = []
-    for token, use in tree.used().items():
+    found = Phases({}, {})
+    for token in tree.used():
         arrival = tree.makers.get(token)
         if arrival is None:
             continue  # its arrival is in a branch that this launch never takes
         try:
-            found[token] = _Barrier(tree, arrival).phase()
+            found.known[token] = _Barrier(tree, arrival).phase()
         except CannotCount as reason:
-            wrong.append(_refusal(program, arrival, use, str(reason)))
-    if wrong:
-        raise DeviceCodeError(*wrong)
+            found.unknown[token] = str(reason)
     return found
-
-
-def _refusal(program: Program, arrival: _Place, use: _Place, reason: str) -> Diagnostic:
-    name = program.barriers[_ref(arrival).barrier].name
-    return Diagnostic(
-        rule=RULE,
-        what=f"cannot tell which phase of barrier {name!r} the token names",
-        got=reason,
-        required="arrivals of one thread, or of several that wait between rounds of exactly the barrier's count",
-        fix="use `cta.barriers(n)` and `wait_phase(k)`, which say the phase",
-        site=use.step.site or arrival.step.site,
-    )
 
 
 # ---- the program as a list of places
@@ -121,16 +110,15 @@ class _Tree:
             block = isinstance(op, Loop) or (isinstance(op, When) and _decided(op.cond, self.env) is None)
             self._walk(step.body, (*path, place) if block else path, inner)
 
-    def used(self) -> dict[int, _Place]:
-        """Tokens that are waited for or asked about, with the first such place."""
-        found: dict[int, _Place] = {}
+    def used(self) -> dict[int, None]:
+        """Tokens that are waited for or asked about, in order of the first such place."""
+        found: dict[int, None] = {}
         for p in self.places:
             match p.step.op:
                 case ops.MbarrierWait(tokens=tokens):
-                    for token in tokens:
-                        found.setdefault(token, p)
+                    found.update(dict.fromkeys(tokens))
                 case ops.MbarrierTestToken(token=token):
-                    found.setdefault(token, p)
+                    found[token] = None
                 case _:
                     pass
         return found

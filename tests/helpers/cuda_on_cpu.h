@@ -53,7 +53,7 @@ constexpr unsigned stack_bytes = 1 << 18;
 static Sync cluster;
 static ucontext_t scheduler;
 static Fiber* me;
-static unsigned threads, window = 1024, trapped;
+static unsigned threads, window = 1024, trapped, polls;
 static unsigned long long events, seed;
 static void (*kernel)();
 
@@ -244,6 +244,51 @@ static bool mbarrier_try_wait_parity(u32 bar, u32 parity) {
 static void mbarrier_wait_parity(u32 bar, u32 parity) {
     cpu::wait([=] { return mbarrier_test_wait_parity(bar, parity); });
 }
+// Tokens as states: here twice the phase and 1, so that no word of 0 is one.
+typedef unsigned long long u64;
+static u64 mbarrier_arrive_state(u32 bar) {
+    const u64 state = 2ull * cpu::barrier(bar).phase + 1;
+    mbarrier_arrive(bar);
+    return state;
+}
+static u64 mbarrier_arrive_drop_state(u32 bar) {
+    const u64 state = 2ull * cpu::barrier(bar).phase + 1;
+    mbarrier_arrive_drop(bar);
+    return state;
+}
+static u64 mbarrier_arrive_expect_tx_state(u32 bar, u32 bytes) {
+    const u64 state = 2ull * cpu::barrier(bar).phase + 1;
+    mbarrier_arrive_expect_tx(bar, bytes);
+    return state;
+}
+static bool mbarrier_try_wait(u32 bar, u64 state) {
+    const unsigned behind = cpu::barrier(bar).phase - (unsigned)(state >> 1);
+    if (!(state & 1) || behind > 1) __trap();  // hardware knows the current phase and the last
+    if (!behind) cpu::yield();
+    return cpu::barrier(bar).phase != (unsigned)(state >> 1);
+}
+static void mbarrier_wait_state(u32 bar, u64 state) {
+    cpu::wait([=] { return mbarrier_try_wait(bar, state); });
+}
+template <class T>
+static T& word(u32 address) {
+    return *reinterpret_cast<T*>(cpu::ctas[cpu::me->cta].memory + (address & 0xffffff));
+}
+static u32 atom_add_shared(u32 address, u32 value) {
+    const u32 old = word<u32>(address);
+    word<u32>(address) = old + value;
+    return old;
+}
+static u64 ld_acquire_shared(u32 address) {  // asked again and again: that alone does not mean that somebody is stuck
+    if (++cpu::polls < 1000000) ++cpu::events;
+    cpu::yield();
+    return word<u64>(address);
+}
+static void st_shared(u32 address, u64 value) { word<u64>(address) = value; }
+static void st_release_shared(u32 address, u64 value) {
+    word<u64>(address) = value;
+    ++cpu::events;
+}
 static u32 mapa(u32 address, u32 rank) { return (address & 0xffffff) | rank << 24; }
 static u32 cluster_ctarank() { return cpu::me->cta; }
 static void cp_async_bulk_commit_group() {}
@@ -288,7 +333,7 @@ static void fiber_main() {
 
 extern "C" int run_cluster(void (*kernel)(), unsigned threads, const unsigned* grid, unsigned size, const unsigned* blocks,
                            unsigned char* const* memory, unsigned long long seed) {
-    cpu::kernel = kernel, cpu::threads = threads, cpu::seed = seed, cpu::trapped = 0, cpu::cluster = {};
+    cpu::kernel = kernel, cpu::threads = threads, cpu::seed = seed, cpu::trapped = cpu::polls = 0, cpu::cluster = {};
     cpu::ctas.assign(size, cpu::Cta());
     cpu::fibers = std::vector<cpu::Fiber>(size * threads);
     cpu::loads.clear();

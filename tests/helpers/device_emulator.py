@@ -18,7 +18,8 @@ from oxidecopy.engines.cuda.code import Image
 from oxidecopy.isa.dtypes import REDUCE_OPS
 
 Event = tuple[Any, ...]
-INT_MIN, INT_MAX = -(1 << 31), (1 << 31) - 1
+ARRIVALS = (DeviceOp.MBARRIER_ARRIVE, DeviceOp.MBARRIER_ARRIVE_EXPECT_TX, DeviceOp.MBARRIER_ARRIVE_DROP)
+WRITERS = (DeviceOp.MBARRIER_TEST_PARITY, DeviceOp.MBARRIER_TEST_TOKEN, DeviceOp.LOAD_INDEX)  # of what operand 2 of others reads
 STEPS_MAX = 200_000
 KINDS = {"u8": "B", "u16": "H", "u32": "I", "i32": "i", "u64": "Q", "u8[8]": "8B", "i32[5]": "5i"}
 COPIES = (DeviceOp.TENSOR_G2S, DeviceOp.TENSOR_G2S_MULTICAST, DeviceOp.TENSOR_S2G, DeviceOp.TENSOR_REDUCE)
@@ -89,6 +90,10 @@ class _Run:
         self.end = self.pc + emulator.image.agents[number].records
         warps = [warp for warp in emulator.image.warps if warp.agent == number]
         self.threads = sum(warp.threads for warp in warps)
+        self.wide = emulator.image.family in (abi.WIDE_FAMILY, abi.MANY_FAMILY)
+        self.bits = 64 if self.wide else 32
+        self.depth = abi.WIDE_STACK_DEPTH if self.wide else abi.STACK_DEPTH
+        self.arrivals = 0
         self.oracle = Oracle(emulator.tiles)
         self.regs: list[int | None] = [None] * abi.REGISTERS
         self.regs[: abi.FIRST_FREE_REG] = [*emulator.block, emulator.rank]
@@ -107,11 +112,14 @@ class _Run:
     def value(self, record: dict[str, Any], k: int) -> int:
         return self.fits(record["imm"][k] + self.read(record["reg"][k]))
 
-    @staticmethod
-    def fits(value: int) -> int:
-        if not INT_MIN <= value <= INT_MAX:
-            raise BadCodeError(f"{value} leaves 32 bits")
+    def fits(self, value: int) -> int:
+        if not -1 << self.bits - 1 <= value < 1 << self.bits - 1:
+            raise BadCodeError(f"{value} leaves {self.bits} bits")
         return value
+
+    def wraps(self, value: int) -> int:
+        """Sums and products of wide code may leave 64 bits for a while."""
+        return (value + (1 << 63)) % (1 << 64) - (1 << 63) if self.wide else self.fits(value)
 
     def record(self, layout: tuple[tuple[str, str, int], ...]) -> dict[str, Any]:
         """The next record."""
@@ -151,7 +159,7 @@ class _Run:
             yield from self.simple(op, r)
 
     def simple(self, op: DeviceOp, r: dict[str, Any]) -> Iterator[Event]:  # noqa: C901 - one case per op
-        own = op in (DeviceOp.MBARRIER_TEST_PARITY, DeviceOp.LOAD_INDEX)  # they write what operand 2 of others reads
+        own = op in WRITERS
         v = [self.value(r, k) for k in range(2 if own else 3)] if op is not DeviceOp.BAR_SYNC else r["imm"]
         name = op.name.lower()
         match op:
@@ -160,6 +168,11 @@ class _Run:
                     yield (name, v[0], v[1])
             case DeviceOp.MBARRIER_WAIT_PARITY:
                 yield (name, v[0], v[1] & 1)
+            case DeviceOp.MBARRIER_WAIT_TOKEN:
+                yield (name, v[0], self.token(r))
+            case DeviceOp.MBARRIER_TEST_TOKEN:
+                self.regs[r["reg"][2]] = answer = int(self.oracle.answer())
+                yield (name, self.value(r, 0), self.token(r), r["aux"], answer)
             case DeviceOp.MBARRIER_TEST_PARITY:
                 self.regs[r["reg"][2]] = answer = int(self.oracle.answer())
                 yield (name, self.value(r, 0), self.value(r, 1) & 1, r["aux"], answer)
@@ -179,9 +192,35 @@ class _Run:
             case DeviceOp.MBARRIER_INVAL:
                 yield (name, v[0])
             case _ if "MBARRIER" in op.name and "FENCE" not in op.name:
+                if op in ARRIVALS:
+                    yield from self.made(r)
                 yield (name, *v, self.threads)
             case _:
                 yield (name, v[0])
+
+    # ---- tokens
+    def stamp(self, r: dict[str, Any]) -> int:
+        found = self.read(r["reg"][7])
+        if found < 0:
+            raise BadCodeError("a stamp below 0")
+        return found
+
+    def made(self, r: dict[str, Any]) -> Iterator[Event]:
+        """What is written down of the arrival that follows: its number among those of the agent, and the history that it is put into."""
+        self.arrivals += 1
+        if r["flags"] & abi.TOKEN_KEPT:
+            self.regs[r["reg"][5]], self.regs[r["reg"][6]] = self.stamp(r) + 1, self.arrivals
+        if r["flags"]:
+            shared = (r["imm"][3], r["imm"][4], self.stamp(r)) if r["flags"] & abi.TOKEN_SHARED else None
+            yield ("token", self.value(r, 0), self.arrivals, shared)
+
+    def token(self, r: dict[str, Any]) -> Event:
+        """Where a wait finds its token: the number of the arrival, None for one that was not made, or a history and a stamp."""
+        if r["flags"] == abi.TOKEN_KEPT:
+            return ("kept", self.read(r["reg"][6]) if self.read(r["reg"][5]) == self.stamp(r) + 1 else None)
+        if r["flags"] != abi.TOKEN_SHARED:
+            raise BadCodeError("a token nowhere or in two places")
+        return ("shared", r["imm"][3], self.stamp(r))
 
     # ---- control flow
     def jump(self, r: dict[str, Any]) -> Iterator[Event]:
@@ -199,14 +238,14 @@ class _Run:
         yield from ()
 
     def next(self, r: dict[str, Any]) -> Iterator[Event]:
-        self.regs[r["reg"][0]] = self.fits(self.read(r["reg"][0]) + r["imm"][3])
+        self.regs[r["reg"][0]] = self.fits(self.read(r["reg"][0]) + self.value(r, 3))
         self.turn(r, taken=True)
         yield from ()
 
     def turn(self, r: dict[str, Any], *, taken: bool) -> None:
         """Goes to imm4 when the loop goes on (`taken`), or when it does not."""
         counter, stop = self.read(r["reg"][0]), self.value(r, 2)
-        on = counter > stop if r["imm"][3] < 0 else counter < stop
+        on = counter > stop if self.value(r, 3) < 0 else counter < stop
         if on == taken:
             self.pc = r["imm"][4]
 
@@ -403,7 +442,7 @@ class _Run:
             fn, reg, imm = EvalFn(i["fn"]), i["reg"], i["imm"]
             if fn in PUSHES:
                 stack.append(self.pushed(fn, reg, imm, iteration))
-                if len(stack) > abi.STACK_DEPTH + 1:
+                if len(stack) > self.depth + 1:
                     raise BadCodeError("the stack runs over")
                 continue
             top = stack.pop()
@@ -419,10 +458,12 @@ class _Run:
                 left = stack.pop()
                 if left is None:
                     raise BadCodeError("an empty stack")
-                stack.append(self.fits(int(POPS[fn](left, top))))
+                stack.append(self.wraps(int(POPS[fn](left, top))))
+            elif fn is EvalFn.HIGH:
+                stack.append(self.fits(top % (1 << 32) + (imm << 32)))
             else:
                 right = self.read(reg) if fn in (EvalFn.ADD_REG, EvalFn.MUL_REG) else imm
-                stack.append(self.fits(int(PLAINLY[fn](top, right))))
+                stack.append(self.wraps(int(PLAINLY[fn](top, right))))
         if stack != [None]:
             raise BadCodeError("something is left on the stack")
 
@@ -432,7 +473,7 @@ class _Run:
         if fn is EvalFn.REG:
             if reg == NO_REG:
                 raise BadCodeError("no register")
-            return self.fits(self.read(reg) + imm)
+            return self.wraps(self.read(reg) + imm)
         found = None if iteration is None else iteration[reg]
         if found is None:
             raise BadCodeError("a counter where there is none")
@@ -484,6 +525,8 @@ POPS: dict[EvalFn, Callable[[int, int], int]] = {
     EvalFn.LE_POP: lambda a, b: a <= b,
     EvalFn.EQ_POP: lambda a, b: a == b,
     EvalFn.NE_POP: lambda a, b: a != b,
-    EvalFn.AND_POP: lambda a, b: a and b,
-    EvalFn.OR_POP: lambda a, b: a or b,
+    EvalFn.AND_POP: lambda a, b: a & b,
+    EvalFn.OR_POP: lambda a, b: a | b,
+    EvalFn.FLOORDIV_POP: _positive(lambda a, b: a // b),
+    EvalFn.MOD_POP: _positive(lambda a, b: a % b),
 }

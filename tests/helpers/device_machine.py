@@ -51,6 +51,9 @@ class Block:
         self.agents = {i: emulator.running(i) for i in lanes}
         self.lanes = lanes
         self.barriers: dict[int, Barrier] = {}
+        self.kept: dict[tuple[int, int], int] = {}  # by agent and arrival: the phase that it counted in
+        self.histories: dict[int, list[tuple[int, int] | None]] = {}  # (stamp, phase), round and round
+        self.put: dict[int, int] = {}
         self.meeting: dict[int, set[int]] = {}
         self.peers: list[Block] = []
         self.synced: set[int] = set()
@@ -111,6 +114,11 @@ class Cluster:
         match event:
             case ("mbarrier_wait_phase" | "mbarrier_wait_parity" | "last_wait", at, phase):
                 return phase < 0 or block.barriers[at].over(phase)
+            case ("token", at, number, shared):
+                self.note(who, block, number, shared, block.barriers[at].phase)
+            case ("mbarrier_wait_token", at, (how, place, *stamp)):
+                phase = block.kept.get((who[1], place)) if how == "kept" else self.found(block, place, *stamp)
+                return phase is not None and block.barriers[at].over(phase)
             case ("bar_sync", number, lanes):
                 return number is None or self.meet(who, block.meeting.setdefault(number, set()), lanes, block)
             case ("cluster_sync", _):
@@ -142,6 +150,20 @@ class Cluster:
             case _:
                 pass
         return True
+
+    @staticmethod
+    def note(who: tuple[int, int], block: Block, number: int, shared: tuple[int, int, int] | None, phase: int) -> None:
+        """Keeps the phase of the arrival that follows, as the state that it returns would."""
+        block.kept[who[1], number] = phase
+        if shared is not None:
+            at, entries, stamp = shared
+            history = block.histories.setdefault(at, [None] * entries)
+            turn = block.put[at] = block.put.get(at, -1) + 1
+            history[turn % entries] = (stamp, phase)
+
+    @staticmethod
+    def found(block: Block, at: int, stamp: int) -> int | None:
+        return next((entry[1] for entry in block.histories.get(at, ()) if entry is not None and entry[0] == stamp), None)
 
     def receivers(self, block: Block, mask: int | None) -> Iterator[Block]:
         yield from [block] if mask is None else [peer for i, peer in enumerate(block.peers) if mask >> i & 1]

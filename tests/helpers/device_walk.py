@@ -15,17 +15,22 @@ from oxidecopy.isa import ops
 from oxidecopy.isa.expr import Cond, Expr, evaluate, holds
 from oxidecopy.isa.swizzle import SWIZZLES
 from oxidecopy.program.expansion import expanded
-from oxidecopy.program.phases import token_phases
+from oxidecopy.program.phases import Phases, token_phases
 from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL, Launch, Program, Step, entry_name
 from tests.helpers.device_emulator import Event, Oracle
 
 STEPS_MAX = 200_000
 IDLE = {"mbarrier_wait_phase", "mbarrier_wait_parity", "mbarrier_test_parity", "bar_sync", "cluster_sync", "commit_group", "wait_group"}
+IDLE |= {"mbarrier_wait_token", "mbarrier_test_token"}
 IDLE |= {"wait_group_read", "fence_proxy_async", "fence_mbarrier_init", "load_index"}
 
 
 class EndlessError(Exception):
     """More steps than a test can wait for."""
+
+
+class OutsideError(Exception):
+    """An entry that a table of maps does not have: the verifier refuses that."""
 
 
 @final
@@ -56,7 +61,9 @@ class Walk:
         self.launch = launch
         self.classes = thread_classes(self.program)
         asked = any(isinstance(s.op, ops.MbarrierWait | ops.MbarrierTestToken) for s in self.program.walk())
-        self.phases: Mapping[int, Expr] = token_phases(self.program, launch) if asked else {}
+        found = token_phases(self.program, launch) if asked else Phases({}, {})
+        self.phases: Mapping[int, Expr] = found.known
+        self.carried = found.unknown
 
     def events(self, who: ThreadClass, place: Place, tiles: list[int] | None = None) -> list[Event]:
         """What one class of one block does; `tiles` are those that it is given of a share, instead of every n-th."""
@@ -79,6 +86,9 @@ class _Run:
         self.threads = len(who.threads)
         self.around: list[ops.ThreadSet] = [ops.ThreadSet(((0, self.program.threads),))]
         self.left = STEPS_MAX
+        self.counters: list[int] = []
+        self.arrivals = 0
+        self.tokens: dict[tuple[int, ...], int] = {}  # (token, counters around) -> number of the arrival
 
     def block(self, steps: Sequence[Step]) -> Iterator[Event]:  # noqa: C901 - one case per block
         for step in steps:
@@ -97,7 +107,9 @@ class _Run:
                 case ops.Loop(counter=counter, start=start, stop=stop, step=by):
                     for i in range(self.value(start), self.value(stop), by):
                         self.env[counter] = i
+                        self.counters.append(i)
                         yield from self.block(step.body)
+                        self.counters.pop()
                 case op:
                     yield from self.op(op)
 
@@ -136,6 +148,9 @@ class _Run:
 
     def op(self, op: ops.Instr) -> Iterator[Event]:  # noqa: C901 - one case per op
         name = type(op).__name__
+        if isinstance(op, ops.MbarrierArrive | ops.MbarrierArriveDrop | ops.MbarrierArriveExpectTx):
+            self.arrivals += 1
+            self.tokens[op.token, *self.counters] = self.arrivals
         match op:
             case ops.MbarrierInit(bar=bar, count=count):
                 yield ("mbarrier_init", self.bar(bar), count)
@@ -178,11 +193,17 @@ class _Run:
             case ops.MbarrierWait(bar=bar, tokens=tokens):
                 phases = dict.fromkeys(self.value(self.walk.phases[token]) for token in tokens if token in self.walk.phases)
                 yield from (("mbarrier_wait_phase", self.bar(bar), phase) for phase in phases)
+                carried = [token for token in tokens if token in self.walk.carried]
+                yield from (("mbarrier_wait_token", self.bar(bar), self.tokens.get((token, *self.counters))) for token in carried)
             case ops.MbarrierWaitPhase(bar=bar, phase=phase):
                 if self.value(phase) >= 0:
                     yield ("mbarrier_wait_phase", self.bar(bar), self.value(phase))
             case ops.MbarrierWaitParity(bar=bar, parity=parity):
                 yield ("mbarrier_wait_parity", self.bar(bar), self.value(parity) & 1)
+            case ops.MbarrierTestToken(bar=bar, token=token) if token in self.walk.carried:
+                self.answers[op.pred] = answer = self.oracle.answer()
+                made = self.tokens.get((token, *self.counters))
+                yield ("mbarrier_test_token", self.bar(bar), made, int(op.form == "test_wait"), int(answer))
             case ops.MbarrierTestToken(bar=bar, token=token):
                 yield self.test(op, self.bar(bar), self.value(self.walk.phases[token]))
             case ops.MbarrierTestParity(bar=bar, parity=parity):
@@ -217,7 +238,11 @@ class _Run:
         return ("mbarrier_test_parity", at, parity & 1, int(op.form == "test_wait"), int(answer))
 
     def map(self, ref: ops.MapRef) -> str:
-        return ref.name if ref.index is None else entry_name(ref.name, self.value(ref.index))
+        if ref.index is None:
+            return ref.name
+        if not 0 <= self.value(ref.index) < (self.program.maps[ref.name].entries or 0):
+            raise OutsideError
+        return entry_name(ref.name, self.value(ref.index))
 
     def filled(self, tile: ops.TileRef, value: float | ops.ScalarRef) -> object:
         dtype = self.program.tiles[tile.tile].dtype

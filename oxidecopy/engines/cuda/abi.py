@@ -23,6 +23,16 @@ of the time.
 **Fused loops.** `PRODUCE` and `DRAIN` are whole loops over the stages of a ring. Stage and phase of iteration k are k % stages and
 k // stages; barriers lie 8 bytes apart, tiles `stride` bytes.
 
+**All programs.** Three things need more than that, and get it from families of kernels that are slower and do without fused loops: "wide",
+where every scalar, register and stack place has 64 bits; and "many", for programs of more than 32 warps, where a hardware warp runs several
+warps of the table in turn, each as far as it gets without waiting. There warp i of the table runs on hardware warp i % header.warps; its
+copies are issued by a lane of its own, as bulk groups belong to threads, and barriers of threads are counted in shared memory. In both
+families the table lies behind the records, in device memory, and the words of an array are `WIDE_ARRAY_WORDS`.
+
+**Tokens.** Where it cannot be told which phase a token names, it is what the arrival returned: the barrier's state, which a wait can name
+as well as a parity (wide and many). The threads that arrived keep it in registers (`TOKEN_KEPT`). For others it lies in shared memory
+(`TOKEN_SHARED`), in a `HISTORY`, found by its *stamp*: the iteration of the loops around as one number.
+
 **One-shot programs.** Where all that a CTA does is one thread's straight line, loads, a wait, stores, its whole code is a `ONCE` record,
 which kernels of their own run (family "once"): such CTAs live for two microseconds, and reading code op by op takes longer than that.
 """
@@ -37,6 +47,7 @@ EVAL_BYTES: Final = 8
 NO_REG: Final = 0xFF
 REGISTERS: Final = 64
 STACK_DEPTH: Final = 4
+WIDE_STACK_DEPTH: Final = 5  # families wide and many: a constant that no immediate holds is pushed
 
 RECORD: Final = (
     ("op", "u8", 0),  # DeviceOp
@@ -65,6 +76,7 @@ PARAM_BYTES_LARGE: Final = 4096
 HEADER_BYTES: Final = 64
 WARP_ENTRY_BYTES: Final = 8
 ARRAY_WORDS: Final = 9  # u64 words of an array slot: address; 5 strides in bytes; extents 0|1<<32, 2|3<<32, 4. Outermost first.
+WIDE_ARRAY_WORDS: Final = 11  # families wide and many: address; 5 strides; 5 extents
 
 # Fields of the header: name, C type, offset.
 HEADER: Final = (
@@ -76,11 +88,20 @@ HEADER: Final = (
     ("args_offset", "u32", 36),  # of the argument words in the blob, bytes
     ("records", "u32", 40),  # code length; a pc beyond it ends the warp as a bad opcode
     ("limit_us", "u32", 44),  # how long a wait may take
-    ("flags", "u32", 48),
-    ("warps", "u32", 52),
-    ("stage_slots", "u32", 56),  # 0, or shared offset of 1 + stages u32: how many tiles the counter gave, then the tile of each stage
-    ("reserved", "u32", 60),
+    ("crew", "u32", 48),  # families wide and many: entries of the warp table, which lies behind the records
+    ("warps", "u32", 52),  # of the hardware
+    # 0, or shared offset of 1 + stages u32: how many tiles the counter gave, then the tile of each stage. Families wide and many: of u64
+    # words, which are 0 at the start: of each barrier of threads arrivals and phases (u32), then histories.
+    ("stage_slots", "u32", 56),
+    ("words", "u32", 60),  # families wide and many: how many of them
 )
+
+# A token's past: u64 words. First how many were put there; then `HISTORY_WORDS` for each, round and round.
+HISTORY: Final = (
+    ("stamp", "u64", 0),  # plus 1; 0: nobody was here
+    ("state", "u64", 8),  # what the arrival returned
+)
+HISTORY_WORDS: Final = 2
 
 # The warp table, one entry per warp of the CTA.
 WARP_ENTRY: Final = (
@@ -104,8 +125,10 @@ class DeviceOp(IntEnum):
     MBARRIER_ARRIVE_DROP = 0x16  # as ARRIVE
     MBARRIER_ARRIVE_REMOTE = 0x17  # addr 0; value1 rank
     MBARRIER_ARRIVE_EXPECT_TX_REMOTE = 0x18  # addr 0; value1 rank; value2 bytes
+    MBARRIER_WAIT_TOKEN = 0x19  # addr 0; flags: where the token is; its stamp in reg 7; see below
     MBARRIER_WAIT_PHASE = 0x1A  # addr 0; value1 phase, negative passes at once
     MBARRIER_WAIT_PARITY = 0x1B  # addr 0; value1 parity, bit 0 counts
+    MBARRIER_TEST_TOKEN = 0x1C  # as WAIT_TOKEN; reg2 and aux as TEST_PARITY
     MBARRIER_TEST_PARITY = 0x1D  # addr 0; value1 parity, bit 0 counts; reg2 = 1 or 0; aux 0 try_wait, 1 test_wait
     TENSOR_G2S = 0x20  # map, imm3, imm4: its slot; aux rank; value0 tile; value1 barrier; reg 3 to 7 coordinates
     TENSOR_G2S_MULTICAST = 0x21  # also value2 mask
@@ -138,6 +161,11 @@ class DeviceOp(IntEnum):
         0x92  # head of a loop whose tiles a counter gives: value0 is k; imm1 full of stage 0; imm2 stages; tile to reg2; none left: imm4
     )
 
+
+# Tokens as states: arrivals, WAIT_TOKEN and TEST_TOKEN name by flags where a token lies, and by reg 7 its stamp (NO_REG: 0). Kept ones lie
+# in reg 5 (stamp + 1) and reg 6 (state), shared ones in the history at shared offset imm3, of imm4 entries. Waits have one of the flags.
+TOKEN_KEPT: Final = 1
+TOKEN_SHARED: Final = 2
 
 # A share: which part of a cooperative access an agent does. Of `total` threads in scope it is those from `low` to `high` - 1:
 # units u with low <= u % total < high. Packed as imm2 = low | high << 16, imm3 = total.
@@ -252,9 +280,12 @@ class EvalFn(IntEnum):
     LE_POP = 25
     EQ_POP = 26
     NE_POP = 27
-    AND_POP = 28  # of 0 and 1
+    AND_POP = 28  # in families wide and many bit by bit, else of 0 and 1
     OR_POP = 29
     NOT = 30  # acc = !acc
+    FLOORDIV_POP = 31  # acc = pop() // acc; acc > 0; these three in families wide and many
+    MOD_POP = 32
+    HIGH = 33  # the upper 32 bits of acc = imm
     STORE = 40  # R[reg] = acc; acc = pop(); not in fused loops
     OUT = 41  # coordinate reg (0 is the innermost dimension) of this copy = acc; acc = pop()
 
@@ -303,7 +334,8 @@ REPORT_ENTRY: Final = (
     ("pc", "u32", 12),  # record
     ("iteration", "u32", 16),  # of a fused loop, else 0
     ("barrier", "u32", 20),  # shared address
-    ("parity", "u32", 24),  # waited for; INDEX: 1 when the value is a position outside the array, not what the array holds
+    # waited for, `NO_TOKEN` for a token that nobody has made; INDEX: 1 when the value is a position outside the array, not what it holds
+    ("parity", "u32", 24),
     ("state_low", "u32", 28),  # the barrier's 64 bits as they were
     ("state_high", "u32", 32),
     ("value_low", "u32", 36),  # INDEX: what was read
@@ -311,6 +343,9 @@ REPORT_ENTRY: Final = (
     ("bound", "u32", 44),  # INDEX: the bound it broke
 )
 REPORT_BYTES: Final = 16 + REPORT_ENTRIES * REPORT_ENTRY_WORDS * 4
+
+
+NO_TOKEN: Final = 2
 
 
 class ReportKind(IntEnum):
@@ -327,8 +362,11 @@ class ReportKind(IntEnum):
 # move: all but MAP_TILES. A kernel that may name any of the 16 barriers takes all of them, and a multiprocessor has 64: it holds no more
 # than 4 of its CTAs, but 32 of a kernel with barriers 0 and 1 only (measured). So each family is there twice.
 # once: a `ONCE` record and nothing else, which is always in the parameter.
+# wide, many: all ops and all barriers, scalars of 64 bits, tokens as states; the code is always in global memory.
 ONCE_FAMILY: Final = "once"
-FAMILIES: Final = (ONCE_FAMILY, "move", "move_named", "map", "map_named")
+WIDE_FAMILY: Final = "wide"
+MANY_FAMILY: Final = "many"
+FAMILIES: Final = (ONCE_FAMILY, "move", "move_named", "map", "map_named", WIDE_FAMILY, MANY_FAMILY)
 FEW_BARRIERS: Final = 2  # what families without "_named" have
 PARAMETERS: Final = ("small", "large", "global")
 KERNEL_PREFIX: Final = "oxidecopy_"
@@ -336,5 +374,5 @@ ENTRY_POINTS: Final = tuple(
     f"{KERNEL_PREFIX}{family}_{parameter}"
     for family in FAMILIES
     for parameter in PARAMETERS
-    if (family, parameter) != (ONCE_FAMILY, "global")
+    if parameter in {ONCE_FAMILY: ("small", "large"), WIDE_FAMILY: ("global",), MANY_FAMILY: ("global",)}.get(family, PARAMETERS)
 )

@@ -14,6 +14,7 @@ Field = tuple[str, str, int]
 
 STRUCTS: Final[tuple[tuple[str, tuple[Field, ...], int], ...]] = (
     ("Header", abi.HEADER, abi.HEADER_BYTES),
+    ("History", abi.HISTORY, 8 * abi.HISTORY_WORDS),
     ("WarpEntry", abi.WARP_ENTRY, abi.WARP_ENTRY_BYTES),
     ("Record", abi.RECORD, abi.RECORD_BYTES),
     ("Layout", abi.LAYOUT, abi.RECORD_BYTES),
@@ -51,6 +52,11 @@ CONSTANTS: Final = (
     "HEADER_BYTES",
     "ARRAY_WORDS",
     "STAGES_MAX",
+    "WIDE_ARRAY_WORDS",
+    "HISTORY_WORDS",
+    "TOKEN_KEPT",
+    "TOKEN_SHARED",
+    "NO_TOKEN",
     "RING_FLAG_READ",
     "RING_FLAG_COUNTER",
     "RING_FLAG_PLACED",

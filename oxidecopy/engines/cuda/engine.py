@@ -218,7 +218,7 @@ class CudaEngine:
             verified=verified,
             image=image,
             kernel=kernel,
-            records=upload(self.context, image.code) if image.form == "global" else None,
+            records=upload(self.context, image.uploaded) if image.form == "global" else None,
             facts=Facts(image=image, grid=launch.grid, limit_us=self.limit_us, sm=self.sm, site=program.site),
         )
 

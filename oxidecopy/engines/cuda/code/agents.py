@@ -1,7 +1,8 @@
 """Who runs: thread classes of a program, which of them are worth warps, and how many threads meet at each barrier of threads.
 
 A class is a maximal set of threads that are in exactly the same scopes: all operands are uniform over it, so it is one agent with one
-control flow. Each agent gets warps of its own. Those that only wait and synchronise get none.
+control flow. Each agent gets warps of its own. Those that only wait and synchronise get none. Where there are more agents than a block has
+warps, hardware warps run several of them in turn (`Cast.many`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from oxidecopy.isa import limits, ops
 from oxidecopy.isa.ops import Scope, ThreadSet
 from oxidecopy.program.program import Program, Step
 
-AGENTS_MAX: Final = limits.THREADS_MAX // limits.WARP
+WARPS_MAX: Final = limits.THREADS_MAX // limits.WARP
 # Without any of the others, an agent changes nothing that others see. An index that is read must be in range; see `_worth`.
 _IDLE: Final = (
     ops.MbarrierWait,
@@ -107,10 +108,16 @@ class Cast:
         self.program = program
         self.all = classes_of(program)
         self._steps = list(scopes_of(program.steps))
+        self.scopes = {id(step): number for step, number, _ in self._steps if number >= 0}
         self.kept = self._worth()
         self._give_warps()
         self._bars = self._barriers()
         self.numbers = self._numbers()
+
+    @property
+    def many(self) -> bool:
+        """There are more agents than warps."""
+        return len(self.kept) > WARPS_MAX
 
     def inside(self, scopes: frozenset[int]) -> list[int]:
         """The classes, kept or not, that execute what stands in these scopes."""
@@ -130,19 +137,9 @@ class Cast:
         return sorted(busy) or [0]
 
     def _give_warps(self) -> None:
-        if len(self.kept) > AGENTS_MAX:
-            raise DeviceCodeError(
-                Diagnostic(
-                    rule="OX5502",
-                    what=f"{self.program.name!r} has more thread classes with work of their own than a block has warps",
-                    got=f"{len(self.kept)} classes",
-                    required=f"at most {AGENTS_MAX}",
-                    fix="give threads that do the same the same scopes: each `elect` or `warps` block splits the threads around it",
-                    site=self.program.site,
-                )
-            )
         warps = {i: -(-self.all[i].count // limits.WARP) for i in self.kept}
-        while sum(warps.values()) > AGENTS_MAX:
+        most = max(WARPS_MAX, len(self.kept))
+        while sum(warps.values()) > most:
             largest = max(warps, key=lambda i: warps[i])
             warps[largest] -= 1
         for i, n in warps.items():

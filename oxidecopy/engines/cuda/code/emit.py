@@ -18,13 +18,14 @@ from oxidecopy.engines.cuda.code import refusals
 from oxidecopy.engines.cuda.code.image import Where
 from oxidecopy.engines.cuda.code.nodes import Fused, If, Node, Op, Repeat
 from oxidecopy.engines.cuda.code.scalars import Found, Instruction, Key, OverflowingError, Scalars, Token, registers_of
-from oxidecopy.engines.cuda.code.values import INT_MAX, INT_MIN, ZERO, Lin, Terms, Test, Values
+from oxidecopy.engines.cuda.code.values import INT_MAX, INT_MIN, WIDE_MAX, WIDE_MIN, ZERO, Lin, Terms, Test, Values
 from oxidecopy.errors import Diagnostic
 
 _RECORD: Final = struct.Struct("<4B8B5i")
 _INSTRUCTION: Final = struct.Struct("<BBHi")
 _RING: Final = struct.Struct("<4iHBBHHii")
 _COPY: Final = struct.Struct("<4B3iHHBB10x")
+_KEPT: Final = 5  # first of the registers of a kept token
 _SPARE: Final = 12  # registers that a region's head leaves to the regions in it
 
 
@@ -58,10 +59,11 @@ class Region:
 
 @final
 class Emitter:
-    """Writes agents one after the other into one code."""
+    """Writes agents one after the other into one code; `wide` code has integers of 64 bits."""
 
-    def __init__(self, values: Values) -> None:
+    def __init__(self, values: Values, *, wide: bool = False) -> None:
         self.values = values
+        self._wide = wide
         self.records: list[bytes] = []
         self.sites: dict[int, Where] = {}
         self._fixed: dict[Terms, int] = {}
@@ -120,18 +122,25 @@ class Emitter:
             region.at = i
             match node:
                 case Op():
-                    for key in (*[(0, value[1]) for _, value in node.operands], *[value for _, value in node.exact], (0, node.slot[1])):
+                    whole = [value for _, value in node.exact]
+                    for key in (*[self._parts(value)[1] for _, value in node.operands], *whole, self._parts(node.slot)[1]):
                         self._want(key)
                 case If():
                     self._want_test(node.test)
                     self._inner(node, loop=False, own=0)
                 case Repeat():
-                    self._want((0, node.start[1]))
-                    self._want((0, node.stop[1]))
+                    for value in (node.start, node.stop, (node.step, ())):
+                        self._want(self._parts(value)[1])
                     self._inner(node, loop=True, own=self.values.symbols_of(node.counter) | self.values.symbols_of(node.tile))
                 case Fused():
                     self._want_fused(node)
         self._region = outside
+
+    def _parts(self, value: Lin) -> tuple[int, Lin]:
+        """An operand as immediate and what a register holds: in wide code all of it where no immediate holds the constant."""
+        if self._wide and not INT_MIN <= value[0] <= INT_MAX:
+            return 0, value
+        return value[0], (0, value[1])
 
     def _read_in(self, nodes: list[Node]) -> int:
         """Symbols that ops of this body read."""
@@ -208,7 +217,7 @@ class Emitter:
             temporary.append(self._take())
             return temporary[-1]
 
-        scalars = Scalars(self.values, self._find, take)
+        scalars = Scalars(self.values, self._find, take, wide=self._wide)
         for key in keys:
             scalars.count(key)
         for key in sorted(keys, key=_size):
@@ -244,8 +253,7 @@ class Emitter:
     def _op(self, node: Op) -> None:
         regs, imms = [NO_REG] * 8, [0] * 5
         for k, value in node.operands:
-            self._check(value, node.where)
-            regs[k], imms[k] = self._register((0, value[1])), value[0]
+            regs[k], imms[k] = self._operand(value, node.where)
         for k, value in node.exact:
             regs[k] = self._register(value)
         for k, imm in node.imms:
@@ -254,6 +262,8 @@ class Emitter:
             regs[2] = self._answers[node.result]
         elif node.result is not None:
             regs[2] = self._new_symbol(node.result)
+        for k, register in enumerate(node.kept, _KEPT):
+            regs[k] = self._answers[register]
         self._record(node.op, node.where, regs, imms, node.aux, self._slot(node, imms), node.flags)
         self._tail(node.tail)
 
@@ -262,8 +272,8 @@ class Emitter:
         base, chosen = node.slot
         if not chosen and 0 <= base <= refusals.SLOT_MAX:
             return base or node.map
-        self._check(node.slot, node.where)
-        imms[3], imms[4] = (self._register((0, chosen)) + 1) % (NO_REG + 1), base
+        register, imms[4] = self._operand(node.slot, node.where)
+        imms[3] = (register + 1) % (NO_REG + 1)
         return 0
 
     def _if(self, node: If) -> None:
@@ -287,10 +297,8 @@ class Emitter:
     def _repeat(self, node: Repeat) -> None:
         regs, imms = [NO_REG] * 8, [0] * 5
         counter = regs[0] = self._take()
-        for k, value in ((1, node.start), (2, node.stop)):
-            self._check(value, node.where)
-            regs[k], imms[k] = self._register((0, value[1])), value[0]
-        imms[3] = node.step
+        for k, value in ((1, node.start), (2, node.stop), (3, (node.step, ()))):
+            regs[k], imms[k] = self._operand(value, node.where)
         head = self._record(DeviceOp.LOOP, node.where, regs, imms)
         begin = len(self.records)
         outside = dict(self._symbols)
@@ -299,7 +307,7 @@ class Emitter:
         if node.stages:
             begin = self._next_stage(node, counter)
         self._body(node.body, self._regions[id(node)])
-        self._record(DeviceOp.NEXT, node.where, [counter, NO_REG, regs[2], *[NO_REG] * 5], [0, 0, imms[2], node.step, begin])
+        self._record(DeviceOp.NEXT, node.where, [counter, NO_REG, *regs[2:]], [0, 0, imms[2], imms[3], begin])
         imms[4] = len(self.records)
         self.records[head] = _packed(DeviceOp.LOOP, regs, imms)
         if node.stages:
@@ -322,8 +330,7 @@ class Emitter:
         for value in (*[c.tile for c in node.copies], *[(c.stride * node.stages, ()) for c in node.copies], *[c.mask for c in node.copies]):
             self._check(value, node.where)
         for k, value in ((0, node.start), (1, node.stop)):
-            self._check(value, node.where)
-            regs[k], imms[k] = self._register((0, value[1])), value[0]
+            regs[k], imms[k] = self._operand(value, node.where)
         self._record(node.op, node.where, regs, imms)
         words = len(node.code) + len(node.places) * abi.COORDINATE_BYTES // abi.EVAL_BYTES
         ring = (node.full, node.empty, node.nbytes, node.offset, node.stages, len(node.copies), node.flags, words)
@@ -334,10 +341,17 @@ class Emitter:
         self._instructions(node.code)
         self._tail(b"".join([place.packed(self._register((0, place.reg)), self._register((0, place.base_reg))) for place in node.places]))
 
+    def _operand(self, value: Lin, where: Where) -> tuple[int, int]:
+        """Its register and immediate."""
+        self._check(value, where)
+        imm, key = self._parts(value)
+        return self._register(key), imm
+
     def _check(self, value: Lin, where: Where) -> None:
-        """An operand and its constant part are 32-bit numbers; what is in registers has been checked where it was computed."""
+        """An operand and its constant part fit; what is in registers has been checked where it was computed."""
         low, high = self.values.interval(value)
-        if min(low, value[0]) < INT_MIN or max(high, value[0]) > INT_MAX:
+        least, most = (WIDE_MIN, WIDE_MAX) if self._wide else (INT_MIN, INT_MAX)
+        if min(low, value[0]) < least or max(high, value[0]) > most:
             raise EmissionError(refusals.overflow(where, f"`{self.values.text(value)}`", low, high))
 
     # ---- registers and records

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from oxidecopy.engines.cuda.abi import FEW_BARRIERS, INLINE_MAPS_LARGE, ONCE_FAMILY, RECORD, DeviceOp
+from oxidecopy.engines.cuda.abi import FEW_BARRIERS, INLINE_MAPS_LARGE, MANY_FAMILY, ONCE_FAMILY, RECORD, WIDE_FAMILY, DeviceOp
 from oxidecopy.engines.cuda.code import refusals
 from oxidecopy.engines.cuda.code.agents import Cast
 from oxidecopy.engines.cuda.code.counted import Counted
@@ -16,13 +15,18 @@ from oxidecopy.engines.cuda.code.image import AgentNote, Image, Warp, Where, cod
 from oxidecopy.engines.cuda.code.lower import Lowering
 from oxidecopy.engines.cuda.code.nodes import Stream
 from oxidecopy.engines.cuda.code.once import one_shot
+from oxidecopy.engines.cuda.code.tokens import Tokens
 from oxidecopy.errors import DeviceCodeError, Diagnostic
 from oxidecopy.isa import limits, ops
-from oxidecopy.isa.expr import Expr
 from oxidecopy.program.expansion import expanded
 from oxidecopy.program.program import Launch, Program
 from oxidecopy.program.verified import VerifiedProgram
 
+if TYPE_CHECKING:
+    from oxidecopy.program.phases import Phases
+
+_OVERFLOW: Final = "OX5503"
+_FIXED: Final = "fixed, as the program needs device code of 64 bits, tokens that are carried or more thread classes than warps"
 _IMM: Final = struct.Struct("<i")
 _IMM_AT: Final = {name: offset for name, _, offset in RECORD}["imm"]
 
@@ -37,12 +41,29 @@ def encode(verified: VerifiedProgram) -> Image:
 
 
 def encode_program(program: Program, launch: Launch) -> Image:
-    """As `encode`, of a program that somebody else answers for: probes and tests."""
+    """As `encode`, of a program that somebody else answers for: probes and tests.
+
+    What 32 bits, phases that are known and 32 warps are not enough for becomes slower code that has no such limits.
+    """
     program = expanded(program)
-    cast = Cast(program)
-    low, streams = _lowered(program, launch, cast)
+    cast, phases = Cast(program), _phases(program, launch)
+    if not cast.many and (phases is None or not phases.unknown):
+        try:
+            return _encoded(program, cast, *_lowered(program, launch, cast, phases))
+        except DeviceCodeError as problem:
+            if _OVERFLOW not in problem.rules:
+                raise
+    tokens = Tokens(program, cast, phases.unknown if phases is not None else (), launch.sm)
+    fixed = Deal(launch)
+    fixed.words = {step.op.name: _FIXED for step in program.walk() if isinstance(step.op, ops.ShareTiles)}
+    low = Lowering(program, launch, cast, fixed, phases.known if phases is not None else {}, tokens)
+    return _encoded(program, cast, *_deal(program, cast, low, launch.sm))
+
+
+def _encoded(program: Program, cast: Cast, low: Lowering, streams: list[tuple[int, Stream]]) -> Image:
     _raise(low.refused)
-    emitter = Emitter(low.values)
+    wide = low.tokens is not None
+    emitter = Emitter(low.values, wide=wide)
     end = Where(program.site, program, None)
     warps: list[Warp] = []
     agents: list[AgentNote] = []
@@ -50,7 +71,7 @@ def encode_program(program: Program, launch: Launch) -> Image:
     for me, stream in streams:
         kind = low.cast.all[me]
         try:
-            entry = _once(program, low, stream, emitter, kind.count) if len(streams) == 1 else -1
+            entry = _once(program, low, stream, emitter, kind.count) if len(streams) == 1 and not wide else -1
             if entry < 0:
                 entry = emitter.agent(stream.nodes, stream.answers, end)
         except EmissionError as problem:
@@ -62,9 +83,9 @@ def encode_program(program: Program, launch: Launch) -> Image:
     return _image(program, low, emitter, tuple(warps), tuple(agents))
 
 
-def _lowered(program: Program, launch: Launch, cast: Cast) -> tuple[Lowering, list[tuple[int, Stream]]]:
+def _lowered(program: Program, launch: Launch, cast: Cast, found: Phases | None) -> tuple[Lowering, list[tuple[int, Stream]]]:
     """Every agent's code before registers; the tiles of a share come from the counter where that is possible."""
-    phases = _phases(program, launch)
+    phases = found.known if found is not None else {}
     names = [step.op.name for step in program.walk() if isinstance(step.op, ops.ShareTiles)]
     why = "there is more than one share"
     if len(names) == 1:
@@ -108,10 +129,10 @@ def _raise(wrong: list[Diagnostic]) -> None:
         raise DeviceCodeError(*dict.fromkeys(wrong))
 
 
-def _phases(program: Program, launch: Launch) -> Mapping[int, Expr]:
+def _phases(program: Program, launch: Launch) -> Phases | None:
     """Only programs with tokens that somebody waits for have any."""
     if not any(isinstance(step.op, ops.MbarrierWait | ops.MbarrierTestToken) for step in program.walk()):
-        return {}
+        return None
     from oxidecopy.program.phases import token_phases
 
     return token_phases(program, launch)
@@ -134,21 +155,25 @@ def _image(program: Program, low: Lowering, emitter: Emitter, warps: tuple[Warp,
     if low.single_maps > refusals.MAPS_MAX:
         wrong.append(refusals.maps(program, low.single_maps))
     code = b"".join(records)
-    form = form_of(len(low.maps), len(warps), len(words), len(code))
+    tokens = low.tokens
+    table = 0 if tokens is not None else len(warps)  # else it lies behind the records
+    form = form_of(len(low.maps), table, len(words), len(code), always_global=tokens is not None)
     if not form:
-        wrong.append(refusals.arguments(program, code_offset(len(warps), len(words)), room("global")))
+        wrong.append(refusals.arguments(program, code_offset(table, len(words)), room("global")))
     _raise(wrong)
-    slots = low.deal.slots
-    made, args_at = template(form, warps, words, code, slots)
+    slots, crew = low.deal.slots, 0 if tokens is None else len(warps)
+    if tokens is not None and tokens.words:
+        slots = tokens.at
+    made, args_at = template(form, warps, words, code, slots, crew=crew, engine_words=tokens.words if tokens is not None else 0)
     return Image(
         name=program.name,
-        family=_family([records[pc] for pc in emitter.sites]),
+        family=_family([records[pc] for pc in emitter.sites]) if tokens is None else MANY_FAMILY if low.cast.many else WIDE_FAMILY,
         form=form,
         code=code,
         warps=warps,
         agents=agents,
-        shared_bytes=low.deal.shared_bytes or program.shared_bytes,
-        counted=slots > 0,
+        shared_bytes=low.deal.shared_bytes or (tokens.shared_bytes if tokens is not None else 0) or program.shared_bytes,
+        counted=low.deal.slots > 0,
         maps=tuple(low.maps),
         arrays=low.words.arrays,
         scalars=tuple(low.words.scalars.values()),

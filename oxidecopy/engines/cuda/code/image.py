@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, final
 from oxidecopy.engines.cuda import abi
 from oxidecopy.engines.cuda.code.numbers import bits_of
 from oxidecopy.errors import Site
+from oxidecopy.isa import limits
 from oxidecopy.isa.ops import Instr
 from oxidecopy.program.program import Program
 
@@ -24,11 +25,15 @@ _FIELDS: Final = {name: offset for name, _, offset in abi.HEADER}
 _POINTERS: Final = struct.Struct("<4Q")  # report, code, table, counter: the header's first fields
 _WORD: Final = struct.Struct("<Q")
 _LIMIT: Final = struct.Struct("<I")
+_WARP: Final = struct.Struct("<4H")
 
 
 @final
 class Warp(NamedTuple):
-    """An entry of the warp table: `entry` is the first record of its agent, `agent` a position in `Image.agents`."""
+    """An entry of the warp table: `entry` is the first record of its agent, `agent` a position in `Image.agents`.
+
+    In family "many" a hardware warp runs several of them.
+    """
 
     entry: int
     threads: int
@@ -98,7 +103,7 @@ class Image:
     Attributes:
         name: of the program.
         family: the lightest of `abi.FAMILIES` that has all its ops; `form`: "small", "large" or "global"; together the entry point.
-        code: the records. In form "global" they must lie in device memory, else they are in the parameter already.
+        code: the records. In form "global" they must lie in device memory (`uploaded`), else they are in the parameter already.
         threads: hardware threads per CTA.
         shared_bytes: dynamic shared memory per CTA, the engine's own stage slots included.
         counted: a counter in device memory is needed (two u32, both 0).
@@ -132,7 +137,14 @@ class Image:
     @property
     def threads(self) -> int:
         """Hardware threads per CTA."""
-        return 32 * len(self.warps)
+        return limits.WARP * _hardware_warps(self.warps)
+
+    @property
+    def uploaded(self) -> bytes:
+        """What lies in device memory in form "global": the records, and behind them the warp table of families that have it there."""
+        if self.family not in (abi.WIDE_FAMILY, abi.MANY_FAMILY):
+            return self.code
+        return self.code + b"".join([_entry(warp) for warp in self.warps])
 
     @property
     def entry_point(self) -> str:
@@ -172,15 +184,25 @@ class Image:
         return bytes(out)
 
 
-def template(form: str, warps: tuple[Warp, ...], words: tuple[int, ...], code: bytes, stage_slots: int) -> tuple[bytes, int]:
-    """The prefilled parameter, and where its argument words start; None-sized arguments are the caller's to check with `fits`."""
+def _hardware_warps(warps: tuple[Warp, ...]) -> int:
+    return min(len(warps), limits.THREADS_MAX // limits.WARP)
+
+
+def _entry(warp: Warp) -> bytes:
+    return _WARP.pack(warp.entry, warp.threads, warp.first_lane, warp.lanes)
+
+
+def template(
+    form: str, warps: tuple[Warp, ...], words: tuple[int, ...], code: bytes, stage_slots: int, *, crew: int = 0, engine_words: int = 0
+) -> tuple[bytes, int]:
+    """The prefilled parameter, and where its argument words start. With a `crew` the warp table lies elsewhere."""
     out = bytearray(PARAMETER_BYTES[form])
     header = INLINE_MAPS[form] * abi.MAP_BYTES
     blob = header + abi.HEADER_BYTES
-    args = abi.WARP_ENTRY_BYTES * len(warps)
-    at = code_offset(len(warps), len(words))
-    for i, warp in enumerate(warps):
-        struct.pack_into("<4H", out, blob + abi.WARP_ENTRY_BYTES * i, warp.entry, warp.threads, warp.first_lane, warp.lanes)
+    table = () if crew else warps
+    args = abi.WARP_ENTRY_BYTES * len(table)
+    at = code_offset(len(table), len(words))
+    out[blob : blob + args] = b"".join([_entry(warp) for warp in table])
     struct.pack_into(f"<{len(words)}Q", out, blob + args, *words)
     if form != "global":
         out[blob + at : blob + at + len(code)] = code
@@ -188,8 +210,10 @@ def template(form: str, warps: tuple[Warp, ...], words: tuple[int, ...], code: b
         "code_offset": at,
         "args_offset": args,
         "records": len(code) // abi.RECORD_BYTES,
-        "warps": len(warps),
+        "crew": crew,
+        "warps": _hardware_warps(warps),
         "stage_slots": stage_slots,
+        "words": engine_words,
     }
     for name, value in fields.items():
         struct.pack_into("<I", out, header + _FIELDS[name], value)
@@ -202,9 +226,11 @@ def code_offset(warps: int, words: int) -> int:
     return -(-used // abi.RECORD_BYTES) * abi.RECORD_BYTES
 
 
-def form_of(maps: int, warps: int, words: int, code: int) -> str:
+def form_of(maps: int, warps: int, words: int, code: int, *, always_global: bool = False) -> str:
     """The smallest parameter that holds a program of so many maps, warps, argument words and bytes of code; "" when none does."""
     used = code_offset(warps, words)
+    if always_global:
+        return "global" if used <= room("global") else ""
     if maps <= abi.INLINE_MAPS_SMALL and used + code <= room("small"):
         return "small"
     if used + code <= room("large"):

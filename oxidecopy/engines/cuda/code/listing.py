@@ -27,6 +27,13 @@ _COORDINATES: Final = {
     DeviceOp.STORE_GLOBAL,
 }
 _JUMPS: Final = {DeviceOp.JUMP: 0, DeviceOp.JUMP_UNLESS: 0, DeviceOp.LOOP: 4, DeviceOp.NEXT: 4, DeviceOp.NEXT_STAGE: 4}
+_TOKENS: Final = {
+    DeviceOp.MBARRIER_ARRIVE,
+    DeviceOp.MBARRIER_ARRIVE_EXPECT_TX,
+    DeviceOp.MBARRIER_ARRIVE_DROP,
+    DeviceOp.MBARRIER_WAIT_TOKEN,
+    DeviceOp.MBARRIER_TEST_TOKEN,
+}
 _SYMBOLS: Final = {
     EvalFn.ADD: "+",
     EvalFn.MUL: "*",
@@ -48,7 +55,8 @@ def listing(image: Image) -> str:
     """The whole image, agent by agent."""
     lines = [f"{image.entry_point}: {image.name}, {image.threads} threads, {len(image.code) // abi.RECORD_BYTES} records"]
     lines += [f"  map {i}: {name}" for i, name in enumerate(image.maps)]
-    lines += [f"  words {word}-{word + abi.ARRAY_WORDS - 1}: array {name}" for name, word in image.arrays.items()]
+    size = abi.WIDE_ARRAY_WORDS if image.family in (abi.WIDE_FAMILY, abi.MANY_FAMILY) else abi.ARRAY_WORDS
+    lines += [f"  words {word}-{word + size - 1}: array {name}" for name, word in image.arrays.items()]
     lines += [f"  word {s.word}: scalar {s.name} as {s.dtype}" for s in image.scalars]
     lines += [f"  share {name}: {how}" for name, how in image.shares.items()]
     for i, agent in enumerate(image.agents):
@@ -75,9 +83,9 @@ def _agent(image: Image, begin: int, end: int) -> Iterator[str]:
             yield f"           {text}"
 
 
-def _head(image: Image, op: DeviceOp, aux: int, slot: int, flags: int, regs: list[int], imms: list[int]) -> str:
+def _head(image: Image, op: DeviceOp, aux: int, slot: int, flags: int, regs: list[int], imms: list[int]) -> str:  # noqa: C901 - sorts of op
     words = [op.name.lower()]
-    first = 3 if op in _COORDINATES else 5
+    first = 3 if op in _COORDINATES or (op in _TOKENS and flags) else 5
     if op in (DeviceOp.STORE_GLOBAL, DeviceOp.LOAD_INDEX):
         words.append(list(image.arrays)[slot])
     elif op in _COORDINATES:
@@ -92,9 +100,19 @@ def _head(image: Image, op: DeviceOp, aux: int, slot: int, flags: int, regs: lis
         words.append("[" + ", ".join("0" if r == NO_REG else f"r{r}" for r in regs[3 : 3 + aux]) + "]")
     if op is DeviceOp.TENSOR_REDUCE:
         words.append(REDUCE_OPS[flags])
+    if op in _TOKENS and flags:
+        words += _token(flags, regs, imms)
     if op in _JUMPS:
         words.append(f"-> {imms[_JUMPS[op]]}")
     return " ".join(words)
+
+
+def _token(flags: int, regs: list[int], imms: list[int]) -> Iterator[str]:
+    yield f"stamp {_operand(regs[7], 0)}"
+    if flags & abi.TOKEN_KEPT:
+        yield f"kept r{regs[5]} r{regs[6]}"
+    if flags & abi.TOKEN_SHARED:
+        yield f"shared at {imms[3]}, {imms[4]} entries"
 
 
 def _operand(reg: int, imm: int) -> str:
@@ -191,6 +209,8 @@ def _eval(fn: int, reg: int, _spare: int, imm: int) -> str:
             return f"push {_operand(reg, imm)}"
         case EvalFn.COUNTER:
             return "push tile" if reg else "push counter"
+        case EvalFn.HIGH:
+            return f"high {imm}"
         case named if named in _REGISTERED:
             return f"{_REGISTERED[named]}{reg}"
         case plain if plain in _SYMBOLS:

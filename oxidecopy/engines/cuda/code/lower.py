@@ -17,6 +17,7 @@ from oxidecopy.engines.cuda.code.inits import together
 from oxidecopy.engines.cuda.code.lower_ops import COPIES, lower_op
 from oxidecopy.engines.cuda.code.nodes import Fused, If, Node, Repeat, Stream
 from oxidecopy.engines.cuda.code.operands import Operands
+from oxidecopy.engines.cuda.code.tokens import Tokens, stamp_of
 from oxidecopy.engines.cuda.code.values import ZERO, DivisionByZeroError, Lin, Test, Values
 from oxidecopy.engines.cuda.code.words import Words
 from oxidecopy.errors import Diagnostic
@@ -25,13 +26,18 @@ from oxidecopy.isa.expr import CmpOp, Expr
 from oxidecopy.isa.ops import Loop, Scope, When
 from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL, Launch, Program, Step, entry_name
 
+_WIDE = "the program needs device code of 64 bits, tokens that are carried or more thread classes than warps, which has no fused loops"
+
 
 @final
 class Lowering:
-    """What the agents of a program have in common. `program` is in primitive ops."""
+    """What the agents of a program have in common. `program` is in primitive ops. With `tokens` the code is for families wide and many."""
 
-    def __init__(self, program: Program, launch: Launch, cast: Cast, deal: Deal, phases: Mapping[int, Expr]) -> None:
+    def __init__(
+        self, program: Program, launch: Launch, cast: Cast, deal: Deal, phases: Mapping[int, Expr], tokens: Tokens | None = None
+    ) -> None:
         self.program = program
+        self.tokens = tokens
         self.cast = cast
         self.deal = deal
         self.phases = phases
@@ -39,24 +45,22 @@ class Lowering:
         for name, n in zip(BLOCK_SYMBOLS, launch.grid, strict=True):
             self.values.symbol(name, 0, n - 1)
         self.values.symbol(RANK_SYMBOL, 0, program.cluster_size - 1)
-        self.scopes: dict[int, int] = {}
+        self.scopes = cast.scopes
         self.loops: dict[int, int] = {}
         maps, arrays = self._look_through()
         # A record names a slot by 8 bits, those of a table by more: single maps come first.
         used = sorted([param for param in program.maps.values() if param.name in maps], key=lambda param: param.entries is not None)
         self.single_maps = sum(param.entries is None for param in used)
         self.maps = {name: i for i, name in enumerate([name for param in used for name in param.bound_names])}
-        self.words = Words(launch, tuple([name for name in program.arrays if name in arrays]))
+        self.words = Words(launch, tuple([name for name in program.arrays if name in arrays]), wide=tokens is not None)
         self.notes: dict[tuple[int, int], LoopNote] = {}
         self.refused: list[Diagnostic] = []
 
     def _look_through(self) -> tuple[set[str], set[str]]:
-        """Numbers scopes and loops, by identity of their steps; the maps and arrays that are used."""
+        """Numbers loops, by identity of their steps; the maps and arrays that are used."""
         maps, arrays = set(), set()
         for step in self.program.walk():
             match step.op:
-                case Scope():
-                    self.scopes[id(step)] = len(self.scopes)
                 case Loop():
                     self.loops[id(step)] = len(self.loops)
                 case ops.StoreGlobal(array=array) | ops.LoadIndex(array=array):
@@ -87,6 +91,7 @@ class AgentLowering(Operands):
         self.answers: set[Test] = set()
         self.depth = 0  # loops and branches around
         self.inside: frozenset[int] = frozenset()  # scopes around
+        self.counters: list[str] = []  # of the loops around
 
     def run(self) -> Stream:
         nodes = together(self._steps(self.program.steps))
@@ -152,6 +157,12 @@ class AgentLowering(Operands):
         return nodes
 
     def _loop(self, op: Loop, step: Step, where: Where) -> list[Node]:
+        self.counters.append(op.counter)
+        nodes = self._looped(op, step, where)
+        self.counters.pop()
+        return nodes
+
+    def _looped(self, op: Loop, step: Step, where: Where) -> list[Node]:
         dealt = self.shared.deal.loop(self, op, step, where)
         if dealt is not None:
             return dealt
@@ -166,7 +177,8 @@ class AgentLowering(Operands):
             return self._once(op, step, where, start, stop, always=trips[0] == 1)
         known = self.values.named(op.counter)
         counter = self.values.symbol(op.counter, min(first, last), max(first, last)) if known is None else known
-        found = Pattern(self, op, step, where, counter, start, stop).recognise()
+        wide = self.shared.tokens is not None
+        found = _WIDE if wide else Pattern(self, op, step, where, counter, start, stop).recognise()
         self.note(step, op, found)
         if isinstance(found, Fused):
             return [found]
@@ -192,7 +204,8 @@ class AgentLowering(Operands):
 
     def _check_end(self, where: Where, last: int, step: int) -> None:
         """The counter takes one step beyond its last value."""
-        if not -(1 << 31) <= last + step < 1 << 31:
+        most = 1 << (31 if self.shared.tokens is None else 63)
+        if not -most <= last + step < most:
             self.refused.append(refusals.overflow(where, "a loop's counter", min(last, last + step), max(last, last + step)))
 
     def note(self, step: Step, op: Loop, found: Fused | str) -> None:
@@ -214,6 +227,16 @@ class AgentLowering(Operands):
         """The phase that a token names. One that nobody makes in this launch names a phase that never ends, as its wait would."""
         phase = self.shared.phases.get(token)
         return self.values.of(phase) if phase is not None else (0, ())
+
+    def carries(self, token: int) -> bool:
+        """True when a wait for it needs what the arrival returned. Nobody makes it in this launch: it has a phase, which never ends."""
+        tokens = self.shared.tokens
+        return tokens is not None and ((token, self.me) in tokens.kept or token in tokens.shared)
+
+    @property
+    def stamp(self) -> Lin:
+        """Which iteration of the loops around it is."""
+        return stamp_of(self.values, self.counters)
 
     def map(self, ref: ops.MapRef) -> Lin:
         """The slot of a map; of a table that of the entry that the index names."""

@@ -113,6 +113,21 @@ def _local(low: AgentLowering, op: Local, where: Where) -> Op:
     made = Op(op=_LOCAL[type(op)], where=where, operands=((0, low.barrier(op.bar)),))
     if isinstance(op, ops.MbarrierArriveExpectTx | ops.MbarrierExpectTx | ops.MbarrierCompleteTx):
         made.imms = ((1, op.nbytes),)
+    if isinstance(op, ops.MbarrierArrive | ops.MbarrierArriveExpectTx | ops.MbarrierArriveDrop):
+        _carry(low, made, op.token, makes=True)
+    return made
+
+
+def _carry(low: AgentLowering, made: Op, token: int, *, makes: bool) -> Op:
+    """Says where the state of a token is put or found, when nothing else tells its phase."""
+    tokens = low.shared.tokens
+    if tokens is None or token not in tokens.unknown:
+        return made
+    made.flags, made.kept, where = tokens.places(token, low.me, makes=makes)
+    if made.flags:
+        made.imms = (*made.imms, *where)
+        made.exact = ((STAMP, low.stamp),)
+        low.answers.update(made.kept)
     return made
 
 
@@ -127,8 +142,10 @@ def _wait(low: AgentLowering, op: Wait, where: Where) -> list[Node]:
     at = low.barrier(op.bar)
     match op:
         case ops.MbarrierWait(tokens=tokens):  # tokens of one phase are one wait
-            phases = list(dict.fromkeys([low.phase(token) for token in tokens]))
-            return [Op(op=DeviceOp.MBARRIER_WAIT_PHASE, where=where, operands=((0, at), (1, phase))) for phase in phases]
+            carried = [token for token in tokens if low.carries(token)]
+            phases = list(dict.fromkeys([low.phase(token) for token in tokens if token not in carried]))
+            waits = [Op(op=DeviceOp.MBARRIER_WAIT_PHASE, where=where, operands=((0, at), (1, phase))) for phase in phases]
+            return [*waits, *[_wait_token(low, at, token, where) for token in carried]]
         case ops.MbarrierWaitPhase(phase=phase_of):
             phase = low.value(phase_of)
             passes = low.values.interval(phase)[1] < 0
@@ -139,7 +156,17 @@ def _wait(low: AgentLowering, op: Wait, where: Where) -> list[Node]:
             assert_never(op)
 
 
+def _wait_token(low: AgentLowering, at: Lin, token: int, where: Where) -> Op:
+    return _carry(low, Op(op=DeviceOp.MBARRIER_WAIT_TOKEN, where=where, operands=((0, at),)), token, makes=False)
+
+
 def _ask(low: AgentLowering, op: Ask, where: Where) -> Op:
+    if isinstance(op, ops.MbarrierTestToken) and low.carries(op.token):
+        answer = Test("answer", register=op.pred)
+        low.answers.add(answer)
+        aux, at = int(op.form == "test_wait"), low.barrier(op.bar)
+        made = Op(op=DeviceOp.MBARRIER_TEST_TOKEN, where=where, aux=aux, operands=((0, at),), result=answer)
+        return _carry(low, made, op.token, makes=False)
     parity = low.phase(op.token) if isinstance(op, ops.MbarrierTestToken) else low.parity(op.parity)
     operands = ((0, low.barrier(op.bar)), (1, parity))
     answer = Test("answer", register=op.pred)
@@ -155,6 +182,7 @@ _COPY: Final = {
     ops.TensorReduce: DeviceOp.TENSOR_REDUCE,
 }
 FIRST_COORDINATE: Final = 3
+STAMP: Final = 7
 
 
 def _copy(low: AgentLowering, op: Copy, where: Where) -> Op:

@@ -18,7 +18,8 @@ class Op:
     """A record. `operands` are values by operand number, added to an immediate; `exact` ones are in registers alone.
 
     `map` is an array's place among the argument words; `slot` that of a copy's tensor map.
-    `result` is the symbol (or the answer) that the op writes, to register 2. `tail` are the records that follow.
+    `result` is the symbol (or the answer) that the op writes, to register 2. `kept` are the agent's registers of a token
+    (`abi.TOKEN_KEPT`). `tail` are the records that follow.
     """
 
     op: DeviceOp
@@ -31,6 +32,7 @@ class Op:
     exact: tuple[tuple[int, Lin], ...] = ()
     imms: tuple[tuple[int, int], ...] = ()
     result: Lin | Test | None = None
+    kept: tuple[Test, ...] = ()
     tail: bytes = b""
 
 

@@ -13,12 +13,12 @@ MAPS_MAX = 255
 
 
 def overflow(where: Where, words: str, low: int, high: int) -> Diagnostic:
-    """A value that may leave 32 bits."""
+    """A value that may be larger than what can be computed with; 32 bits are not enough to be refused, as there is wide code."""
     return Diagnostic(
         rule="OX5503",
-        what=f"{words} may leave 32 bits on the way, and device code has no more",
+        what=f"{words} may leave 64 bits, and device code has no more",
         got=f"{low} to {high}",
-        required="-2147483648 to 2147483647",
+        required="-9223372036854775808 to 9223372036854775807",
         fix="launch fewer blocks or iterations, or compute in an order that stays small (divide before multiplying)",
         site=where.site,
     )
@@ -33,6 +33,18 @@ def division(where: Where) -> Diagnostic:
         required="divisors that are not 0",
         fix="use `ox.maximum(1, ...)` for the divisor",
         site=where.site,
+    )
+
+
+def no_room(program: Program, shared: int, needed: int, most: int) -> Diagnostic:
+    """Shared memory that the program leaves too little of."""
+    return Diagnostic(
+        rule="OX5501",
+        what=f"{program.name!r} leaves no shared memory for what its threads have to tell each other on a GPU",
+        got=f"{shared} bytes of its own, and {needed} for tokens whose phase cannot be told and barriers among more than 32 classes",
+        required=f"at most {most} bytes together",
+        fix="use a stage less, or `wait_phase(k)`, which says the phase, and the same scopes for threads that do the same",
+        site=program.site,
     )
 
 

@@ -1,5 +1,7 @@
 """Values as instructions of `EVAL`: which order needs the least stack, what is worth a register of its own, and that all fits 32 bits.
 
+In wide code all fits 64 bits, and sums and products may wrap on the way, as they come right again.
+
 Where a value is found already is the caller's knowledge (`Find`); instructions name registers by whatever token that gives.
 """
 
@@ -10,7 +12,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias, final
 
 from oxidecopy.engines.cuda.abi import NO_REG, STACK_DEPTH, EvalFn
-from oxidecopy.engines.cuda.code.values import INT_MAX, INT_MIN, Lin, Terms, Test, Values
+from oxidecopy.engines.cuda.code.values import INT_MAX, INT_MIN, WIDE_MAX, WIDE_MIN, Lin, Terms, Test, Values
 
 Token: TypeAlias = Hashable  # a register number, or what stands for one until registers are given out
 Key: TypeAlias = Lin | Test
@@ -18,6 +20,14 @@ Found: TypeAlias = tuple[Token, int]  # a register, and the constant by which wh
 Find: TypeAlias = Callable[[Terms], Found | None]
 _NARY: Final = {"less2": (EvalFn.LT_POP, EvalFn.LE_POP), "same2": (EvalFn.EQ_POP, None), "other2": (EvalFn.NE_POP, None)}
 _SHALLOW: Final = 2  # what needs no more than this is never split off
+_POPPED: Final = {
+    EvalFn.ADD: EvalFn.ADD_POP,
+    EvalFn.MUL: EvalFn.MUL_POP,
+    EvalFn.FLOORDIV: EvalFn.FLOORDIV_POP,
+    EvalFn.MOD: EvalFn.MOD_POP,
+    EvalFn.MIN: EvalFn.MIN_POP,
+    EvalFn.AND: EvalFn.AND_POP,
+}
 _WITH_BOUND: Final = {"less": EvalFn.LT, "same": EvalFn.EQ, "other": EvalFn.NE}
 
 
@@ -30,7 +40,7 @@ class Instruction(NamedTuple):
 
 
 class OverflowingError(Exception):
-    """A value may leave 32 bits."""
+    """A value may leave 32 bits, in wide code 64."""
 
     def __init__(self, value: Lin, low: int, high: int) -> None:
         super().__init__(value, low, high)
@@ -48,9 +58,16 @@ class Scalars:
     """Compiles values one after the other; what one leaves in a register is there for the next."""
 
     def __init__(
-        self, values: Values, find: Find, take: Callable[[], Token] | None, pushed: Mapping[int, Instruction] | None = None
+        self,
+        values: Values,
+        find: Find,
+        take: Callable[[], Token] | None,
+        pushed: Mapping[int, Instruction] | None = None,
+        *,
+        wide: bool = False,
     ) -> None:
         self.values = values
+        self.wide = wide
         self.code: list[Instruction] = []
         self._find = find
         self._take = take  # a register for a common part, None where none may be written
@@ -145,24 +162,50 @@ class Scalars:
         self._need_place(free)
         if not terms:
             self._check(value, const, const)
-            self.code.append(Instruction(EvalFn.IMM, NO_REG, const))
+            self._constant(const)
             return
         known = self._known(terms)
-        if known is not None:
+        if known is not None or self.wide:
             low, high = self.values.interval(value)
             self._check(value, low, high)
-            self.code.append(Instruction(EvalFn.REG, known[0], const - known[1]))
+        if known is not None:
+            self._register(known[0], const - known[1])
             return
         start = len(self.code)
         left = self._sum(value, free)
         self._keep(terms, start, value[0] - left)
         if left:
-            self.code.append(Instruction(EvalFn.ADD, NO_REG, left))
+            self._with(EvalFn.ADD, left)
+
+    # ---- constants
+    def _constant(self, number: int) -> None:
+        """Pushes it: beyond 32 bits in two halves, beyond 64 as what is left of it there."""
+        if INT_MIN <= number <= INT_MAX:
+            self.code.append(Instruction(EvalFn.IMM, NO_REG, number))
+            return
+        self.code.append(Instruction(EvalFn.IMM, NO_REG, _signed(number, 32)))
+        self.code.append(Instruction(EvalFn.HIGH, NO_REG, _signed(number >> 32, 32)))
+
+    def _with(self, fn: EvalFn, number: int) -> None:
+        """Combines the accumulator with a constant, which is pushed where no immediate holds it: wide code has one place more for that."""
+        if not self.wide or INT_MIN <= number <= INT_MAX:
+            self.code.append(Instruction(fn, NO_REG, number))
+            return
+        self._constant(number)
+        self.code.append(Instruction(_POPPED[fn]))
+
+    def _register(self, register: Token, plus: int) -> None:
+        """Pushes what a register holds and a constant."""
+        if not self.wide or INT_MIN <= plus <= INT_MAX:
+            self.code.append(Instruction(EvalFn.REG, register, plus))
+            return
+        self.code.append(Instruction(EvalFn.REG, register))
+        self._with(EvalFn.ADD, plus)
 
     def _sum(self, value: Lin, free: int) -> int:
         """Everything but what it returns: a constant that is still to be added."""
         const, terms = value
-        check = not self._surely_fits(value)
+        check = not self.wide and not self._surely_fits(value)
         order = sorted(terms, key=self._weight, reverse=True) if len(terms) > 1 else terms
         low = high = 0
         for i, (number, k) in enumerate(order):
@@ -172,13 +215,13 @@ class Scalars:
                 if i:
                     self._add_register(register)
                 else:
-                    self.code.append(Instruction(EvalFn.REG, register[0], const - register[1]))
+                    self._register(register[0], const - register[1])
                     low = high = const
                     const = 0
             else:
                 self._atom(number, register, free - (1 if i else 0))
                 if k != 1:
-                    self.code.append(Instruction(EvalFn.MUL, NO_REG, k))
+                    self._with(EvalFn.MUL, k)
                 if i:
                     self.code.append(Instruction(EvalFn.ADD_POP))
             if check:
@@ -192,12 +235,12 @@ class Scalars:
     def _add_register(self, register: Found) -> None:
         self.code.append(Instruction(EvalFn.ADD_REG, register[0]))
         if register[1]:
-            self.code.append(Instruction(EvalFn.ADD, NO_REG, -register[1]))
+            self._with(EvalFn.ADD, -register[1])
 
     def _atom(self, number: int, register: Found | None, free: int) -> None:
         self._need_place(free)
         if register is not None:
-            self.code.append(Instruction(EvalFn.REG, register[0], -register[1]))
+            self._register(register[0], -register[1])
             return
         atom = self.values.atoms[number]
         start = len(self.code)
@@ -205,15 +248,11 @@ class Scalars:
             case "div":
                 self.value(atom.a, free)
                 power = not atom.by & (atom.by - 1)
-                self._check(atom.a, 0, atom.by)
-                self.code.append(
-                    Instruction(*((EvalFn.SHR, NO_REG, atom.by.bit_length() - 1) if power else (EvalFn.FLOORDIV, NO_REG, atom.by)))
-                )
+                self._divide(atom.a, atom.by, power=power)
             case "mod":
                 self.value(atom.a, free)
                 power = not atom.by & (atom.by - 1)
-                self._check(atom.a, 0, atom.by - 1 if power else atom.by)
-                self.code.append(Instruction(*((EvalFn.AND, NO_REG, atom.by - 1) if power else (EvalFn.MOD, NO_REG, atom.by))))
+                self._remain(atom.a, atom.by, power=power)
             case "min":
                 self._pair(atom.a, atom.b, EvalFn.MIN, EvalFn.MIN_POP, free)
             case "mul":
@@ -223,6 +262,20 @@ class Scalars:
                 return
         self._keep(((number, 1),), start, 0)
 
+    def _divide(self, value: Lin, by: int, *, power: bool) -> None:
+        if self.wide and (power or by > WIDE_MAX):  # beyond 64 bits only the sign is left, as what is divided fits them
+            self.code.append(Instruction(EvalFn.SHR, NO_REG, min(by.bit_length() - 1, 63)))
+            return
+        self._check(value, 0, by)
+        if power:
+            self.code.append(Instruction(EvalFn.SHR, NO_REG, by.bit_length() - 1))
+        else:
+            self._with(EvalFn.FLOORDIV, by)
+
+    def _remain(self, value: Lin, by: int, *, power: bool) -> None:
+        self._check(value, 0, by - 1 if power else by)
+        self._with(*((EvalFn.AND, by - 1) if power else (EvalFn.MOD, by)))
+
     def _pair(self, a: Lin, b: Lin, constant: EvalFn, pop: EvalFn, free: int) -> None:
         """A commutative function of two values, the one that needs more stack first."""
         if not a[1]:
@@ -230,7 +283,7 @@ class Scalars:
         if not b[1]:
             self.value(a, free)
             self._check(b, b[0], b[0])
-            self.code.append(Instruction(constant, NO_REG, b[0]))
+            self._with(constant, b[0])
             return
         first, second = (a, b) if self._need(a[1]) >= self._need(b[1]) else (b, a)
         self.value(first, free)
@@ -325,10 +378,15 @@ class Scalars:
             bound += abs(k) * max(abs(atom.low), abs(atom.high))
         return bound <= INT_MAX
 
-    @staticmethod
-    def _check(value: Lin, low: int, high: int) -> None:
-        if low < INT_MIN or high > INT_MAX:
+    def _check(self, value: Lin, low: int, high: int) -> None:
+        if low < (WIDE_MIN if self.wide else INT_MIN) or high > (WIDE_MAX if self.wide else INT_MAX):
             raise OverflowingError(value, low, high)
+
+
+def _signed(number: int, bits: int) -> int:
+    """The lowest bits, as a number with a sign."""
+    half = 1 << (bits - 1)
+    return (number + half) % (2 * half) - half
 
 
 def _two(a: int, b: int) -> int:

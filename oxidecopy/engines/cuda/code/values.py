@@ -17,6 +17,8 @@ Lin: TypeAlias = tuple[int, Terms]
 
 INT_MIN: Final = -(1 << 31)
 INT_MAX: Final = (1 << 31) - 1
+WIDE_MIN: Final = -(1 << 63)
+WIDE_MAX: Final = (1 << 63) - 1
 ZERO: Final[Lin] = (0, ())
 
 

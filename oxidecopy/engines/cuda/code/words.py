@@ -15,18 +15,19 @@ _EXTENT_MAX: Final = (1 << 32) - 1  # beyond what a coordinate reaches
 
 @final
 class Words:
-    """Collects words while code is made. Arrays come first, `ARRAY_WORDS` each, so that a record can name one by its position."""
+    """Collects words while code is made. Arrays come first, equally long, so that a record can name one by its position."""
 
-    def __init__(self, launch: Launch, arrays: tuple[str, ...]) -> None:
-        self.arrays = {name: i * abi.ARRAY_WORDS for i, name in enumerate(arrays)}
+    def __init__(self, launch: Launch, arrays: tuple[str, ...], *, wide: bool = False) -> None:
+        self._size = abi.WIDE_ARRAY_WORDS if wide else abi.ARRAY_WORDS
+        self.arrays = {name: i * self._size for i, name in enumerate(arrays)}
         infos = dict(launch.arrays)
-        self.words = [word for name in arrays for word in _array(infos[name])]
+        self.words = [word for name in arrays for word in _array(infos[name], wide=wide)]
         self.scalars: dict[tuple[str, str, bool], ScalarWord] = {}
         self._constants: dict[int, int] = {}
 
     def slot(self, array: str) -> int:
         """Which of the arrays it is."""
-        return self.arrays[array] // abi.ARRAY_WORDS
+        return self.arrays[array] // self._size
 
     def number(self, value: float, dtype: str, *, cast: bool) -> int:
         """The word that holds a constant; equal bits share one."""
@@ -47,9 +48,11 @@ class Words:
         return len(self.words) - 1
 
 
-def _array(info: ArrayInfo) -> list[int]:
-    """Address (filled in later), strides, and extents in pairs; dimensions it does not have have extent 1."""
+def _array(info: ArrayInfo, *, wide: bool) -> list[int]:
+    """Address (filled in later), strides, and extents, in pairs but where they are `wide`; dimensions it does not have have extent 1."""
     strides = [*info.strides_bytes, *[0] * (_DIMENSIONS - len(info.shape))]
+    if wide:
+        return [0, *[s & (1 << 64) - 1 for s in strides], *info.shape, *[1] * (_DIMENSIONS - len(info.shape))]
     extents = [*[min(n, _EXTENT_MAX) for n in info.shape], *[1] * (_DIMENSIONS + 1 - len(info.shape))]
     pairs = [extents[i] | extents[i + 1] << 32 for i in (0, 2)]
     return [0, *[s & (1 << 64) - 1 for s in strides], *pairs, extents[4]]

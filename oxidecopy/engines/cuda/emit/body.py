@@ -8,6 +8,7 @@ from pathlib import PurePath
 from typing import Final, TypeAlias, assert_never, final
 
 from oxidecopy.engines.cuda.code.numbers import bits_of
+from oxidecopy.engines.cuda.emit.carried import stamp
 from oxidecopy.engines.cuda.emit.context import Context
 from oxidecopy.engines.cuda.emit.elements import literal_bits
 from oxidecopy.engines.cuda.emit.names import comment
@@ -38,6 +39,7 @@ class Body:
         self._depth = 1
         self._threads = ThreadSet(((0, ctx.program.threads),))
         self._site = ""
+        self._counters: list[str] = []  # of the loops around
 
     def run(self) -> list[str]:
         self._name_common("")
@@ -119,7 +121,9 @@ class Body:
         kind = "int" if past.narrow and stop.narrow and not exprs.write(op.stop).wide else "i64"
         name = self.ctx.fresh(op.counter, reach)
         if share is not None:
+            self._counters.append(op.counter)
             self._counted(share, name, op.counter, step)
+            self._counters.pop()
             return
         step_text = {1: f"++{name}", -1: f"--{name}"}.get(op.step, f"{name} += {op.step}")
         sign = "<" if op.step > 0 else ">"
@@ -129,7 +133,9 @@ class Body:
             head = f"for ({kind} {name} = {first}, {name}_end = {end}; {name} {sign} {name}_end; {step_text})"
         self._open(head, step.site)
         self._name_common(op.counter)
+        self._counters.append(op.counter)
         self._steps(step.body)
+        self._counters.pop()
         self._close()
 
     def _counted(self, share: CountedShare, name: str, counted: str, step: Step) -> None:
@@ -211,10 +217,11 @@ class Body:
             case ops.WaitGroupRead(pending=n):
                 return [f"{ptx.use('cp_async_bulk_wait_group_read')}<{n}>();"]
             case ops.MbarrierWait(bar=bar, tokens=tokens):
-                if any(t not in self.ctx.phases for t in tokens):
+                if any(t not in self.ctx.phases and t not in self.ctx.carried for t in tokens):
                     return [_NEVER]
-                parities = dict.fromkeys(self._parity(self.ctx.phases[t]) for t in tokens)
-                return [f"{ptx.wait()}({self.ctx.barrier(bar)}, {parity});" for parity in parities]
+                parities = dict.fromkeys(self._parity(self.ctx.phases[t]) for t in tokens if t in self.ctx.phases)
+                waits = [f"{ptx.wait()}({self.ctx.barrier(bar)}, {parity});" for parity in parities]
+                return [*waits, *(self._wait_token(bar, t) for t in tokens if t in self.ctx.carried)]
             case ops.MbarrierWaitPhase(bar=bar, phase=phase):
                 most = exprs.span(phase)
                 if most.hi < 0:
@@ -226,12 +233,55 @@ class Body:
                 return [f"{ptx.wait()}({self.ctx.barrier(bar)}, {self._parity(parity)});"]
             case ops.MbarrierTestToken(form=form, bar=bar, token=token, pred=pred):
                 self.ctx.answers.add(pred)
+                if token in self.ctx.carried:
+                    return [f"answer{pred} = {self._test_token(bar, token)};"]
                 named = self.ctx.phases.get(token)
                 return [_NEVER if named is None else self._test(form, bar, self._parity(named), pred)]
             case ops.MbarrierTestParity(form=form, bar=bar, parity=parity, pred=pred):
                 return [self._test(form, bar, self._parity(parity), pred)]
+            case ops.MbarrierArrive(token=token) | ops.MbarrierArriveDrop(token=token) if token in self.ctx.carried:
+                return self._arrive_for_token(op, token)
+            case ops.MbarrierArriveExpectTx(token=token) if token in self.ctx.carried:
+                return self._arrive_for_token(op, token)
             case _:
                 return [self._barrier(op)]
+
+    # ---- tokens whose phase cannot be told
+    def _stamp(self) -> str:
+        """The iteration of the loops around, plus 1."""
+        made = self.ctx.exprs.write(stamp(self.ctx.exprs, self._counters))
+        return f"(u64)({made.text})" if made.text != "1" else "1"
+
+    def _arrive_for_token(self, op: ops.MbarrierArrive | ops.MbarrierArriveDrop | ops.MbarrierArriveExpectTx, token: int) -> list[str]:
+        ctx, carried, name = self.ctx, self.ctx.carried[token], self.ctx.token_names[token]
+        bytes_of = f", {op.nbytes}" if isinstance(op, ops.MbarrierArriveExpectTx) else ""
+        kind = {ops.MbarrierArrive: "", ops.MbarrierArriveDrop: "_drop", ops.MbarrierArriveExpectTx: "_expect_tx"}[type(op)]
+        call = f"{ctx.ptx.state(f'mbarrier_arrive{kind}_state')}({ctx.barrier(op.bar)}{bytes_of})"
+        if carried.offset < 0:
+            return [f"{name} = {call};", f"{name}_of = {self._stamp()};"]
+        self._share_tokens()
+        one = f"if (thread == {carried.first}) " if len(self._threads) > 1 else ""
+        put = f"put_token(smem + {carried.offset}, {carried.entries}, {self._stamp()}, {name}_state);"
+        return [f"const u64 {name}_state = {call};", f"{one}{put}"]
+
+    def _wait_token(self, bar: ops.BarrierRef, token: int) -> str:
+        carried, at = self.ctx.carried[token], self.ctx.barrier(bar)
+        if carried.offset < 0:
+            return f"{self.ctx.ptx.wait_state()}({at}, {self.ctx.token_names[token]});"
+        self._share_tokens()
+        return f"wait_token({at}, smem + {carried.offset}, {carried.entries}, {self._stamp()});"
+
+    def _test_token(self, bar: ops.BarrierRef, token: int) -> str:
+        carried, at, name = self.ctx.carried[token], self.ctx.barrier(bar), self.ctx.token_names[token]
+        if carried.offset < 0:
+            return f"{name}_of == {self._stamp()} && {self.ctx.ptx.state('mbarrier_try_wait')}({at}, {name})"
+        self._share_tokens()
+        return f"test_token({at}, smem + {carried.offset}, {carried.entries}, {self._stamp()})"
+
+    def _share_tokens(self) -> None:
+        self.ctx.helpers.add("tokens")
+        for name in ("mbarrier_try_wait", "atom_add_shared", "ld_acquire_shared", "st_shared", "st_release_shared"):
+            self.ctx.ptx.state(name)
 
     def _barrier(self, op: ops.Instr) -> str:  # noqa: C901 - one case per op
         use = self.ctx.ptx.use

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, final
 
+from oxidecopy.engines.cuda.emit.carried import Carried
 from oxidecopy.engines.cuda.emit.common import Common, short_name
 from oxidecopy.engines.cuda.emit.elements import Elements
 from oxidecopy.engines.cuda.emit.exprs import Exprs, Text
@@ -44,11 +45,19 @@ BUILT_IN: Final = {
 class Context:
     """One source in the making; `program` is expanded."""
 
-    def __init__(self, program: Program, launch: Launch, phases: Mapping[int, Expr], counted: Mapping[str, CountedShare]) -> None:
+    def __init__(
+        self,
+        program: Program,
+        launch: Launch,
+        phases: Mapping[int, Expr],
+        counted: Mapping[str, CountedShare],
+        carried: Mapping[int, Carried],
+    ) -> None:
         self.program = program
         self.launch = launch
         self.phases = phases
         self.counted = counted
+        self.carried = carried
         self.names = Names()
         self.exprs = Exprs()
         self.common = Common(program)
@@ -64,6 +73,7 @@ class Context:
         self.params = {p.name: self.names.new(p.name) for p in program.params if not isinstance(p, ScalarParam)}
         self.tile_names = [self.names.new(t.name) for t in program.tiles]
         self.barrier_names = [self.names.new(b.name) for b in program.barriers]
+        self.token_names = {token: self.names.new(f"token{token}") for token in carried}
         self.slot_names = {given: self.names.new(f"{given}_slots") for given in counted}
         self.arrays: dict[str, ArrayInfo] = dict(launch.arrays)
         self._bind()

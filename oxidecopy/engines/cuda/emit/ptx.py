@@ -64,6 +64,62 @@ _WAIT: Final = f"""{_HEAD} void mbarrier_wait_parity(u32 bar, u32 parity) {{
     }}
 #endif
 }}"""
+_STATES: Final[dict[str, str]] = {
+    "mbarrier_arrive_state": f"""{_HEAD} u64 mbarrier_arrive_state(u32 bar) {{
+    u64 state;
+    asm volatile("mbarrier.arrive.shared::cta.b64 %0, [%1];" : "=l"(state) : "r"(bar) : "memory");
+    return state;
+}}""",
+    "mbarrier_arrive_drop_state": f"""{_HEAD} u64 mbarrier_arrive_drop_state(u32 bar) {{
+    u64 state;
+    asm volatile("mbarrier.arrive_drop.shared::cta.b64 %0, [%1];" : "=l"(state) : "r"(bar) : "memory");
+    return state;
+}}""",
+    "mbarrier_arrive_expect_tx_state": f"""{_HEAD} u64 mbarrier_arrive_expect_tx_state(u32 bar, u32 bytes) {{
+    u64 state;
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 %0, [%1], %2;" : "=l"(state) : "r"(bar), "r"(bytes) : "memory");
+    return state;
+}}""",
+    "mbarrier_try_wait": f"""{_HEAD} bool mbarrier_try_wait(u32 bar, u64 state) {{
+    u32 over;
+    asm volatile(
+        "{{\\n"
+        ".reg .pred p;\\n"
+        "mbarrier.try_waitSCOPE.shared::cta.b64 p, [%1], %2;\\n"
+        "selp.u32 %0, 1, 0, p;\\n"
+        "}}"
+        : "=r"(over)
+        : "r"(bar), "l"(state)
+        : "memory");
+    return over != 0;
+}}""",
+    "mbarrier_wait_state": f"""{_HEAD} void mbarrier_wait_state(u32 bar, u64 state) {{
+#ifdef OXIDECOPY_BOUNDED_WAITS
+    for (u32 tries = 0; !mbarrier_try_wait(bar, state); ++tries) {{
+        if (tries == OXIDECOPY_WAIT_TRIES) __trap();
+    }}
+#else
+    while (!mbarrier_try_wait(bar, state)) {{
+    }}
+#endif
+}}""",
+    "atom_add_shared": f"""{_HEAD} u32 atom_add_shared(u32 address, u32 value) {{
+    u32 old;
+    asm volatile("atom.acq_rel.cta.shared.add.u32 %0, [%1], %2;" : "=r"(old) : "r"(address), "r"(value) : "memory");
+    return old;
+}}""",
+    "ld_acquire_shared": f"""{_HEAD} u64 ld_acquire_shared(u32 address) {{
+    u64 value;
+    asm volatile("ld.acquire.cta.shared.u64 %0, [%1];" : "=l"(value) : "r"(address) : "memory");
+    return value;
+}}""",
+    "st_shared": f"""{_HEAD} void st_shared(u32 address, u64 value) {{
+    asm volatile("st.shared.u64 [%0], %1;" ::"r"(address), "l"(value) : "memory");
+}}""",
+    "st_release_shared": f"""{_HEAD} void st_release_shared(u32 address, u64 value) {{
+    asm volatile("st.release.cta.shared.u64 [%0], %1;" ::"r"(address), "l"(value) : "memory");
+}}""",
+}
 _WORDS: Final = {"bit_and": "and", "bit_or": "or", "bit_xor": "xor"}
 
 
@@ -119,6 +175,17 @@ class Ptx:
         self.test("try_wait")
         self._used.setdefault("mbarrier_wait_parity", _WAIT)
         return "ptx::mbarrier_wait_parity"
+
+    def state(self, name: str) -> str:
+        """What tokens as states need: arrivals that return the barrier's state, waits that name it, and words of shared memory."""
+        scope = ".acquire.cluster" if self._cluster else ""
+        self._used.setdefault(name, _STATES[name].replace("SCOPE", scope))
+        return f"ptx::{name}"
+
+    def wait_state(self) -> str:
+        """try_wait of a state until it says yes."""
+        self.state("mbarrier_try_wait")
+        return self.state("mbarrier_wait_state")
 
     def load(self, rank: int, *, multicast: bool) -> str:
         """Global to shared."""

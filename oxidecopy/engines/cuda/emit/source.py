@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Final, final
 
 from oxidecopy.engines.cuda.emit.body import Body
+from oxidecopy.engines.cuda.emit.carried import ENTRY_BYTES, carried_tokens
+from oxidecopy.engines.cuda.emit.carried import HELPER as TOKENS
 from oxidecopy.engines.cuda.emit.context import BUILT_IN, Context
 from oxidecopy.engines.cuda.emit.elements import storage
 from oxidecopy.engines.cuda.emit.exprs import HELPERS
@@ -76,15 +78,17 @@ def emitted(verified: VerifiedProgram) -> Emitted:
     """The program as CUDA C++.
 
     Raises:
-        DeviceCodeError: OX5501 where it cannot be told what a token names, OX5510 where an index needs more than 64 bits.
+        DeviceCodeError: OX5501 where the words of tokens do not fit in shared memory, OX5510 where an index needs more than 64 bits.
     """
     launch = verified.assumptions.launch
     program = expanded(verified.program)
     counted = counted_shares(program, verified.assumptions.sm)
-    ctx = Context(program, launch, token_phases(program, launch), counted)
+    used = max([program.shared_bytes, *(share.slots + share.stages * SLOT_BYTES for share in counted.values())])
+    phases = token_phases(program, launch)
+    carried, shared = carried_tokens(program, phases.unknown, used, verified.assumptions.sm)
+    ctx = Context(program, launch, phases.known, counted, carried)
     body = Body(ctx).run()
     parameters = tuple(_parameters(ctx))
-    shared = max([program.shared_bytes, *(share.slots + share.stages * SLOT_BYTES for share in counted.values())])
     kernel = "\n".join(_kernel(ctx, parameters, body))  # before the helpers, as it asks for some
     parts = [
         "\n".join(_head(ctx, shared)),
@@ -120,7 +124,7 @@ def _head(ctx: Context, shared: int) -> Iterator[str]:
 
 
 def _helpers(ctx: Context) -> Iterator[str]:
-    if "mbarrier_wait_parity" in ctx.ptx.text():
+    if "OXIDECOPY_WAIT_TRIES" in ctx.ptx.text() or "tokens" in ctx.helpers:
         yield _BOUNDED
     names = [name for name in HELPERS if name in ctx.exprs.helpers]
     if names:
@@ -128,6 +132,8 @@ def _helpers(ctx: Context) -> Iterator[str]:
     if "load_index" in ctx.helpers:
         yield _LOAD_INDEX
     yield ctx.ptx.text()
+    if "tokens" in ctx.helpers:
+        yield TOKENS
     yield ctx.elements.text()
 
 
@@ -179,9 +185,24 @@ def _kernel(ctx: Context, parameters: tuple[Parameter, ...], body: list[str]) ->
         yield f"    const int cta_rank = {rank};"
     for answer in sorted(ctx.answers):
         yield f"    [[maybe_unused]] bool answer{answer} = false;"
+    yield from _tokens(ctx)
     yield ""
     yield from body
     yield "}"
+
+
+def _tokens(ctx: Context) -> Iterator[str]:
+    """Where tokens are whose phase cannot be told."""
+    shared = [c for c in ctx.carried.values() if c.offset >= 0]
+    for token, carried in ctx.carried.items():
+        if carried.offset < 0:
+            yield f"    [[maybe_unused]] u64 {ctx.token_names[token]} = 0, {ctx.token_names[token]}_of = 0;"
+    if shared:
+        begin, last = shared[0].offset, shared[-1]
+        words = (last.offset + 8 + ENTRY_BYTES * last.entries - begin) // 8
+        store = f"ptx::st_shared((u32)__cvta_generic_to_shared(shared) + {begin} + 8 * i, 0);"
+        yield f"    for (u32 i = threadIdx.x; i < {words}; i += {ctx.program.threads}) {store}  // nobody has made a token yet"
+        yield "    __syncthreads();"
 
 
 def _parameters(ctx: Context) -> Iterator[Parameter]:

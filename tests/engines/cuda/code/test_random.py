@@ -15,7 +15,7 @@ from oxidecopy.isa.expr import Add, And, Answer, Cmp, CmpOp, Cond, Const, Expr, 
 from oxidecopy.program.program import ArrayInfo, ArrayParam, IdxParam, Launch, MapParam, Program, Step
 from oxidecopy.program.tensor_map import TensorMap
 from tests.helpers.device_agreement import check
-from tests.helpers.device_walk import EndlessError
+from tests.helpers.device_walk import EndlessError, OutsideError
 from tests.helpers.program_strategy import RICH_BARRIER, RICH_PARAMS, RICH_TILE, programs
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def test_any_program(case: tuple[Program, Launch]) -> None:
         check(program, launch)
     except DeviceCodeError as error:
         refused = error.rules
-    except (EndlessError, ZeroDivisionError):
+    except (EndlessError, OutsideError, ZeroDivisionError):
         assume(False)
     assert set(refused) <= {f"OX55{n:02}" for n in range(1, 12)}
 
