@@ -185,15 +185,15 @@ def carried_and_wide(cta: ox.Cta, src: Src, out: Out, rows: Rows, n: ox.Idx) -> 
         cta.sync()
 
 
-@ox.pipeline(threads=1024)
-def as_many_as_there_are(cta: ox.Cta, src: Src, out: Out, rows: Rows, n: ox.Idx) -> None:
-    """A class for each thread of the largest block: all arrive, in an order of their own."""
+@ox.pipeline(threads=128)
+def each_thread(cta: ox.Cta, src: Src, out: Out, rows: Rows, n: ox.Idx) -> None:
+    """A class for each thread: all arrive, in an order of their own."""
     tile = cta.shared(src)
-    made = cta.barrier(kind=ox.GeneralBarrier).init(1024)
+    made = cta.barrier(kind=ox.GeneralBarrier).init(128)
     cta.iota(tile, axis=0)
     cta.sync()
-    for i in range(1024):
-        with cta.thread(i * 7 % 1024):
+    for i in range(128):
+        with cta.thread(i * 7 % 128):
             made.arrive()
     made.wait_phase(0)
     cta.store(out, tile, (cta.block_idx.x * BOX[0], 0))
@@ -212,7 +212,7 @@ def cases() -> Iterator[Case]:
         rings,
         in_a_cluster,
         carried_and_wide,
-        as_many_as_there_are,
+        each_thread,
     ):
         yield Case(name=pipeline.__name__, group="thread classes", make=partial(made, pipeline, N))
 

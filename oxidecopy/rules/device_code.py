@@ -29,38 +29,28 @@ def recipe(dev: ox.Device) -> ox.Recipe:
 invoke("emit", "mine.py", "-o", "mine.cu")
 '''
 
-_TOKEN: Final = """
-from oxidecopy.engines.cuda.emit import emitted
-
-@ox.pipeline(threads=32)
-def kernel(cta: ox.Cta, src: ox.TmaDescriptor[ox.f32, ox.D1]) -> None:
-    tile = cta.shared(src)
-    full = cta.barrier().init(1)
-    with cta.elect() as leader:
-        for i in cta.range(4):
-            with cta.when({cond}):
-                token = full.arrive_expect_tx(leader, tile.nbytes)
-                src.g2s(leader, tile, (0,), token)
-                full.wait(token)
-
-emitted(kernel[1].bind(ox.TmaDescriptor.tiled(dev.zeros((64,), ox.f32), box=(64,))).verify())
-"""
-
 # Making device code needs no GPU.
 _CODE: Final = "from oxidecopy.engines.cuda.code import encode\n"
-_THREADS: Final = (
+_TOKEN: Final = (
     _CODE
     + """
 @ox.pipeline(threads=64)
-def kernel(cta: ox.Cta, out: ox.GlobalArray[ox.f32, ox.D1]) -> None:
-    tile = cta.shared(ox.f32, (4,), align=ox.A128)
-    for i in range({count}):
-        with cta.thread(i):
-            cta.fill(tile, i)
-        cta.sync()
-    cta.store(out, tile, (0,))
+def kernel(cta: ox.Cta, src: ox.TmaDescriptor[ox.u8, ox.D2]) -> None:
+    tiles = cta.shared(src, stages=226)
+    more = cta.shared(ox.u8, ({more},), align=ox.A128)
+    full = cta.barrier().init(1)
+    cta.fill(more, 0)
+    for i in cta.range(4):
+        with cta.when(i % 3 == 0):
+            with cta.elect() as leader:
+                token = full.arrive_expect_tx(leader, tiles[0].nbytes)
+                src.g2s(leader, tiles[0], (0, 0), token)
+            full.wait(token)
+            cta.fill(tiles[0], 1)
+            cta.fence_proxy_async()
+            cta.sync()
 
-encode(kernel[1].bind(dev.zeros((4,), ox.f32)).verify())
+encode(kernel[1].bind(ox.TmaDescriptor.tiled(dev.zeros((256, 256), ox.u8), box=(4, 256))).verify())
 """
 )
 _PLACE: Final = (
@@ -73,7 +63,7 @@ def kernel(cta: ox.Cta, out: ox.GlobalArray[ox.f32, ox.D1], n: ox.Idx) -> None:
     cta.sync()
     cta.store(out, tile, (cta.block_idx.x * n,))
 
-encode(kernel[2].bind(dev.zeros((64,), ox.f32), {n}).verify())
+encode(kernel[3].bind(dev.zeros((64,), ox.f32), {n}).verify())
 """
 )
 _INDICES: Final = (
@@ -123,31 +113,22 @@ def _rule(number: int, title: str, why: str, wrong: str = "", right: str = "") -
 
 
 RULES: Final[tuple[Rule, ...]] = (
-    Rule(
-        id="OX5501",
-        title="It can be told which phase of its barrier each token names",
-        error="DeviceCodeError",
-        why="The hardware's waits know the parity of a phase and nothing else, so the number of the phase that a token stands for must "
-        "follow from the program. It does for one thread that arrives, and for several that wait between rounds of exactly the barrier's "
-        "count; not for arrivals in branches that some iterations take, or from other CTAs.",
-        source="PTX 9.7.13.15: test_wait and try_wait, .parity",
-        wrong=_TOKEN.format(cond="i % 3 == 0"),
-        right=_TOKEN.format(cond="cta.block_idx.x == 0"),
-    ),
     _rule(
-        2,
-        "At most 32 classes of threads have work of their own",
-        "Threads in the same scopes form a class with one control flow, and each class gets whole warps, so that no warp ever holds two. A "
-        "block has 32.",
-        _THREADS.format(count=40),
-        _THREADS.format(count=8),
+        1,
+        "A program leaves shared memory for what its threads have to tell each other",
+        "Where it cannot be told which phase of its barrier a token names, as of one that is made in a branch that some iterations take, the "
+        "state that its arrival returned is put into shared memory for other threads that wait for it. Blocks with more than 32 classes of "
+        "threads count there who has come to a barrier of threads. All that takes a few bytes behind the program's own.",
+        _TOKEN.format(more=1008),
+        _TOKEN.format(more=896),
     ),
     _rule(
         3,
-        "Every integer of device code fits 32 bits, on the way to its value too",
-        "Registers of device code have 32 bits, as coordinates have. What blocks and loops could make larger is refused, not wrapped.",
+        "Every integer of device code fits 64 bits",
+        "A program means whole numbers without end. Code with registers of 32 bits becomes code with 64 where a launch needs them; what "
+        "blocks and loops could make larger than that is refused, not wrapped. Divisors are not 0.",
+        _PLACE.format(n="(1 << 63) - 1"),
         _PLACE.format(n="1 << 33"),
-        _PLACE.format(n="64"),
     ),
     _rule(
         4,

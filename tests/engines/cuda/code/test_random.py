@@ -67,7 +67,7 @@ def test_any_program(case: tuple[Program, Launch]) -> None:
         refused = error.rules
     except (EndlessError, OutsideError, ZeroDivisionError):
         assume(False)
-    assert set(refused) <= {f"OX55{n:02}" for n in range(1, 12)}
+    assert set(refused) <= {"OX5503", "OX5504", "OX5505", "OX5507", "OX5509", "OX5511"}
 
 
 # ---- programs whose numbers stay small, so that few are refused; made without hypothesis, which would take minutes
@@ -198,4 +198,4 @@ def test_modest_programs(seed: int) -> None:
         pytest.skip("too many steps")
     except DeviceCodeError as error:
         refused = error.rules
-    assert set(refused) <= {"OX5503"}
+    assert not refused

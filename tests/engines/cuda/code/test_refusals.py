@@ -45,8 +45,11 @@ def test_agents() -> None:
     def fills(count: int) -> str:
         return "".join(f"  scope thread {{{i}}}:\n    st.shared.fill s, {i}\n" for i in range(count))
 
-    assert len(checked(fills(32)).agents) == 32
-    assert rules_of(fills(33)) == ("OX5502",)
+    assert checked(fills(32)).family == "move"
+    image = checked(fills(33))
+    assert (image.family, len(image.agents), image.threads) == ("many", 33, 1024)
+    alone = [warp.agent for i, warp in enumerate(image.warps) if i % 32]
+    assert sorted(alone) == list(range(1, 32)), "the first hardware warp has two of them"
 
 
 def test_agents_that_only_wait_need_no_warps() -> None:
@@ -64,18 +67,31 @@ def test_an_index_out_of_range_is_found_by_somebody() -> None:
 def test_thirty_two_bits() -> None:
     store = "  st.global.tile out, s, [block_idx.x * {}]\n"
     checked(store.format("2147483647"))
-    assert rules_of(store.format("2147483648")) == ("OX5503",)
-    checked(store.format("n"), n=(1 << 30) - 1, grid=3)
-    assert rules_of(store.format("n"), n=1 << 30, grid=3) == ("OX5503",)
-    assert rules_of("  st.global.tile out, s, [(block_idx.x * 2147483649) // 2147483648]\n") == ("OX5503",)
+    assert checked(store.format("2147483648")).family == "wide"
+    assert checked(store.format("n"), n=(1 << 30) - 1, grid=3).family == "move"
+    assert checked(store.format("n"), n=1 << 30, grid=3).family == "wide"
+    assert checked("  st.global.tile out, s, [(block_idx.x * 2147483649) // 2147483648]\n").family == "wide"
+
+
+def test_sixty_four_bits() -> None:
+    store = "  st.global.tile out, s, [{}]\n"
+    checked(store.format("block_idx.x * n"), n=(1 << 62) - 1, grid=3)
+    assert rules_of(store.format("block_idx.x * n"), n=1 << 62, grid=3) == ("OX5503",)
+    assert checked(store.format("(block_idx.x * 4611686018427387905) // 4611686018427387904"), grid=2).family == "wide"
+    assert rules_of(store.format("(block_idx.x * 4611686018427387905) // 4611686018427387904"), grid=3) == ("OX5503",)
+    wraps = "block_idx.x * 6917529027641081859 % 4611686018427387905"  # the factor is reduced first
+    assert checked(store.format(wraps), grid=2).family == "wide"
 
 
 def test_a_counter_beyond_its_last_value() -> None:
     loop = "  loop i, start=0, stop=2147483647, step={}:\n    when i < 3:\n      st.shared.fill s, 1\n"
     program = HEAD.format(threads=64) + loop
-    encode_program(from_text(program.format(1)), launch_of())
+    assert encode_program(from_text(program.format(1)), launch_of()).family == "move"
+    assert encode_program(from_text(program.format(2)), launch_of()).family == "wide"
+    far = program.replace("2147483647", "9223372036854775807")
+    assert encode_program(from_text(far.format(1)), launch_of()).family == "wide"
     with pytest.raises(DeviceCodeError, match="a loop's counter"):
-        encode_program(from_text(program.format(2)), launch_of())
+        encode_program(from_text(far.format(2)), launch_of())
 
 
 def test_division_by_zero() -> None:

@@ -15,7 +15,6 @@ import oxidecopy as ox
 from oxidecopy.conformance.run import cases
 from oxidecopy.engines.cuda import nvrtc
 from oxidecopy.engines.cuda.emit import Emitted, emitted
-from oxidecopy.errors import DeviceCodeError
 from oxidecopy.program.verified import VerifiedProgram
 from oxidecopy.verify import verify
 from tests.helpers.pipelines import pipeline
@@ -105,7 +104,7 @@ def test_tokens_are_waited_for_by_parity() -> None:
     assert "ptx::mbarrier_wait_parity(smem + full + i1_mod_3 * 8, i1 / 3 & 1);" in kernel_of(of_builder(b))
 
 
-def test_tokens_without_a_phase_are_refused() -> None:
+def test_tokens_without_a_phase_are_carried() -> None:
     b = Builder()
     n = b.index("n", 2)
     b.bar(stages=2)
@@ -118,9 +117,26 @@ def test_tokens_without_a_phase_are_refused() -> None:
     with b.elect(), b.loop(2), b.loop(n) as i:
         token = b.arrive(0, mod(i, 2))
         b.wait(token, i=mod(i, 2))
-    with pytest.raises(DeviceCodeError) as caught:
-        of_builder(b)
-    assert set(caught.value.rules) == {"OX5501"}
+    made = of_builder(b)
+    assert re.search(r"token2 = ptx::mbarrier_arrive_state\(.*\);\n +token2_of = \(u64\)\(.*\);\n", kernel_of(made))
+    assert re.search(r"ptx::mbarrier_wait_state\(.*, token2\);", kernel_of(made))
+    assert made.shared_bytes == b.program().shared_bytes
+
+
+def test_tokens_that_others_wait_for_lie_in_shared_memory() -> None:
+    b = Builder()
+    n = b.index("n", 3)
+    b.bar()
+    b.init()
+    with b.loop(n) as i, b.when(lt(i, 2)):
+        with b.elect():
+            token = b.arrive()
+        b.wait(token)
+        b.sync()
+    made = of_builder(b)
+    assert "put_token(smem + 8, 3, (u64)(" in made.source
+    assert "wait_token(smem + full, smem + 8, 3, (u64)(" in made.source
+    assert made.shared_bytes == 8 + 8 + 3 * 16
 
 
 def test_a_branch_that_is_never_taken_ends_the_launch() -> None:

@@ -1,0 +1,173 @@
+"""What ordinary device code does not hold: carried tokens, integers of 64 bits, more thread classes than warps."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+import oxidecopy as ox
+from oxidecopy.conformance import carried, classes, mixed, wide
+from oxidecopy.conformance.case import Case
+from oxidecopy.engines.cuda import abi
+from oxidecopy.engines.cuda.abi import DeviceOp, EvalFn
+from oxidecopy.engines.cuda.code import Image, encode, encode_program
+from oxidecopy.engines.cuda.code.image import INLINE_MAPS
+from oxidecopy.engines.cuda.code.listing import listing
+from oxidecopy.errors import DeviceCodeError
+from oxidecopy.program.program import ArrayInfo, Launch, Program
+from oxidecopy.program.text import from_text
+from oxidecopy.verify import inspect
+from tests.helpers import device_machine
+from tests.helpers.device_agreement import check, compare
+from tests.helpers.device_emulator import fields
+from tests.helpers.mutants import mutants
+from tests.helpers.pipelines import pipeline
+
+CASES = [case for suite in (carried, wide, classes) for case in suite.cases()]
+SEEDS = 40
+PIPELINES = 30
+
+
+def launched(case: Case) -> tuple[Program, Launch]:
+    verified = case.make(ox.Device.open("sim-fast")).launch.verify()
+    return verified.program, verified.assumptions.launch
+
+
+def records(image: Image, op: DeviceOp) -> list[dict[str, object]]:
+    found = [fields(image.code, abi.RECORD, pc * abi.RECORD_BYTES) for pc in image.sites]
+    return [record for record in found if record["op"] == op]
+
+
+# ---- programs that the verifier accepts
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.group}: {case.name}")
+def test_cases(case: Case) -> None:
+    """Every agent does what the program says, and all of them together get to the end."""
+    program, launch = launched(case)
+    image = check(program, launch)
+    assert image.family in (abi.WIDE_FAMILY, abi.MANY_FAMILY)
+    assert (image.family == abi.MANY_FAMILY) == (len(image.agents) > 32)
+    assert listing(image).count("\n") > len(image.agents)
+    for seed in range(2):
+        device_machine.run(program, launch, image, seed=seed)
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_mixed_programs_are_never_refused(seed: int) -> None:
+    program, launch = launched(Case(name="", group="", make=lambda dev: mixed.made(seed, dev)))
+    device_machine.run(program, launch, check(program, launch), seed=seed)
+
+
+def test_what_the_verifier_accepts_is_never_refused() -> None:
+    seen = 0
+    for seed in range(PIPELINES):
+        for case in (pipeline(seed), *mutants(pipeline(seed), seed, 3)):
+            if not inspect(case.program, case.launch()).violations:
+                encode_program(case.program, case.launch())
+                seen += 1
+    assert seen > PIPELINES
+
+
+# ---- what needs it and what does not
+HEAD = """\
+program p threads=64 cluster=(1, 1, 1) shared={shared}:
+  tile s: f32 (32) align=1024 at=0 step=128
+  barrier b: GeneralBarrier at=128
+  scope thread {{0}}:
+    mbarrier.init b, count={count}
+"""
+LOOP = """\
+  loop i, start=0, stop=6, step=1:
+    when {cond}:
+      scope thread {{3}}:
+        mbarrier.arrive b -> %1
+      scope {waiter}:
+        mbarrier.wait b, %1
+        st.shared.fill s, 1
+"""
+
+
+def of_text(cond: str, waiter: str, *, shared: int = 136, count: int = 1) -> Image:
+    program = from_text(HEAD.format(shared=shared, count=count) + LOOP.format(cond=cond, waiter=waiter))
+    launch = Launch(grid=(2, 1, 1))
+    image = encode_program(program, launch)
+    compare(program, launch, image)
+    return image
+
+
+def test_a_token_whose_phase_is_known_is_not_carried() -> None:
+    assert of_text("block_idx.x == 0", "thread {3}").family == "move"
+    assert of_text("i % 2 == 0", "thread {3}").family == "wide"
+
+
+def test_who_makes_a_token_keeps_it_in_registers() -> None:
+    image = of_text("i % 2 == 0", "thread {3}")
+    assert image.shared_bytes == 136, "nothing of it lies in shared memory"
+    (arrive,), (wait,) = records(image, DeviceOp.MBARRIER_ARRIVE), records(image, DeviceOp.MBARRIER_WAIT_TOKEN)
+    assert arrive["flags"] == wait["flags"] == abi.TOKEN_KEPT
+    assert arrive["reg"][5:7] == wait["reg"][5:7]  # type: ignore[index]
+
+
+def test_others_find_it_in_shared_memory() -> None:
+    image = of_text("i % 2 == 0", "thread {4}", count=3)
+    (arrive,), (wait,) = records(image, DeviceOp.MBARRIER_ARRIVE), records(image, DeviceOp.MBARRIER_WAIT_TOKEN)
+    assert arrive["flags"] == wait["flags"] == abi.TOKEN_SHARED
+    assert arrive["imm"][3:] == wait["imm"][3:] == [136, 2 * 3 + 1], "as many as arrive in two phases, and one on its way"  # type: ignore[index]
+    assert image.shared_bytes == 136 + 8 * (1 + 7 * abi.HISTORY_WORDS)
+
+
+def test_who_makes_it_and_others() -> None:
+    image = of_text("i % 2 == 0", "warps {0..5}")
+    (arrive,) = records(image, DeviceOp.MBARRIER_ARRIVE)
+    assert arrive["flags"] == abi.TOKEN_KEPT | abi.TOKEN_SHARED
+    assert sorted(str(wait["flags"]) for wait in records(image, DeviceOp.MBARRIER_WAIT_TOKEN)) == ["1", "2"]
+
+
+def test_engine_words_that_just_fit() -> None:
+    full = 232448
+    needed = 8 * (1 + 3 * abi.HISTORY_WORDS)
+    assert of_text("i % 2 == 0", "thread {4}", shared=full - needed).shared_bytes == full
+    with pytest.raises(DeviceCodeError, match="OX5501"):
+        of_text("i % 2 == 0", "thread {4}", shared=full - needed + 1)
+    assert of_text("i % 2 == 0", "thread {3}", shared=full).shared_bytes == full
+
+
+def test_the_table_and_the_header() -> None:
+    """With the warp table behind the records, the hardware's warps take turns."""
+    (case,) = [case for case in classes.cases() if case.name == "loads"]
+    program, launch = launched(case)
+    image = encode_program(program, launch)
+    assert len(image.warps) == 41
+    assert image.threads == 1024
+    assert image.entry_point == "oxidecopy_many_global"
+    header = fields(image.template, abi.HEADER, INLINE_MAPS["global"] * abi.MAP_BYTES)
+    assert (header["crew"], header["warps"], header["words"]) == (41, 32, 1)
+    assert header["records"] == len(image.code) // abi.RECORD_BYTES
+    assert header["stage_slots"] % 8 == 0
+    assert header["stage_slots"] >= program.shared_bytes
+    assert image.shared_bytes == header["stage_slots"] + 8
+    table = image.uploaded[len(image.code) :]
+    assert len(table) == 41 * abi.WARP_ENTRY_BYTES
+    assert struct.unpack_from("<4H", table, 8 * 40) == image.warps[40][:4]
+
+
+def test_extents_of_wide_arrays_have_words_of_their_own() -> None:
+    (case,) = [case for case in wide.cases() if case.name == "far_counters"]
+    image = encode(case.make(ox.Device.open("sim-fast")).launch.verify())
+    at = image.args_at + 8 * image.arrays["out"]
+    assert struct.unpack_from("<5Q", image.template, at + 8 * 6) == (32, 448, 1, 1, 1)
+
+
+def test_constants_that_no_immediate_holds() -> None:
+    text = """\
+program p threads=32 cluster=(1, 1, 1) shared=128:
+  array out: f32 rank=1
+  tile s: f32 (32) align=1024 at=0 step=128
+  loop i, start=0, stop=9, step=1:
+    st.global.tile out, s, [(i * 824633720837 + {c}) % 1099511627783 // 34359738368]
+"""
+    launch = Launch(grid=(1, 1, 1), arrays=(("out", ArrayInfo(dtype="f32", shape=(64,), strides_bytes=(4,))),))
+    for c in (0, -5, (1 << 40) - 1, -(1 << 62)):
+        image = check(from_text(text.format(c=c)), launch)
+        used = {image.code[at] for at in range(0, len(image.code), abi.EVAL_BYTES)}
+        assert {EvalFn.HIGH, EvalFn.MOD_POP} <= used
