@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Final, NamedTuple, final
@@ -71,16 +72,10 @@ def scene(seed: int) -> tuple[Pipe, int]:
                         with cta.thread(one.maker) as leader:
                             token = full[k].arrive_expect_tx(leader, tiles[k].nbytes)
                             src.g2s(leader, tiles[k], (row, column * BOX[1]), token)
-                            if one.waiter == "maker":
-                                full[k].wait(token)
-                                cta.store(out, tiles[k], (row, column * BOX[1]))
-                        if one.waiter == "all":
+                        waiters = {"maker": one.maker, "other": one.other}
+                        with cta.thread(waiters[one.waiter]) if one.waiter in waiters else nullcontext():
                             full[k].wait(token)
                             cta.store(out, tiles[k], (row, column * BOX[1]))
-                        if one.waiter == "other":
-                            with cta.thread(one.other):
-                                full[k].wait(token)
-                                cta.store(out, tiles[k], (row, column * BOX[1]))
                 cta.sync()
 
     return run, scale

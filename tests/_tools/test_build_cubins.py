@@ -63,7 +63,8 @@ def test_cubins_hold_every_entry_point_with_the_parameter_it_is_given(target: Ta
         assert kernel.registers == row["registers"]
         assert row["shared"] == kernel.shared_bytes == 0  # all of it is the user's, from an aligned start
         assert row["registers"] <= 64  # a CTA may have 1,024 threads
-        if target.arch != "sm_120f":
+        slow = name in (f"{abi.KERNEL_PREFIX}{family}_global" for family in (abi.WIDE_FAMILY, abi.MANY_FAMILY))
+        if target.arch != "sm_120f" and not slow:
             assert row["local"] == row["spill_stores"] == row["spill_loads"] == 0
 
 
