@@ -116,9 +116,9 @@ RULES: Final[tuple[Rule, ...]] = (
     _rule(
         1,
         "A program leaves shared memory for what its threads have to tell each other",
-        "Where it cannot be told which phase of its barrier a token names, as of one made in a branch that some iterations take, the state "
-        "that its arrival returned is put into shared memory for other threads that wait for it. Blocks with more than 32 classes of threads "
-        "count there who has come to a barrier of threads. All that takes a few bytes behind the program's own.",
+        "Where it cannot be told which phase of its barrier a token names, as of one made in a branch that some iterations take, the "
+        "state that its arrival returned is put into shared memory for other threads that wait for it. Blocks with more than 32 classes of "
+        "threads count there who has come to a barrier of threads. All that takes a few bytes behind the program's own.",
         _TOKEN.format(more=1008),
         _TOKEN.format(more=896),
     ),
