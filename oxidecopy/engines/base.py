@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol, final, runtime_checkable
 
+from oxidecopy.engines.views import shared_views
 from oxidecopy.errors import Diagnostic
 from oxidecopy.program.program import ArrayInfo, Launch
 from oxidecopy.program.tensor_map import TensorMap
@@ -57,11 +58,14 @@ class Bindings:
 
     def launch(self, sm: int) -> Launch:
         """What a proof needs to know of the arguments, for a device of compute capability `sm`."""
+        same, overlapping = shared_views({**self.maps, **self.arrays})
         return Launch(
             grid=self.grid,
             maps=tuple(sorted((name, bound.map) for name, bound in self.maps.items())),
             arrays=tuple(sorted((name, bound.info) for name, bound in self.arrays.items())),
             idx=tuple(sorted(self.idx.items())),
+            same=same,
+            overlapping=overlapping,
             sm=sm,
         )
 

@@ -102,5 +102,7 @@ class PreparedLaunch(BoundLaunch, Generic[P]):
 def _difference(one: Launch, other: Launch) -> str:
     """Those fields of `one` that are not as in `other`."""
     return ", ".join(
-        f"{name} {getattr(one, name)}" for name in ("grid", "maps", "arrays", "idx") if getattr(one, name) != getattr(other, name)
+        f"{name} {getattr(one, name)}"
+        for name in ("grid", "maps", "arrays", "idx", "same", "overlapping")
+        if getattr(one, name) != getattr(other, name)
     )

@@ -219,12 +219,19 @@ class ArrayInfo:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """What a launch adds to a program, as far as a proof needs it; addresses and contents stay out. Pairs are sorted by name."""
+    """What a launch adds to a program, as far as a proof needs it; addresses and contents stay out. Pairs are sorted by name.
+
+    Attributes:
+        same: parameters that are bound to one view of memory, in groups.
+        overlapping: pairs of parameters that share some memory otherwise.
+    """
 
     grid: tuple[int, int, int]
     maps: tuple[tuple[str, TensorMap], ...] = ()
     arrays: tuple[tuple[str, ArrayInfo], ...] = ()
     idx: tuple[tuple[str, int], ...] = ()
+    same: tuple[tuple[str, ...], ...] = ()
+    overlapping: tuple[tuple[str, str], ...] = ()
     sm: int = 90
 
     def environment(self) -> dict[str, int]:

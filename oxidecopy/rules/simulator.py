@@ -409,4 +409,39 @@ _EXITS: Final = (
     ),
 )
 
-RULES: Final[tuple[Rule, ...]] = (*_ENDS, *_TILES, *_BARRIERS, *_EXITS)
+_MEMORY: Final = (
+    _rule(
+        "OX4117",
+        "HazardError",
+        "Two stores to one place are ordered",
+        "Blocks run in any order, and bulk stores land in any order, even those of one thread: which value stays is left to chance.",
+        "PTX memory consistency model: bulk copies are not ordered among each other",
+        explored(
+            """
+            tile = cta.shared(src)
+            cta.fill(tile, 1.0)
+            cta.fence_proxy_async()
+            cta.sync()
+            with cta.elect() as leader:
+                for _ in range(2):
+                    src.s2g(leader, tile, (0, 0))
+                    leader.commit_group()
+                    <gap>
+                leader.wait_group(0)
+            """,
+            "leader.wait_group_read(0)",
+            "leader.wait_group(0)",
+        ),
+    ),
+    _rule(
+        "OX4118",
+        "HazardError",
+        "A cluster loads nothing that another one stores in the same launch",
+        "Nothing orders clusters: it may get old or new elements. "
+        + NO_SCRIPT
+        + "it takes a launch of several blocks, which the verifier refuses first (OX3203); the tests explore one.",
+        "PTX memory consistency model: blocks of a grid run in any order",
+    ),
+)
+
+RULES: Final[tuple[Rule, ...]] = (*_ENDS, *_TILES, *_BARRIERS, *_EXITS, *_MEMORY)

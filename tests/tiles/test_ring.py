@@ -399,9 +399,9 @@ def forwards(dev: ox.Device, stages: int, pending: list[int]) -> BoundLaunch:
                 with ring.produce(leader) as (slot,):
                     slot.load(src, (0, 0))
         with cta.storer() as leader:
-            for _ in cta.range(20):
-                for n in pending:
-                    ring.forward(leader, dst, (0, 0), pending=n)
+            for i in cta.range(20):
+                for at, n in enumerate(pending):
+                    ring.forward(leader, dst, ((i * len(pending) + at) * 8, 0), pending=n)
 
     a = dev.array(DATA)
     maps = [ox.TmaDescriptor.tiled(x, box=(8, 8)) for x in (a, dev.zeros(a.shape, ox.f32))]

@@ -78,7 +78,9 @@ def negative_store_guarded(b: Builder, broken: bool) -> None:
 
 
 def negative_store_in_a_late_iteration(b: Builder, broken: bool) -> None:
-    start(b)
+    b.grid = (1, 1, 1)
+    b.map(box=(4, 64), dims=(4000, 64))
+    b.tile(shape=(4, 64))
     with b.loop(1000) as i:
         store(b, (add(mul(i, -4), 3996 if not broken else 3992), 0))
 
@@ -115,7 +117,7 @@ def test_the_bad_coordinate_is_named() -> None:
 
 def test_unscaled_block_index_is_a_warning() -> None:
     for scale, expected in ((1, ["OX3101"]), (64, [])):
-        b = Builder()
+        b = Builder(grid=(4, 2, 1))
         start(b)
         load(b, (mul(BY, scale), 0))
         accepted(b, *expected)
@@ -136,7 +138,7 @@ def test_a_box_of_one_may_move_by_the_block_index() -> None:
 
 def test_a_store_edge_in_a_wider_array_is_a_warning() -> None:
     for strides, expected in (((1024,), ["OX3103"]), ((512,), [])):
-        b = Builder()
+        b = Builder(grid=(1, 1, 1))
         b.map(dims=(256, 126), strides=strides)
         b.tile()
         store(b, (0, 0))

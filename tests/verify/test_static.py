@@ -11,7 +11,7 @@ from oxidecopy.isa import expr, limits, ops
 from oxidecopy.isa.expr import Const
 from oxidecopy.program.program import Requirement
 from oxidecopy.verify import inspect
-from tests.helpers.programs import RANK, Builder, eq
+from tests.helpers.programs import BX, RANK, Builder, eq, mul
 from tests.helpers.verdicts import Make, accepted, made, refused
 
 BYTES = 64 * 64 * 4
@@ -217,7 +217,7 @@ def plain_rank(b: Builder, broken: bool) -> None:
     b.array(shape=(256, 256))
     b.fill()
     b.sync()
-    b.store((0, 0, 0) if broken else (0, 0), tag="store")
+    b.store((0, 0, 0) if broken else (0, mul(BX, 8)), tag="store")
 
 
 def plain_array_rank(b: Builder, broken: bool) -> None:
@@ -225,7 +225,7 @@ def plain_array_rank(b: Builder, broken: bool) -> None:
     b.array(shape=(256,) if broken else (256, 256))
     b.fill()
     b.sync()
-    b.store((0, 0), tag="store")
+    b.store((0, mul(BX, 8)), tag="store")
 
 
 def plain_dtype(b: Builder, broken: bool) -> None:
@@ -233,7 +233,7 @@ def plain_dtype(b: Builder, broken: bool) -> None:
     b.array(dtype="i32" if broken else "f32")
     b.fill()
     b.sync()
-    b.store((0, 0), tag="store")
+    b.store((0, mul(BX, 8)), tag="store")
 
 
 def iota_axis(b: Builder, broken: bool) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from oxidecopy.isa import expr
 from oxidecopy.verify import inspect
-from tests.helpers.programs import Builder, add, div, e, lt, mod
+from tests.helpers.programs import BX, Builder, add, div, e, lt, mod, mul
 from tests.helpers.verdicts import Make, accepted, made, refused, report
 
 BYTES = 64 * 64 * 4
@@ -303,7 +303,7 @@ def refill_still_read(b: Builder, broken: bool) -> None:
         b.wait_phase(div(i, 2), i=s)
         if broken:
             b.arrive(1, s)
-        b.store((0, expr.mul(i, e(64))), stage=s)
+        b.store((mul(BX, 64), expr.mul(i, e(64))), stage=s)
         if not broken:
             b.arrive(1, s)
 

@@ -41,6 +41,8 @@ def _shape(verified: VerifiedProgram, actual: Launch) -> list[Diagnostic]:
         ("shared bytes", verified.program.shared_bytes, assumed.shared_bytes),
         ("grid", actual.grid, launch.grid),
         ("index parameters", actual.idx, launch.idx),
+        ("parameters over one view", actual.same, launch.same),
+        ("parameters that share memory", actual.overlapping, launch.overlapping),
     ]
     for kind, got, wanted in (("tensor map", dict(actual.maps), dict(launch.maps)), ("array", dict(actual.arrays), dict(launch.arrays))):
         pairs += [(f"{kind} `{name}`", got.get(name), wanted.get(name)) for name in sorted({*got, *wanted})]

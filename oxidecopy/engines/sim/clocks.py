@@ -23,6 +23,7 @@ import numpy.typing as npt
 from oxidecopy.engines.sim import reports
 from oxidecopy.engines.sim.accesses import Access, Kind
 from oxidecopy.engines.sim.findings import Findings
+from oxidecopy.engines.sim.ledger import Ledger
 from oxidecopy.engines.sim.memory import GRANULE
 from oxidecopy.isa.limits import MBARRIER_BYTES, SHARED_BASE
 
@@ -75,6 +76,7 @@ class Clocks:
 
     def __init__(self, program: Program, agents: int) -> None:
         self.findings = Findings()
+        self.ledger = Ledger(self.findings)
         self._program = program
         self._agents = agents
         self._bars: dict[int, int] = {}
@@ -92,6 +94,7 @@ class Clocks:
     def start(self, ctas: tuple[Cta, ...]) -> None:
         """A new cluster begins."""
         self._ctas = ctas
+        self.ledger.start()
         self._accesses = [[] for _ in ctas]
         self._written = [np.zeros(-(-cta.memory.size // GRANULE), np.bool_) for cta in ctas]
         for cta in ctas:
@@ -334,9 +337,11 @@ class Clocks:
     def commit(self, agent: Agent) -> None:
         self._clock(agent).committed += 1
 
-    def groups_waited(self, agent: Agent, pending: int) -> None:
+    def groups_waited(self, agent: Agent, pending: int, *, read_only: bool) -> None:
         clock = self._clock(agent)
         slot = self._read + agent.index
+        if not read_only:
+            self.ledger.waited(agent, clock.committed - pending)
         done = max(int(clock.known[slot]), clock.committed - pending)
         clock.known[slot] = clock.known[self._past + slot] = done
 

@@ -136,6 +136,8 @@ class SimEngine:
             ("shared bytes", verified.program.shared_bytes, assumed.shared_bytes),
             ("grid", actual.grid, launch.grid),
             ("index parameters", actual.idx, launch.idx),
+            ("parameters over one view", actual.same, launch.same),
+            ("parameters that share memory", actual.overlapping, launch.overlapping),
         ]
         pairs += _by_name("tensor map", dict(actual.maps), dict(launch.maps))
         pairs += _by_name("array", dict(actual.arrays), dict(launch.arrays))

@@ -146,6 +146,7 @@ class Flight:
             self.machine.wake(self.waiters)
 
     def load(self, agent: Agent, plan: TensorPlan, coords: Coords, landings: list[Landing], site: Site | None) -> None:
+        self.clocks.ledger.load(agent, plan, coords, site)
         for landing in landings:
             cta, image, bar = landing
             access = self.clocks.issue_load(agent, cta, image, bar, site)
@@ -153,6 +154,7 @@ class Flight:
 
     def store(self, agent: Agent, plan: TensorPlan, coords: Coords, image: TileImage, op: str, site: Site | None) -> None:
         self.clocks.issue_store(agent, image, site)
+        self.clocks.ledger.bulk(agent, plan, coords, op, site)
         group = agent.open_group
         if group is None:
             group = agent.open_group = Group()

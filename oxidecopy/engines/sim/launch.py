@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, final
 
-from oxidecopy.engines.base import Bindings
+from oxidecopy.engines.base import Bindings, Buffer
 from oxidecopy.engines.sim.classes import thread_classes
 from oxidecopy.engines.sim.clocks import Clocks
 from oxidecopy.engines.sim.deadlock import bound_report, deadlock_report
@@ -18,6 +18,8 @@ from oxidecopy.engines.sim.schedule import Schedule
 from oxidecopy.engines.sim.shares import Shares, Trap
 from oxidecopy.engines.sim.tma import TensorPlan
 from oxidecopy.errors import Cause, Diagnostic
+from oxidecopy.isa import ops
+from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.isa.limits import CLUSTER_MAX
 from oxidecopy.program.expansion import expanded
 from oxidecopy.program.program import Program, extent_name
@@ -53,6 +55,7 @@ def _execute(program: Program, bindings: Bindings, memory: GlobalMemory, seed: i
     try:
         check_grid(program, bindings.grid)
         bound = bind(program, bindings, memory)
+        _watch(clocks, program, bindings, memory)
         machine.load(classes, tuple(Lowering(bound, machine, classes, i).run() for i in range(len(classes))))
         for blocks in clusters(program, bindings.grid):
             machine.run_cluster(blocks)
@@ -97,6 +100,21 @@ def bind(program: Program, bindings: Bindings, memory: GlobalMemory) -> Bound:
     for name, array in bindings.arrays.items():
         constants |= {extent_name(name, i): n for i, n in enumerate(array.info.shape)}
     return Bound(program, memory, constants, plans, bindings.arrays, bindings.scalars)
+
+
+def _watch(clocks: Clocks | None, program: Program, bindings: Bindings, memory: GlobalMemory) -> None:
+    """Lets the ledger look at the buffers that the program stores to."""
+    if clocks is None:
+        return
+    buffers: list[Buffer] = []
+    elements: set[int] = set()
+    for step in program.walk():
+        if isinstance(step.op, ops.TensorS2G | ops.TensorReduce):
+            buffers += [bindings.maps[name].buffer for name in program.maps[step.op.map.name].bound_names]
+        elif isinstance(step.op, ops.StoreGlobal):
+            buffers.append(bindings.arrays[step.op.array.name].buffer)
+            elements.add(DTYPES[program.arrays[step.op.array.name].dtype].nbytes)
+    clocks.ledger.watch(memory, [found for b in buffers if (found := memory.find(b.address)) is not None], elements)
 
 
 def clusters(program: Program, grid: tuple[int, int, int]) -> Iterator[list[tuple[int, int, int]]]:

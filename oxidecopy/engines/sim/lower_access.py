@@ -13,6 +13,7 @@ import numpy as np
 
 from oxidecopy.engines.sim.agents import BLOCKED, Agent, Op, ThreadBarrier, Wait
 from oxidecopy.engines.sim.faults import INVALID_VALUE, Refused
+from oxidecopy.engines.sim.ledger import Region
 from oxidecopy.engines.sim.lower_copies import Images
 from oxidecopy.engines.sim.memory import ELEMENT, Array, unmapped
 from oxidecopy.engines.sim.tma import round_tf32
@@ -20,7 +21,7 @@ from oxidecopy.isa import ops
 from oxidecopy.isa.dtypes import DTYPES, DTypeInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from oxidecopy.engines.base import BoundArray
     from oxidecopy.engines.sim.clocks import Clocks
@@ -99,30 +100,49 @@ def array_view(array: BoundArray, memory: GlobalMemory) -> Array:
     return view
 
 
+class _Target:
+    """Where a plain store goes: its array, the coordinates of its tile, and the part of the tile that a class does."""
+
+    def __init__(self, low: Lowering, op: ops.StoreGlobal, shape: tuple[int, ...]) -> None:
+        self._array = low.bound.arrays[op.array.name]
+        self._coords = [low.value(e) for e in op.coords]
+        self._memory, self._clocks, self._site = low.bound.memory, low.clocks, low.site
+        if not len(self._coords) == len(shape) == len(self._array.info.shape):
+            raise Refused(INVALID_VALUE, "tile, coordinates and array of a plain store do not fit each other", got=repr(op))
+        first, last = low.share.rows(shape[0]) if len(shape) > 1 else _all_or_nothing(low.share, shape[0])
+        self.empty = first >= last
+        self._limits = [(first, last), *((0, n) for n in shape[1:])]
+        self._view: Array | None = None
+
+    def put(self, agent: Agent, tile: Array) -> None:
+        """Stores what is inside the array."""
+        boxes = _clipped([value(agent.env) for value in self._coords], self._limits, self._array.info.shape)
+        if boxes is None:
+            return
+        if self._view is None:
+            self._view = array_view(self._array, self._memory)
+        source, target = boxes
+        self._view[target] = tile[source]
+        if self._clocks is not None:
+            self._clocks.ledger.plain(agent, _region(self._array, target), self._site)
+
+
 def store_global(low: Lowering, op: ops.StoreGlobal) -> list[Make]:
-    layout, array = low.tile_layout(op.tile), low.bound.arrays[op.array.name]
-    tile_at, clocks, site = low.tile_address(op.tile), low.clocks, low.site
-    coords_of = [low.value(e) for e in op.coords]
-    memory, images, shape, extents = low.bound.memory, Images(layout), layout.shape, array.info.shape
-    if not len(coords_of) == len(shape) == len(extents) or DTYPES[array.info.dtype].nbytes != layout.element_bytes:
-        raise Refused(INVALID_VALUE, "tile, coordinates and array of a plain store do not fit each other", got=repr(op))
-    first, last = low.share.rows(shape[0]) if len(shape) > 1 else _all_or_nothing(low.share, shape[0])
-    limits = [(0, n) for n in shape]
-    limits[0] = (first, last)
-    views: list[Array] = []
-    if first >= last and clocks is None:
+    layout = low.tile_layout(op.tile)
+    tile_at, clocks, site, images = low.tile_address(op.tile), low.clocks, low.site, Images(layout)
+    if DTYPES[low.bound.arrays[op.array.name].info.dtype].nbytes != layout.element_bytes:
+        raise Refused(INVALID_VALUE, "tile and array of a plain store have elements of different sizes", got=repr(op))
+    target = _Target(low, op, layout.shape)
+    if target.empty and clocks is None:
         return []
 
     def make(nxt: int) -> Op:
         def run(agent: Agent) -> int:
-            env = agent.env
-            image = images.at(agent.cta, tile_at(env))
+            image = images.at(agent.cta, tile_at(agent.env))
             if clocks is not None:
                 clocks.read(agent, image, op, site)
-            if first < last:
-                if not views:
-                    views.append(array_view(array, memory))
-                _copy_clipped(image.elements(), views[0], [value(env) for value in coords_of], limits)
+            if not target.empty:
+                target.put(agent, image.elements())
             return nxt
 
         return run
@@ -136,17 +156,26 @@ def _all_or_nothing(share: Share, elements: int) -> tuple[int, int]:
     return low * elements, high * elements
 
 
-def _copy_clipped(tile: Array, array: Array, coords: list[int], limits: list[tuple[int, int]]) -> None:
-    """Copies the tile's elements within `limits` (per dimension) to the array at `coords`, as far as they are inside it."""
+Box = tuple[slice, ...]
+
+
+def _clipped(coords: list[int], limits: list[tuple[int, int]], extents: Sequence[int]) -> tuple[Box, Box] | None:
+    """The tile's elements within `limits` (per dimension) and where they go in an array at `coords`; None when none is inside it."""
     source, target = [], []
-    for c, (lo, hi), extent in zip(coords, limits, array.shape, strict=True):
+    for c, (lo, hi), extent in zip(coords, limits, extents, strict=True):
         if c + lo < 0 or c + hi > extent:
             lo, hi = max(lo, -c), min(hi, extent - c)  # noqa: PLW2901 - clipped
             if lo >= hi:
-                return
+                return None
         source.append(slice(lo, hi))
         target.append(slice(c + lo, c + hi))
-    array[tuple(target)] = tile[tuple(source)]
+    return tuple(source), tuple(target)
+
+
+def _region(array: BoundArray, box: Box) -> Region:
+    strides = array.info.strides_bytes
+    first = array.buffer.address + array.offset_bytes + sum(part.start * s for part, s in zip(box, strides, strict=True))
+    return Region(first, tuple(part.stop - part.start for part in box), strides, DTYPES[array.info.dtype].nbytes)
 
 
 # ---- fences and barriers of threads

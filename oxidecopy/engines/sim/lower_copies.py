@@ -191,7 +191,7 @@ def wait_group(low: Lowering, op: ops.WaitGroup | ops.WaitGroupRead) -> list[Mak
                 flight.waiters.append(agent)
                 agent.wait = Wait("group", detail=pending)
                 return BLOCKED
-            clocks.groups_waited(agent, pending)
+            clocks.groups_waited(agent, pending, read_only=read_only)
             return nxt
 
         return run

@@ -30,6 +30,8 @@ LOAD_NOT_WAITED: Final = "OX4113"
 BYTES_LEFT: Final = "OX4114"
 PEER_NOT_STARTED: Final = "OX4115"
 PEER_MAY_BE_GONE: Final = "OX4116"
+STORES_MEET: Final = "OX4117"
+LOAD_OF_STORED: Final = "OX4118"
 
 _DOES: Final = {Kind.READ: "is read", Kind.WRITE: "is written", Kind.LOAD: "is loaded", Kind.STORE: "is stored"}
 _DID: Final = {Kind.READ: "read here", Kind.WRITE: "written here", Kind.LOAD: "load issued here", Kind.STORE: "store issued here"}
@@ -259,4 +261,28 @@ def peer_may_be_gone(cta: Cta, site: Site | None) -> Diagnostic:
         required="a cluster sync at the end, or a wait for the peer's last arrival",
         fix="end the pipeline with cta.cluster_sync()",
         site=site,
+    )
+
+
+def stores_meet(agent: Agent, site: Site | None, earlier: Site | None, *, across: bool) -> Diagnostic:
+    return Diagnostic(
+        rule=STORES_MEET,
+        what="two stores to one place in global memory are not ordered: either may be the last",
+        got=f"by {agent.kind}, {'and another cluster' if across else 'in one cluster'}",
+        required="each element stored once, or the first store waited for with wait_group, and then a sync",
+        fix="let coordinates tell blocks and iterations apart, in elements",
+        site=site,
+        causes=(Cause("the other store", earlier),),
+    )
+
+
+def load_of_stored(agent: Agent, site: Site | None, other: Site | None, did: str) -> Diagnostic:
+    return Diagnostic(
+        rule=LOAD_OF_STORED,
+        what="one cluster loads from global memory what another one stores in the same launch",
+        got=f"by {agent.kind}; {did} by another cluster",
+        required="loads of what no other cluster stores",
+        fix="store to another array, or use two launches",
+        site=site,
+        causes=(Cause("stored here", other),) if other is not None else (),
     )

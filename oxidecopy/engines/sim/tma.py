@@ -14,6 +14,7 @@ from typing import Final, final
 import numpy as np
 
 from oxidecopy.engines.sim.faults import ILLEGAL_INSTRUCTION, INVALID_VALUE, Fault, Refused
+from oxidecopy.engines.sim.ledger import Region
 from oxidecopy.engines.sim.memory import ELEMENT, GRANULE, UNIT, Array, GlobalMemory, unmapped
 from oxidecopy.isa.limits import (
     BOX_INNER_ALIGN,
@@ -207,6 +208,14 @@ class TensorPlan:
     def _clip_units(self, coords: Sequence[int]) -> Clip:
         *outer, (lo, hi) = self._clip(coords, self._store_dims)
         return (*outer, (lo * self.item // GRANULE, hi * self.item // GRANULE))
+
+    def region(self, coords: Sequence[int]) -> Region | None:
+        """The bytes of a box that a store writes, in steps of 16; None when it lies outside. A load reads no more than these."""
+        clip = self._clip_units(coords)
+        if any(lo >= hi for lo, hi in clip):
+            return None
+        shape = tuple(hi - lo for lo, hi in clip)
+        return Region(self._first_address(coords, clip, GRANULE), shape, (*self.moves[:-1], GRANULE), GRANULE)
 
     def store_rows(self, coords: Sequence[int]) -> tuple[Clip, tuple[int, ...], list[int]]:
         """For reductions: the clip in elements, the shape of its outer part, and the global address of each clipped row in order."""

@@ -32,7 +32,7 @@ def copy_program(*, wait: bool = True, nbytes: int = TILE) -> Builder:
         b.g2s((0, 0))
     if wait:
         b.wait(token)
-    b.store((0, 0))
+    b.store()
     return b
 
 

@@ -91,7 +91,7 @@ def test_wait_group_read_is_less_than_wait_group() -> None:
             token = b.arm(16)
             b.g2s(tile=1)
             b.wait(token)
-            b.store(tile=1)
+            b.store((0, 0), tile=1)
             b.wait_group()
             rig = Rig(b)
             rig.put("src", np.ones((1, 4), np.float32))

@@ -1,0 +1,171 @@
+"""Who stored what in global memory: stores that meet, and loads of what another cluster stores in the same launch.
+
+Beside each buffer that a program stores to lies a shadow: for every granule the number of its latest store, and the cluster that last
+loaded it. Clusters run one after the other here and at the same time on a GPU, so whatever two of them do to one granule is unordered.
+Inside a cluster the clocks decide, and for a bulk store the `wait_group` that saw it through. A reduction leaves no mark where a store
+lies, since any number of one operation may meet: a store after reductions of several clusters is only held against the last of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, final
+
+import numpy as np
+import numpy.typing as npt
+
+from oxidecopy.engines.sim import reports
+from oxidecopy.engines.sim.memory import GRANULE, SimBuffer
+
+if TYPE_CHECKING:
+    from oxidecopy.engines.sim.agents import Agent
+    from oxidecopy.engines.sim.clocks import AgentClock
+    from oxidecopy.engines.sim.findings import Findings
+    from oxidecopy.engines.sim.memory import GlobalMemory
+    from oxidecopy.engines.sim.tma import TensorPlan
+    from oxidecopy.errors import Site
+
+Marks = npt.NDArray[np.int32]
+_MARK: Final = 4  # bytes of one
+
+
+class Region(NamedTuple):
+    """Strided bytes of global memory: rows of `shape[-1]` items of `item` bytes."""
+
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    item: int
+
+
+@final
+class _Store(NamedTuple):
+    """A store that was issued. `at` is its agent's epoch, or the number of its bulk group."""
+
+    cluster: int
+    agent: int
+    bulk: bool
+    op: str
+    at: int
+    site: Site | None
+
+
+@final
+class _Shadow:
+    """Marks of one buffer: 0, the number of a store, or of a cluster that loads (from 1 on)."""
+
+    __slots__ = ("loaded", "stored")
+
+    def __init__(self, buffer: SimBuffer, granule: int) -> None:
+        self.stored: Marks = np.zeros(len(buffer.data) // granule, np.int32)
+        self.loaded: Marks = np.zeros(len(buffer.data) // granule, np.int32)
+
+
+@final
+class Ledger:
+    """The marks of a launch; none before `watch` says where."""
+
+    def __init__(self, findings: Findings) -> None:
+        self._findings = findings
+        self._memory: GlobalMemory | None = None
+        self._granule = GRANULE
+        self._shadows: dict[int, _Shadow] = {}
+        self._stores: list[_Store] = []
+        self._cluster = 0
+        self._waited: dict[int, list[tuple[int, int]]] = {}  # of each agent: groups seen through, and in which epoch
+
+    def watch(self, memory: GlobalMemory, stored: Collection[SimBuffer], elements: Collection[int]) -> None:
+        """Looks at buffers that the program stores to. Of plain stores `elements` are the sizes in bytes: smaller ones are told apart."""
+        self._memory = memory
+        self._granule = min(elements, default=GRANULE)
+        self._shadows = {buffer.address: _Shadow(buffer, self._granule) for buffer in stored}
+
+    def start(self) -> None:
+        """A new cluster begins."""
+        self._cluster += 1
+        self._waited.clear()
+
+    # ---- groups
+    def waited(self, agent: Agent, groups: int) -> None:
+        """A `wait_group` (not `wait_group_read`) has seen the first `groups` groups of `agent` through."""
+        seen = self._waited.setdefault(agent.index, [])
+        if groups > (seen[-1][0] if seen else 0):
+            seen.append((groups, _clock(agent).now))
+
+    # ---- accesses
+    def bulk(self, agent: Agent, plan: TensorPlan, coords: Sequence[int], op: str, site: Site | None) -> None:
+        """A store or, with `op`, a reduction through a tensor map is issued."""
+        group = _clock(agent).committed + 1
+        region = plan.region(coords)
+        if region is not None:
+            self._store(agent, region, _Store(self._cluster, agent.index, True, op, group, site))  # noqa: FBT003
+
+    def plain(self, agent: Agent, region: Region, site: Site | None) -> None:
+        """Threads store elements."""
+        self._store(agent, region, _Store(self._cluster, agent.index, False, "", _clock(agent).now, site))  # noqa: FBT003
+
+    def load(self, agent: Agent, plan: TensorPlan, coords: Sequence[int], site: Site | None) -> None:
+        """A load through a tensor map is issued."""
+        region = plan.region(coords)
+        marks = self._marks(region) if region is not None else None
+        if marks is None:
+            return
+        stored, loaded = marks
+        for number in _numbers(stored):
+            old = self._stores[number - 1]
+            if old.cluster != self._cluster:
+                self._findings.add(reports.load_of_stored(agent, site, old.site, "stored"))
+        loaded[...] = self._cluster
+
+    def _store(self, agent: Agent, region: Region, new: _Store) -> None:
+        marks = self._marks(region)
+        if marks is None:
+            return
+        stored, loaded = marks
+        for cluster in _numbers(loaded):
+            if cluster != self._cluster:
+                self._findings.add(reports.load_of_stored(agent, new.site, None, "loaded"))
+        for number in _numbers(stored):
+            old = self._stores[number - 1]
+            if not (old.op and old.op == new.op) and not self._ordered(old, agent):
+                self._findings.add(reports.stores_meet(agent, new.site, old.site, across=old.cluster != self._cluster))
+        self._stores.append(new)
+        stored[...] = len(self._stores)
+
+    def _ordered(self, old: _Store, agent: Agent) -> bool:
+        """`agent` knows that `old` is written."""
+        if old.cluster != self._cluster:
+            return False
+        epoch = old.at
+        if old.bulk:
+            seen = next((at for done, at in self._waited.get(old.agent, ()) if done >= old.at), None)
+            if seen is None:
+                return False
+            epoch = seen
+        return old.agent == agent.index or bool(_clock(agent).known[old.agent] >= epoch)
+
+    def _marks(self, region: Region) -> tuple[Marks, Marks] | None:
+        """The marks of a region, as two views; None where it is not in one buffer that is looked at."""
+        buffer = self._memory.find(region.address) if self._memory is not None else None
+        shadow = self._shadows.get(buffer.address) if buffer is not None else None
+        if buffer is None or shadow is None:
+            return None
+        start, granule = region.address - buffer.address, self._granule
+        end = start + region.item + sum((n - 1) * s for n, s in zip(region.shape, region.strides, strict=True))
+        if end > len(buffer.data):
+            return None
+        shape = (*region.shape, region.item // granule)
+        strides = (*(s // granule * _MARK for s in region.strides), _MARK)
+        first = start // granule * _MARK
+        return np.ndarray(shape, np.int32, shadow.stored, first, strides), np.ndarray(shape, np.int32, shadow.loaded, first, strides)
+
+
+def _clock(agent: Agent) -> AgentClock:
+    clock = agent.clock
+    assert clock is not None  # set by Clocks.start
+    return clock
+
+
+def _numbers(marks: Marks) -> list[int]:
+    """The different marks, without 0."""
+    return [int(n) for n in np.unique(marks) if n] if marks.any() else []

@@ -1,0 +1,117 @@
+"""Pages of the verifier's rules about global memory: where the stores of a whole launch land."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from oxidecopy.rules.rule import Rule
+from oxidecopy.rules.verifier_scripts import NO_SCRIPT, Twins, scripts, twins
+
+_WARNING: Final = NO_SCRIPT + "it is a warning, which stops nothing: "
+_ORDER: Final = "PTX memory consistency model: bulk copies are not ordered among each other; blocks of a grid run in any order"
+_STORE: Final = """
+tile = cta.shared(src)
+cta.fill(tile, 1.0)
+cta.fence_proxy_async()
+cta.sync()
+with cta.elect() as leader:
+"""
+
+
+def _rule(number: str, title: str, why: str, source: str, shown: Twins) -> Rule:
+    wrong, right = shown
+    return Rule(id=number, title=title, error="VerificationError", why=why, source=source, wrong=wrong, right=right)
+
+
+OUTPUT_RULES: Final[tuple[Rule, ...]] = (
+    _rule(
+        "OX3201",
+        "Each element is stored by one CTA",
+        "Blocks run in any order, and their stores land in any order: which value stays is left to chance. Mostly a coordinate does not "
+        "tell the blocks apart. Reductions of one operation may meet.",
+        _ORDER,
+        twins(
+            "tile = cta.shared(src)\ncta.fill(tile, 1.0)\ncta.sync()\ncta.store(out, tile, (cta.block_idx.y * 64, <gap>))",
+            "0",
+            "cta.block_idx.x * 64",
+        ),
+    ),
+    _rule(
+        "OX3202",
+        "A store to where this thread stored before waits for the earlier one",
+        "Bulk stores are not ordered, not even those of one thread: `wait_group_read` says that the tile was read, only `wait_group` says "
+        "that the result is written.",
+        "PTX cp.async.bulk.wait_group: `.read` waits for the reads alone",
+        twins(
+            _STORE
+            + """    for i in cta.range(2):
+        src.s2g(leader, tile, (cta.block_idx.y * 64, cta.block_idx.x * 64))
+        leader.commit_group()
+        <gap>""",
+            "leader.wait_group_read(0)",
+            "leader.wait_group(0)",
+        ),
+    ),
+    _rule(
+        "OX3203",
+        "A CTA loads nothing that another one stores in the same launch",
+        "It may get old or new elements: nothing orders blocks. Working in place is fine where each block loads what it stores itself.",
+        _ORDER,
+        twins(
+            """
+            tile = cta.shared(src)
+            full = cta.barrier().init(1)
+            with cta.elect() as leader:
+                token = full.arrive_expect_tx(leader, tile.nbytes)
+                src.g2s(leader, tile, (<gap>, cta.block_idx.x * 64), token)
+                full.wait(token)
+                src.s2g(leader, tile, (cta.block_idx.y * 64, cta.block_idx.x * 64))
+                leader.commit_group()
+                leader.wait_group(0)
+            """,
+            "(1 - cta.block_idx.y) * 64",
+            "cta.block_idx.y * 64",
+        ),
+    ),
+    _rule(
+        "OX3204",
+        "An output shares no memory with other views",
+        "Two views of one memory have the same elements at different coordinates, so that nothing can be said about loads and stores that "
+        "meet. The very same view may be bound twice.",
+        "the launch's arguments: addresses, extents and strides",
+        scripts(
+            """
+            @ox.pipeline(threads=32)
+            def kernel(cta: ox.Cta, src: ox.TmaDescriptor[ox.f32, ox.D2], out: ox.GlobalArray[ox.f32, ox.D2]) -> None:
+                tile = cta.shared(src)
+                full = cta.barrier().init(1)
+                with cta.elect() as leader:
+                    token = full.arrive_expect_tx(leader, tile.nbytes)
+                    src.g2s(leader, tile, (0, 0), token)
+                full.wait(token)
+                cta.store(out, tile, (0, 0))
+
+            a, b = dev.zeros((9, 8), ox.f32), dev.zeros((9, 8), ox.f32)
+            kernel[1](ox.TmaDescriptor.tiled(a[:8], box=(8, 8)), <gap>[1:])
+            """,
+            "a",
+            "b",
+        ),
+    ),
+    Rule(
+        id="OX3106",
+        title="Every element of an output is stored",
+        error="VerificationError",
+        why="What no store reaches keeps what it held before, which in new memory is anything. Often the grid is a block short, or a loop "
+        "ends early. " + _WARNING + "a grid of one block for an array of two boxes.",
+        source="the program and its launch",
+    ),
+    Rule(
+        id="OX3107",
+        title="Whether stores meet is known",
+        error="VerificationError",
+        why="Coordinates that are read from memory, very many boxes, or stores of several threads to one place are not compared: then "
+        "whoever wrote the program must know that no two stores meet. " + _WARNING + "rows that `cta.load_index` chooses.",
+        source="the program and its launch",
+    ),
+)

@@ -1,0 +1,365 @@
+"""What is said of the accesses to each tensor: stores that meet, loads of what other CTAs store, elements that nothing stores.
+
+Three ways, the cheapest that decides: a proof that all instances of the one store are apart (`distinct`), all boxes of the launch as cells
+(`instances`, `cells`), and for the stores of one CTA its thread's ops one by one (`replay`). What none decides is a warning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from typing import TYPE_CHECKING, Final, NamedTuple, final
+
+import numpy as np
+
+from oxidecopy.isa import ops
+from oxidecopy.isa.expr import Expr, Sym, SymKind
+from oxidecopy.program.program import BLOCK_SYMBOLS, Launch, MapParam, Program, Step
+from oxidecopy.verify import rule_ids as ids
+from oxidecopy.verify.affine import Range, range_of, strided
+from oxidecopy.verify.outputs.cells import Cells, cells
+from oxidecopy.verify.outputs.distinct import proves_distinct
+from oxidecopy.verify.outputs.instances import Instances, instances
+from oxidecopy.verify.outputs.places import Place, Way, places
+from oxidecopy.verify.outputs.replay import TooLongError, unordered
+
+if TYPE_CHECKING:
+    from oxidecopy.verify.opaque import Opaque
+    from oxidecopy.verify.outputs.instances import Column, Mask
+    from oxidecopy.verify.report import Collector
+
+COVER_MAX: Final = 1 << 20  # cells of a tensor among which missing ones are looked for: some 10 ms
+CTAS_MAX: Final = 32  # of those that store to one place twice, how many are gone through op by op
+
+
+def check_outputs(program: Program, launch: Launch, folded: Mapping[int, ops.Instr], opaque: Opaque, out: Collector) -> None:
+    """Reports on all tensors that the program stores to."""
+    found = sorted(places(program, launch, folded), key=lambda place: place.tensor)
+    judge = _Judge(program, launch, folded, opaque, out)
+    for name, group in groupby(found, key=lambda place: place.tensor):
+        accesses = list(group)
+        if any(place.way is not Way.LOAD for place in accesses):
+            judge.tensor(name, accesses)
+    _overlaps(program, launch, found, out)
+    _folded(launch, found, out)
+
+
+def _overlaps(program: Program, launch: Launch, found: Iterable[Place], out: Collector) -> None:
+    """Memory that is shared, but not by parameters with the same view: there elements are not compared."""
+    written = {place.tensor: place.step for place in found if place.way is not Way.LOAD}
+    owners = {name: p.name for p in program.params if isinstance(p, MapParam) for name in p.bound_names}
+    tables = {p.name for p in program.params if isinstance(p, MapParam) and p.entries is not None}
+    alike = [pair for group in launch.same for pair in pairwise(group) if any(owners.get(name) in tables for name in pair)]
+    for pair in [*launch.overlapping, *alike]:
+        step = next((written[owner] for name in pair for owner in [owners.get(name, name)] if owner in written), None)
+        if step is not None:
+            a, b = pair
+            out.add(
+                ids.OVERLAPPING_VIEWS,
+                f"{a!r} and {b!r} share memory, though they are different views or entries, and one of them is stored to",
+                step=step,
+                required="outputs that share no memory with other parameters, or are the very same view",
+                fix="store to an array of its own, or bind the same view to both",
+                key=pair,
+            )
+
+
+def _folded(launch: Launch, found: Iterable[Place], out: Collector) -> None:
+    """Outputs whose own elements share memory (zero or interleaved strides): other coordinates, the same place."""
+    written = {place.tensor: place for place in found if place.way is not Way.LOAD and not place.op}
+    views = {name: (m.global_dim, (*m.global_strides, m.dtype_info.nbytes)) for name, m in launch.maps}
+    views |= {name: (a.shape, a.strides_bytes) for name, a in launch.arrays}
+    for name, place in written.items():
+        shape, strides = views.get(name, ((), ()))
+        reach = 0
+        for stride, n in sorted(zip(strides, shape, strict=True)):
+            if n > 1 and stride <= reach:
+                out.add(
+                    ids.MEETING_UNDECIDED,
+                    f"elements of {name!r} lie at the same place, or between each other, so stores to it may meet",
+                    step=place.step,
+                    got=f"shape {shape}, strides {strides} bytes",
+                    required="strides of which each is larger than all that lies inside it",
+                    fix="store to an array of its own",
+                    key=name,
+                )
+                break
+            reach += (n - 1) * stride
+
+
+class _Met(NamedTuple):
+    """Rows of two accesses to one cell."""
+
+    first: int
+    second: int
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    program: Program
+    launch: Launch
+    folded: Mapping[int, ops.Instr]
+    opaque: Opaque
+    out: Collector
+
+    def tensor(self, name: str, accesses: list[Place]) -> None:
+        writes = [place for place in accesses if place.way is not Way.LOAD]
+        loads = [place for place in accesses if place.way is Way.LOAD]
+        apart = self._apart(writes)
+        if len({(len(p.dims), p.dims) for p in accesses}) > 1:
+            return  # a table beside one of its entries cannot be bound; kept for hand-written programs
+        located = [self._located(place) for place in writes]
+        known = [(place, each) for place, each in zip(writes, located, strict=True) if each is not None]
+        cut = cells(known, writes[0].dims) if len(known) == len(writes) else None
+        if cut is None:
+            if not apart:
+                self._undecided(name, writes[0], "its stores depend on values of the run, or are too many to compare")
+        else:
+            if not apart:
+                self._stores(name, known, cut)
+            self._cover(name, known, cut)
+        if loads:
+            self._loads(name, loads, known if len(known) == len(writes) else None)
+
+    # ---- the proof without counting
+    def _apart(self, writes: list[Place]) -> bool:
+        if len({place.op for place in writes}) == 1 and writes[0].op:
+            return True  # reductions of one operation may meet
+        if len(writes) > 1:
+            return False
+        (place,) = writes
+        if any(step > 1 for step, n in zip(place.steps, place.extents, strict=True) if n > 1):
+            return False
+        env = self._ranges(place.loops)
+        free = [*BLOCK_SYMBOLS, *(loop.counter for loop in place.loops)]
+        return proves_distinct(place.coords, place.extents, env, free, self._dealt(place))
+
+    def _ranges(self, loops: tuple[ops.Loop, ...]) -> dict[str, Range]:
+        env = {name: strided(0, n - 1, 1) for name, n in zip(BLOCK_SYMBOLS, self.launch.grid, strict=True)}
+        env |= self.opaque.ranges
+        if self.opaque.trips:
+            env[self.opaque.trips] = strided(0, self.opaque.tiles, 1)
+        for loop in loops:
+            start, stop = range_of(loop.start, env), range_of(loop.stop, env)
+            span = strided(start.lo, stop.hi - 1, 1) if loop.step > 0 else strided(stop.lo + 1, start.hi, 1)
+            if start.single and loop.step > 0:
+                span = strided(start.lo, stop.hi - 1, loop.step)
+            env[loop.counter] = span
+        return env
+
+    def _dealt(self, place: Place) -> dict[str, tuple[Expr, ...]]:
+        """What the number of a counter's tile tells: the CTA and the iteration that got it."""
+        told: dict[str, tuple[Expr, ...]] = {}
+        blocks: tuple[Expr, ...] = tuple(Sym(name, SymKind.BLOCK) for name in BLOCK_SYMBOLS)
+        for op in self.folded.values():
+            if isinstance(op, ops.NextTile):
+                told[op.name] = (*blocks, op.index)
+        return told
+
+    # ---- by cells
+    def _located(self, place: Place) -> Instances | None:
+        tiles = {op.name: self.opaque.tiles for op in self.folded.values() if isinstance(op, ops.NextTile)}
+        return instances(place, self.launch.grid, tiles)
+
+    def _stores(self, name: str, known: list[tuple[Place, Instances]], cut: Cells) -> None:
+        order = np.lexsort((cut.cta, cut.cell))
+        kinds = _kinds(known)[cut.place[order]]
+        cell, cta = cut.cell[order], cut.cta[order]
+        starts = np.flatnonzero(np.diff(cell, prepend=-1))
+        least, most = np.minimum.reduceat(cta, starts), np.maximum.reduceat(cta, starts)
+        clash = _clash(kinds, starts)
+        across = np.flatnonzero(clash & (least != most)) if len(starts) else starts
+        if len(across):
+            self._meet(name, known, cut, order, _pair(kinds, cta, *_group(starts, len(cell), int(across[0]))))
+            return
+        own = np.flatnonzero((np.diff(cell) == 0) & ~((kinds[1:] == kinds[:-1]) & (kinds[1:] > 0))) if len(cell) else starts
+        if len(own):
+            self._ordered(name, known, cut, order[own], order[own + 1])
+
+    def _meet(self, name: str, known: list[tuple[Place, Instances]], cut: Cells, order: Column, met: _Met) -> None:
+        a, b = int(order[met.first]), int(order[met.second])
+        places_ = [known[int(cut.place[row])] for row in (a, b)]
+        step, other = places_[1][0].step, places_[0][0].step
+        if not all(each.certain for _, each in places_):
+            self._undecided(name, places_[1][0], "stores that meet are under the answer of a test")
+            return
+        self.out.add(
+            ids.STORES_MEET,
+            f"two CTAs store to the same elements of {name!r}: which one is last is left to chance",
+            step=step,
+            got=f"elements {_words(cut.box_of(cut.cell[[b]])[0])}, by blocks {self._block(cut.cta[a])} and {self._block(cut.cta[b])}",
+            required="each element stored by one CTA",
+            fix="let the coordinates tell the blocks apart (in elements), launch as many blocks as there are boxes, or reduce instead",
+            causes=[("stored here too", other)] if other is not step else [],
+        )
+
+    def _ordered(self, name: str, known: list[tuple[Place, Instances]], cut: Cells, first: Column, second: Column) -> None:
+        """Stores of one CTA to one cell."""
+        involved = [known[n][0] for n in sorted({*cut.place[first].tolist(), *cut.place[second].tolist()})]
+        threads = {place.threads for place in involved}
+        if all(place.way is Way.PLAIN for place in involved) and len(threads) == 1 and _equal_boxes(known, cut, first, second):
+            return  # each thread stores the same elements again, in the order of its ops
+        if any(place.way is Way.PLAIN for place in involved) or len(threads) > 1 or len(involved[0].threads) > 1:
+            self._undecided(name, involved[-1], "one place is stored to by several threads, whose order is not looked at")
+            return
+        if self.opaque.trips or self.opaque.ranges:
+            self._undecided(name, involved[-1], "one place is stored to more than once, in loops that only the running program knows")
+            return
+        stores = {id(place.step): place for place in involved}
+        try:
+            for cta in np.unique(cut.cta[first])[:CTAS_MAX]:
+                wrong = unordered(
+                    self.program.steps,
+                    self.folded,
+                    involved[0].threads.first,
+                    dict(zip(BLOCK_SYMBOLS, self._block(cta), strict=True)) | {"cta_rank": self._rank(cta)},
+                    stores,
+                    _cells_of(known, cut, int(cta)),
+                )
+                if wrong is not None:
+                    self._unordered(name, cta, *wrong)
+                    return
+        except TooLongError:
+            self._undecided(name, involved[-1], "one place is stored to more than once, by a thread with too many ops to go through")
+
+    def _unordered(self, name: str, cta: Column, later: Step, earlier: Step) -> None:
+        self.out.add(
+            ids.STORES_UNORDERED,
+            f"one thread stores twice to the same elements of {name!r}, and either store may be the last to land",
+            step=later,
+            got=f"no `wait_group` between them, in block {self._block(cta)}",
+            required="`commit_group` and `wait_group` (not `wait_group_read`) behind the first one",
+            fix="wait until the first store is written: `leader.wait_group(0)`, or store each element once",
+            causes=[("the first store", earlier)],
+        )
+
+    def _cover(self, name: str, known: list[tuple[Place, Instances]], cut: Cells) -> None:
+        """An output of plain stores and copies has all its elements stored; sums may go anywhere."""
+        if any(place.op or place.table for place, _ in known) or not all(each.certain for _, each in known):
+            return
+        reached = np.unique(cut.cell)
+        if len(reached) == cut.cover:
+            return
+        if cut.cover <= COVER_MAX:
+            box, whole = cut.box_of(np.setdiff1d(np.arange(cut.cover), reached, assume_unique=True))
+        else:
+            box, whole = tuple((0, axis.dim) for axis in cut.axes), not len(reached)
+        self.out.add(
+            ids.NOT_COVERED,
+            f"no store reaches some elements of {name!r}: they keep what they held before",
+            step=known[0][0].step,
+            got=f"nothing for {'' if whole else 'some of '}elements {_words(box)}",
+            required="every element of an output stored",
+            fix="launch enough blocks (a ceiling division) and let the loops go to the end; ignore this if a part is meant",
+            key=name,
+        )
+
+    # ---- loads of what is stored
+    def _loads(self, name: str, loads: list[Place], writes: list[tuple[Place, Instances]] | None) -> None:
+        located = [(place, each) for place in loads for each in [self._located(place)] if each is not None]
+        cut = cells([*writes, *located], loads[0].dims) if writes is not None and len(located) == len(loads) else None
+        if writes is None or cut is None:
+            self._undecided(name, loads[0], "it is loaded and stored, by accesses that cannot be compared")
+            return
+        stored = np.flatnonzero(cut.place < len(writes))
+        stored = stored[np.argsort(cut.cell[stored], kind="stable")]
+        loaded = np.flatnonzero(cut.place >= len(writes))
+        if not len(stored):
+            return
+        # Stores of other CTAs have been compared: those of one cell are of one CTA, or refused.
+        at = np.minimum(np.searchsorted(cut.cell[stored], cut.cell[loaded]), len(stored) - 1)
+        meets = (cut.cell[stored[at]] == cut.cell[loaded]) & (cut.cta[stored[at]] != cut.cta[loaded])
+        if not meets.any():
+            return
+        first = int(np.flatnonzero(meets)[0])
+        row, writer = int(loaded[first]), int(stored[at[first]])
+        self.out.add(
+            ids.LOAD_OF_STORED,
+            f"a CTA loads elements of {name!r} that another CTA of the same launch stores: it may get old or new ones",
+            step=([*writes, *located])[int(cut.place[row])][0].step,
+            got=f"elements {_words(cut.box_of(cut.cell[[row]])[0])}: block {self._block(cut.cta[row])} loads what block "
+            f"{self._block(cut.cta[writer])} stores",
+            required="each CTA loads what no other one stores",
+            fix="store to another array, or split the work into two launches",
+            causes=[("stored here", ([*writes, *located])[int(cut.place[writer])][0].step)],
+        )
+
+    # ---- words
+    def _undecided(self, name: str, place: Place, why: str) -> None:
+        self.out.add(
+            ids.MEETING_UNDECIDED,
+            f"whether accesses to {name!r} meet is not decided: {why}",
+            step=place.step,
+            required="coordinates from block indices and loop counters, each box stored once",
+            fix="make sure that no two stores meet, and that nothing is loaded that another CTA stores",
+            key=(name, why),
+        )
+
+    def _block(self, cta: Column | int) -> tuple[int, int, int]:
+        x, y, _ = self.launch.grid
+        number = int(cta)
+        return number % x, number // x % y, number // (x * y)
+
+    def _rank(self, cta: Column | int) -> int:
+        rank, scale = 0, 1
+        for at, size in zip(self._block(cta), self.program.cluster, strict=True):
+            rank += at % size * scale
+            scale *= size
+        return rank
+
+
+def _kinds(known: list[tuple[Place, Instances]]) -> Column:
+    """0 for a store, a number of its own for each operation of reductions."""
+    numbers = {name: n for n, name in enumerate(sorted({place.op for place, _ in known if place.op}), 1)}
+    return np.array([numbers.get(place.op, 0) for place, _ in known], np.int64)
+
+
+def _clash(kinds: Column, starts: Column) -> Mask:
+    """For each group of rows from `starts` on: it has more than one row, and not only reductions of one operation."""
+    if not len(starts):
+        return np.zeros(0, bool)
+    least, most = np.minimum.reduceat(kinds, starts), np.maximum.reduceat(kinds, starts)
+    clash: Mask = (np.diff(starts, append=len(kinds)) > 1) & ((least == 0) | (least != most))
+    return clash
+
+
+def _group(starts: Column, count: int, number: int) -> tuple[int, int]:
+    return int(starts[number]), int(starts[number + 1]) if number + 1 < len(starts) else count
+
+
+def _pair(kinds: Column, cta: Column, first: int, stop: int) -> _Met:
+    """Two rows of a group that clash, on two CTAs."""
+    for a in range(first, stop):
+        for b in range(stop - 1, a, -1):
+            if cta[a] != cta[b] and (kinds[a] == 0 or kinds[a] != kinds[b]):
+                return _Met(a, b)
+    return _Met(first, stop - 1)
+
+
+def _equal_boxes(known: list[tuple[Place, Instances]], cut: Cells, first: Column, second: Column) -> bool:
+    """True when the accesses of each pair of rows go to the same box."""
+    if len({place.extents for place, _ in known}) > 1:
+        return False
+    for d in range(len(cut.axes)):
+        starts = np.concatenate([each.coords[d] for _, each in known])
+        before = np.cumsum([0] + [len(each.cta) for _, each in known[:-1]])
+        at = before[cut.place] + cut.instance
+        if (starts[at[first]] != starts[at[second]]).any():
+            return False
+    return True
+
+
+def _cells_of(known: list[tuple[Place, Instances]], cut: Cells, cta: int) -> dict[tuple[int, tuple[int, ...]], tuple[int, ...]]:
+    """The cells of each store of a CTA, by its step and coordinates."""
+    found: dict[tuple[int, tuple[int, ...]], list[int]] = {}
+    for row in np.flatnonzero(cut.cta == cta):
+        place, each = known[int(cut.place[row])]
+        at = tuple(int(c[cut.instance[row]]) for c in each.coords)
+        found.setdefault((id(place.step), at), []).append(int(cut.cell[row]))
+    return {key: tuple(dict.fromkeys(rows)) for key, rows in found.items()}
+
+
+def _words(box: tuple[tuple[int, int], ...]) -> str:
+    return "[" + ", ".join(f"{lo}:{hi}" for lo, hi in box) + "]"
