@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol, final, runtime_checkable
 
-from oxidecopy.engines.views import shared_views
+from oxidecopy.engines.views import View, shared_views, view
 from oxidecopy.errors import Diagnostic
+from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.program.program import ArrayInfo, Launch
-from oxidecopy.program.tensor_map import TensorMap
+from oxidecopy.program.tensor_map import SLICE_BYTES, TensorMap
 from oxidecopy.program.verified import VerifiedProgram
 
 
@@ -34,6 +35,17 @@ class BoundMap:
     buffer: Buffer
     offset_bytes: int = 0
 
+    @property
+    def view(self) -> View:
+        """The memory that it stands for."""
+        row = self.map.dtype_info
+        *outer, inner = self.map.global_dim
+        element = SLICE_BYTES[self.map.interleave] or row.nbytes
+        if row.bits % 8:
+            element, inner = 1, -(-inner * row.bits // 8)
+        start, end = self.buffer.address, self.buffer.address + self.buffer.nbytes
+        return view(start + self.offset_bytes, (*outer, inner), (*self.map.global_strides, element), element, end)
+
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +55,12 @@ class BoundArray:
     info: ArrayInfo
     buffer: Buffer
     offset_bytes: int = 0
+
+    @property
+    def view(self) -> View:
+        """The memory that it stands for."""
+        start, end = self.buffer.address, self.buffer.address + self.buffer.nbytes
+        return view(start + self.offset_bytes, self.info.shape, self.info.strides_bytes, DTYPES[self.info.dtype].nbytes, end)
 
 
 @final
@@ -58,7 +76,7 @@ class Bindings:
 
     def launch(self, sm: int) -> Launch:
         """What a proof needs to know of the arguments, for a device of compute capability `sm`."""
-        same, overlapping = shared_views({**self.maps, **self.arrays})
+        same, overlapping = shared_views((name, bound.view) for bound_by in (self.maps, self.arrays) for name, bound in bound_by.items())
         return Launch(
             grid=self.grid,
             maps=tuple(sorted((name, bound.map) for name, bound in self.maps.items())),

@@ -141,12 +141,12 @@ RULES: Final[tuple[Rule, ...]] = (
         error="ScopeError",
         why="Its empty barriers count one arrival per declared group: one more or one fewer and a slot is freed too early or never.",
         source=_DESIGN,
-        wrong=_program(head=_HEAD.replace("consumers=2", "consumers=(1, 1)").replace("tiles=(src,)", "tiles=(src,), consumers=1")).replace(
-            "    with cta.consumers() as group:", "    for i in range(2):\n     with cta.consumers(i) as group:"
-        ),
-        right=_program(head=_HEAD.replace("consumers=2", "consumers=(1, 1)")).replace(
-            "    with cta.consumers() as group:", "    for i in range(2):\n     with cta.consumers(i) as group:"
-        ),
+        wrong=_program(head=_HEAD.replace("consumers=2", "consumers=(1, 1)").replace("tiles=(src,)", "tiles=(src,), consumers=1"))
+        .replace("    with cta.consumers() as group:", "    for i in range(2):\n     with cta.consumers(i) as group:")
+        .replace("cta.store(out, tile, at)", "cta.store(out, tile.part(i, of=2), (at[0] + 16 * i, at[1]))"),
+        right=_program(head=_HEAD.replace("consumers=2", "consumers=(1, 1)"))
+        .replace("    with cta.consumers() as group:", "    for i in range(2):\n     with cta.consumers(i) as group:")
+        .replace("cta.store(out, tile, at)", "cta.store(out, tile.part(i, of=2), (at[0] + 16 * i, at[1]))"),
     ),
     Rule(
         id="OX1105",

@@ -22,10 +22,10 @@ def kernel(
     full.wait(token)
     cta.fill(copy, 0)
     cta.sync()
-    cta.store({to}, copy, (0,))
+    cta.store({to}, copy, (cta.block_idx.x * 8,))
 
 a, rows = dev.array(np.ones((64, 8), np.float32)), dev.array(np.arange(8, dtype=np.int32))
-kernel[8](ox.TmaDescriptor.tiled(a, box=(1, 8)), rows, dev.zeros((8,), ox.i32))
+kernel[8](ox.TmaDescriptor.tiled(a, box=(1, 8)), rows, dev.zeros((64,), ox.i32))
 """
 
 

@@ -34,6 +34,7 @@ OUTPUT_RULES: Final[tuple[Rule, ...]] = (
             "tile = cta.shared(src)\ncta.fill(tile, 1.0)\ncta.sync()\ncta.store(out, tile, (cta.block_idx.y * 64, <gap>))",
             "0",
             "cta.block_idx.x * 64",
+            grid="2, 2",
         ),
     ),
     _rule(
@@ -71,6 +72,7 @@ OUTPUT_RULES: Final[tuple[Rule, ...]] = (
             """,
             "(1 - cta.block_idx.y) * 64",
             "cta.block_idx.y * 64",
+            grid="2, 2",
         ),
     ),
     _rule(

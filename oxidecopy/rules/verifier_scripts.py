@@ -15,7 +15,7 @@ def kernel(cta: ox.{cta}, src: ox.TmaDescriptor[ox.f32, ox.D2], out: ox.GlobalAr
 _TAIL: Final = """
 
 a = dev.array(np.ones((128, 128), np.float32))
-kernel[2, 2](ox.TmaDescriptor.tiled(a, box=(64, 64)), dev.empty((128, 128), ox.f32), {n})
+kernel[{grid}](ox.TmaDescriptor.tiled(a, box=(64, 64)), dev.empty((128, 128), ox.f32), {n})
 """
 
 
@@ -26,10 +26,15 @@ class Twins(NamedTuple):
     right: str
 
 
-def twins(body: str, wrong: str, right: str, *, cluster: bool = False, n: int = 4) -> Twins:
-    """A pipeline of 128 threads over 64 x 64 tiles of `src` and `out`, in clusters of two CTAs when asked for; `body` has one gap."""
+def twins(body: str, wrong: str, right: str, *, cluster: bool = False, n: int = 4, grid: str = "") -> Twins:
+    """A pipeline of 128 threads over 64 x 64 tiles of `src` and `out`, of one CTA or a cluster of two; `body` has one gap."""
     head = _HEAD.format(cluster=", cluster=(2, 1)" if cluster else "", cta="ClusterCta" if cluster else "Cta")
-    return Twins(*(head + indent(fill(dedent(body), line), "    ") + _TAIL.format(n=n) for line in (wrong, right)))
+    return Twins(
+        *(
+            head + indent(fill(dedent(body), line), "    ") + _TAIL.format(n=n, grid=grid or ("2" if cluster else "1"))
+            for line in (wrong, right)
+        )
+    )
 
 
 def scripts(script: str, wrong: str, right: str) -> Twins:

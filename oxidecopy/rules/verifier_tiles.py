@@ -248,6 +248,7 @@ TILE_RULES: Final[tuple[Rule, ...]] = (
             """,
             "62",
             "64",
+            grid="2",
         ),
     ),
     _rule(
@@ -268,6 +269,7 @@ TILE_RULES: Final[tuple[Rule, ...]] = (
             """,
             "cta.block_idx.y * 64 - 64",
             "cta.block_idx.y * 64",
+            grid="1, 2",
         ),
     ),
     _rule(

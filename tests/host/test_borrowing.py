@@ -518,7 +518,8 @@ def clear(cta: ox.Cta, table: ox.DescriptorTable[ox.f32, ox.D2]) -> None:
 def test_every_entry_of_a_table_is_looked_at() -> None:
     x = np.ones((4, 4), np.float32)
     good = ox.TmaDescriptor.tiled(DEV.borrow(x, ox.f32), box=(4, 4))
-    clear[2](ox.DescriptorTable([good, good]))
+    other = ox.TmaDescriptor.tiled(DEV.zeros((4, 4), ox.f32), box=(4, 4))
+    clear[2](ox.DescriptorTable([good, other]))
     assert not x.any()
     y = x.copy()
     y.flags.writeable = False

@@ -42,7 +42,6 @@ def check_outputs(program: Program, launch: Launch, folded: Mapping[int, ops.Ins
         if any(place.way is not Way.LOAD for place in accesses):
             judge.tensor(name, accesses)
     _overlaps(program, launch, found, out)
-    _folded(launch, found, out)
 
 
 def _overlaps(program: Program, launch: Launch, found: Iterable[Place], out: Collector) -> None:
@@ -63,29 +62,6 @@ def _overlaps(program: Program, launch: Launch, found: Iterable[Place], out: Col
                 fix="store to an array of its own, or bind the same view to both",
                 key=pair,
             )
-
-
-def _folded(launch: Launch, found: Iterable[Place], out: Collector) -> None:
-    """Outputs whose own elements share memory (zero or interleaved strides): other coordinates, the same place."""
-    written = {place.tensor: place for place in found if place.way is not Way.LOAD and not place.op}
-    views = {name: (m.global_dim, (*m.global_strides, m.dtype_info.nbytes)) for name, m in launch.maps}
-    views |= {name: (a.shape, a.strides_bytes) for name, a in launch.arrays}
-    for name, place in written.items():
-        shape, strides = views.get(name, ((), ()))
-        reach = 0
-        for stride, n in sorted(zip(strides, shape, strict=True)):
-            if n > 1 and stride <= reach:
-                out.add(
-                    ids.MEETING_UNDECIDED,
-                    f"elements of {name!r} lie at the same place, or between each other, so stores to it may meet",
-                    step=place.step,
-                    got=f"shape {shape}, strides {strides} bytes",
-                    required="strides of which each is larger than all that lies inside it",
-                    fix="store to an array of its own",
-                    key=name,
-                )
-                break
-            reach += (n - 1) * stride
 
 
 class _Met(NamedTuple):

@@ -363,17 +363,3 @@ def test_quotient_and_remainder_are_kept_apart() -> None:
         put(b, (mul(Mod(BX, e(4)), ROWS), mul(FloorDiv(BX, e(4)), COLS)))
         b.wait_group()
     accepted(b)
-
-
-@pytest.mark.parametrize("stride", [0, 128, 256])
-def test_an_output_that_lies_on_itself_is_not_decided(stride: int) -> None:
-    b = Builder(grid=(1, 1, 1))
-    b.map("dst", box=(4, 64), dims=(4, 64), strides=(stride,))
-    b.tile(shape=(4, 64))
-    b.fill()
-    b.fence()
-    b.sync()
-    with b.elect():
-        put(b, (0, 0))
-        b.wait_group()
-    accepted(b, *(["OX3107"] if stride < 256 else []))
