@@ -131,7 +131,7 @@ def far_away(cta: ox.Cta, src: Src, out: Out, rows: Rows, n: ox.Idx) -> None:
     cta.sync()
     for i in cta.range(N):
         cta.store(out, tile, (cta.block_idx.x * BOX[0], (i % 3 - 1) * n + i * BOX[1] - 5))
-        cta.store(out, tile, ((i - 2) * (1 << 59) + cta.block_idx.x * (1 << 60), i * BOX[1]))
+        cta.store(out, tile, ((2 * i - 3) * (1 << 58) + cta.block_idx.x * (1 << 60), i * BOX[1]))
 
 
 @ox.pipeline(threads=64)

@@ -269,7 +269,6 @@ TILE_RULES: Final[tuple[Rule, ...]] = (
             """,
             "cta.block_idx.y * 64 - 64",
             "cta.block_idx.y * 64",
-            grid="1, 2",
         ),
     ),
     _rule(
@@ -288,6 +287,7 @@ TILE_RULES: Final[tuple[Rule, ...]] = (
             """,
             "cta.block_idx.y * 3_000_000_000",
             "cta.block_idx.y * 64",
+            grid="1, 2",
         ),
     ),
     _rule(

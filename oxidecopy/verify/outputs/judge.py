@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, final
 import numpy as np
 
 from oxidecopy.isa import ops
-from oxidecopy.isa.expr import Expr, Sym, SymKind
+from oxidecopy.isa.expr import Const, Expr, Sym, SymKind
 from oxidecopy.program.program import BLOCK_SYMBOLS, Launch, MapParam, Program, Step
 from oxidecopy.verify import rule_ids as ids
 from oxidecopy.verify.affine import Range, range_of, strided
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from oxidecopy.verify.report import Collector
 
 COVER_MAX: Final = 1 << 20  # cells of a tensor among which missing ones are looked for: some 10 ms
+_WIDEST: Final = 1 << 62
 CTAS_MAX: Final = 32  # of those that store to one place twice, how many are gone through op by op
 
 
@@ -137,6 +138,9 @@ class _Judge:
     # ---- by cells
     def _located(self, place: Place) -> Instances | None:
         tiles = {op.name: self.opaque.tiles for op in self.folded.values() if isinstance(op, ops.NextTile)}
+        env = self._ranges(place.loops)
+        if not all(_fits(e, env) for e in (*place.coords, *(bound for loop in place.loops for bound in (loop.start, loop.stop)))):
+            return None
         return instances(place, self.launch.grid, tiles)
 
     def _stores(self, name: str, known: list[tuple[Place, Instances]], cut: Cells) -> None:
@@ -284,6 +288,14 @@ class _Judge:
             rank += at % size * scale
             scale *= size
         return rank
+
+
+def _fits(e: Expr, env: Mapping[str, Range]) -> bool:
+    """True when no number in `e` leaves what the columns hold."""
+    span = range_of(e, env)
+    if not -_WIDEST < span.lo <= span.hi < _WIDEST:
+        return False
+    return isinstance(e, Const | Sym) or (_fits(e.a, env) and _fits(e.b, env))
 
 
 def _kinds(known: list[tuple[Place, Instances]]) -> Column:

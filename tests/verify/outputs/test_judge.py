@@ -324,6 +324,17 @@ def test_too_many_boxes_need_a_proof() -> None:
         accepted(b, *rules)
 
 
+def test_numbers_beyond_64_bits_are_not_counted() -> None:
+    """What wraps around must not be taken for a place inside."""
+    b = Builder(grid=(4, 1, 1))
+    b.array()
+    b.tile()
+    b.fill()
+    b.sync()
+    b.store((mul(mod(BX, 2), 1 << 64), 0))
+    accepted(b, "OX3107")
+
+
 def test_rows_that_memory_chooses_are_not_decided() -> None:
     b = Builder(grid=(4, 1, 1))
     b.array("rows", (4,), "i32")
