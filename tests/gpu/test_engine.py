@@ -347,23 +347,6 @@ def test_ten_thousand_launches_leave_memory_flat(dev: Device, engine: CudaEngine
     assert np.array_equal(out.numpy(), numbers())
 
 
-# ---- time
-def test_a_repeated_launch_costs_a_few_microseconds(dev: Device, engine: CudaEngine) -> None:
-    src, out = arrays(dev)
-    stream = Stream.create(engine.context)
-    launch = copy_pipeline()[2, 2].on(stream).prepare(descriptor(src), out)
-    costs: list[float] = []
-    with engine.context:
-        for _ in range(40):
-            started = time.perf_counter()
-            for _ in range(200):
-                launch()
-            costs.append((time.perf_counter() - started) / 200 * 1e6)
-            stream.synchronize()
-    typical: Any = np.median(costs[5:])
-    assert typical <= 5, f"{typical:.2f} microseconds of host time"
-
-
 # ---- what does not fit into the parameter
 def test_maps_in_a_table_and_code_in_device_memory(dev: Device) -> None:
     sources = [dev.array(numbers(n)) for n in range(9)]
