@@ -51,10 +51,21 @@ if TYPE_CHECKING:
     from oxidecopy.tiles.store_ring import StoreRing as StoreRing
     from oxidecopy.tiles.work import StageAt as StageAt
     from oxidecopy.tiles.work import Work as Work
+    from oxidecopy.typed import cache as cache
     from oxidecopy.typed import reduce as reduce
     from oxidecopy.typed.barrier import ManagedBarrier as ManagedBarrier
     from oxidecopy.typed.barrier import TmaBarrierHandle as TmaBarrierHandle
     from oxidecopy.typed.barrier_array import ManagedBarriers as ManagedBarriers
+    from oxidecopy.typed.bulk import bulk_g2s as bulk_g2s
+    from oxidecopy.typed.bulk import bulk_g2s_multicast as bulk_g2s_multicast
+    from oxidecopy.typed.bulk import bulk_prefetch as bulk_prefetch
+    from oxidecopy.typed.bulk import bulk_reduce as bulk_reduce
+    from oxidecopy.typed.bulk import bulk_reduce_s2s as bulk_reduce_s2s
+    from oxidecopy.typed.bulk import bulk_s2g as bulk_s2g
+    from oxidecopy.typed.bulk import bulk_s2s as bulk_s2s
+    from oxidecopy.typed.cache import CachePolicy as CachePolicy
+    from oxidecopy.typed.cache import Eviction as Eviction
+    from oxidecopy.typed.cache import RestEviction as RestEviction
     from oxidecopy.typed.cta import Dim3 as Dim3
     from oxidecopy.typed.descriptor import TmaDescriptor as TmaDescriptor
     from oxidecopy.typed.descriptor_table import DescriptorTable as DescriptorTable
@@ -174,6 +185,16 @@ _HOME: Final = {
     "ManagedBarriers": "oxidecopy.typed.barrier_array",
     "ClusterCta": "oxidecopy.tiles.cta",
     "Cta": "oxidecopy.tiles.cta",
+    "bulk_g2s": "oxidecopy.typed.bulk",
+    "bulk_g2s_multicast": "oxidecopy.typed.bulk",
+    "bulk_prefetch": "oxidecopy.typed.bulk",
+    "bulk_reduce": "oxidecopy.typed.bulk",
+    "bulk_reduce_s2s": "oxidecopy.typed.bulk",
+    "bulk_s2g": "oxidecopy.typed.bulk",
+    "bulk_s2s": "oxidecopy.typed.bulk",
+    "CachePolicy": "oxidecopy.typed.cache",
+    "Eviction": "oxidecopy.typed.cache",
+    "RestEviction": "oxidecopy.typed.cache",
     "Dim3": "oxidecopy.typed.cta",
     "TmaDescriptor": "oxidecopy.typed.descriptor",
     "DescriptorTable": "oxidecopy.typed.descriptor_table",
@@ -254,7 +275,12 @@ _HOME: Final = {
     "BarrierToken": "oxidecopy.typed.tokens",
     "TxToken": "oxidecopy.typed.tokens",
 }
-_MODULES: Final = {"order": "oxidecopy.tiles.order", "errors": "oxidecopy.errors", "reduce": "oxidecopy.typed.reduce"}
+_MODULES: Final = {
+    "order": "oxidecopy.tiles.order",
+    "errors": "oxidecopy.errors",
+    "reduce": "oxidecopy.typed.reduce",
+    "cache": "oxidecopy.typed.cache",
+}
 
 __all__ = [
     "A16",
@@ -277,6 +303,7 @@ __all__ = [
     "Box3",
     "Box4",
     "Box5",
+    "CachePolicy",
     "ClusterCta",
     "ClusterGroup",
     "ClusterLeader",
@@ -291,6 +318,7 @@ __all__ = [
     "Dim3",
     "Elem",
     "Event",
+    "Eviction",
     "GeneralBarrier",
     "GlobalArray",
     "Graph",
@@ -322,6 +350,7 @@ __all__ = [
     "Ready",
     "Recipe",
     "ReduceOp",
+    "RestEviction",
     "Ring",
     "Roles",
     "Scalar",
@@ -353,6 +382,14 @@ __all__ = [
     "Work",
     "__version__",
     "bf16",
+    "bulk_g2s",
+    "bulk_g2s_multicast",
+    "bulk_prefetch",
+    "bulk_reduce",
+    "bulk_reduce_s2s",
+    "bulk_s2g",
+    "bulk_s2s",
+    "cache",
     "e4m3",
     "e5m2",
     "errors",

@@ -20,10 +20,12 @@ PACKAGE = Path(ox.__file__).parent
 TREE = ast.parse((PACKAGE / "__init__.py").read_text())
 # Classes that users (or later rooms) subclass, or that other classes of ours extend.
 OPEN = {
+    "CachePolicy",
+    "Eviction",
     "A16", "A128", "A256", "A512", "A1024", "AnyBox", "AnySwizzle", "BarrierToken", "BoundLaunch", "Box1", "Box2", "Box3", "Box4", "Box5",
     "Cta", "DType", "Group", "HasAdd", "HasBits", "HasIncDec", "HasMinMax", "Kind", "Leader", "SharedArray", "State", "Work",
 }  # fmt: skip
-MODULES = {"errors", "order", "reduce"}
+MODULES = {"cache", "errors", "order", "reduce"}
 
 
 def imported() -> dict[str, str]:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, final
 
 from oxidecopy.engines.base import Bindings, BoundArray, BoundMap
 from oxidecopy.errors import ArgumentError, Cause, Diagnostic
+from oxidecopy.isa.bulk import ALIGN
 from oxidecopy.program.destinations import destinations
 from oxidecopy.program.program import ArrayInfo, ArrayParam, IdxParam, MapParam, ScalarParam, entry_name
 from oxidecopy.typed.descriptor import TmaDescriptor
 from oxidecopy.typed.descriptor_table import DescriptorTable
 from oxidecopy.typed.global_array import GlobalArray
+from oxidecopy.typed.im2col import Im2colDescriptor
+from oxidecopy.typed.map_handle import MapHandle
 from oxidecopy.typed.recording import ArgumentSpec
 from oxidecopy.typed.refusal import described, refuse, whole
 from oxidecopy.typed.sites import caller_site
@@ -140,7 +144,7 @@ class _Collected:
 
     def take(self, formal: Formal, value: object) -> None:
         match formal.kind:
-            case "map":
+            case "map" | "im2col":
                 self._map(formal, value)
             case "table":
                 self._table(formal, value)
@@ -154,8 +158,10 @@ class _Collected:
                 self._plain(formal, value)
 
     def _map(self, formal: Formal, value: object) -> None:
-        if not isinstance(value, TmaDescriptor):
-            fix = "pass one entry, table[i]" if isinstance(value, DescriptorTable) else "pass ox.TmaDescriptor.tiled(array, box=...)"
+        fits = isinstance(value, TmaDescriptor if formal.kind == "map" else Im2colDescriptor)
+        if not fits or not isinstance(value, MapHandle):
+            maker = "tiled(array, box=...)" if formal.kind == "map" else "im2col(array, ...)"
+            fix = "pass one entry, table[i]" if isinstance(value, DescriptorTable) else f"pass ox.TmaDescriptor.{maker}"
             self.mismatch(formal, described(value), fix)
             return
         self._kind(formal, value, None)
@@ -171,7 +177,7 @@ class _Collected:
             self._bind(entry_name(formal.name, i), formal.name, entry)
         self.entries += entries
 
-    def _kind(self, formal: Formal, desc: TmaDescriptor[Any, Any, Any, Any], entries: int | None) -> None:
+    def _kind(self, formal: Formal, desc: MapHandle[Any, Any], entries: int | None) -> None:
         """What is recorded of a descriptor, or of a table by any entry of it."""
         m = desc.tensor_map
         wrong = (
@@ -181,7 +187,7 @@ class _Collected:
             or (formal.box is not None and formal.box != m.box_dim)
         )
         if wrong:
-            cls = "TmaDescriptor" if entries is None else "DescriptorTable"
+            cls = type(desc).__name__ if entries is None else "DescriptorTable"
             got = f"{cls}[{m.dtype}, D{m.rank}, swizzle {m.swizzle}, box {m.box_dim}]"
             self.mismatch(formal, got, "make the descriptor as the parameter asks, or change the parameter's annotation")
         self.specs[formal.name] = MapParam(
@@ -196,7 +202,7 @@ class _Collected:
             entries=entries,
         )
 
-    def _bind(self, name: str, parameter: str, desc: TmaDescriptor[Any, Any, Any, Any]) -> None:
+    def _bind(self, name: str, parameter: str, desc: MapHandle[Any, Any]) -> None:
         array: GlobalArray[Any, Any] = desc.array
         self.maps[name] = BoundMap(map=desc.tensor_map, buffer=array.buffer, offset_bytes=array.offset_bytes)
         self._on(parameter, array)
@@ -211,7 +217,8 @@ class _Collected:
             fix = "pass an array as the parameter asks, or change the parameter's annotation"
             self.mismatch(formal, f"GlobalArray[{dtype}, D{len(shape)}]", fix)
         self.specs[formal.name] = ArrayParam(name=formal.name, dtype=dtype, rank=len(shape))
-        info = ArrayInfo(dtype=dtype, shape=shape, strides_bytes=value.strides_bytes)
+        address = value.buffer.address + value.offset_bytes
+        info = ArrayInfo(dtype=dtype, shape=shape, strides_bytes=value.strides_bytes, align=math.gcd(address, ALIGN))
         self.arrays[formal.name] = BoundArray(info=info, buffer=value.buffer, offset_bytes=value.offset_bytes)
         self._on(formal.name, value)
 

@@ -74,6 +74,28 @@ class ScalarRef:
 
 @final
 @dataclass(frozen=True, slots=True)
+class CacheHint:
+    """How long L2 keeps what a copy touches: `primary` for this fraction of the addresses, `secondary` for the others.
+
+    PTX 9.7.9.18, createpolicy.fractional. It changes speed only.
+    """
+
+    primary: str
+    fraction: float = 1.0
+    secondary: str = "evict_unchanged"
+
+    @property
+    def word(self) -> int:
+        """Policy as one small number: position of the primary in the low bits, then that of the secondary."""
+        return PRIMARY_POLICIES.index(self.primary) | SECONDARY_POLICIES.index(self.secondary) << 2
+
+
+PRIMARY_POLICIES: Final = ("evict_normal", "evict_first", "evict_last", "evict_unchanged")
+SECONDARY_POLICIES: Final = ("evict_unchanged", "evict_first")
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class ThreadSet:
     """Threads of a CTA as sorted, disjoint half-open ranges."""
 
@@ -141,20 +163,28 @@ TRIPS_NAME: Final = Kind("trips_name")  # names how many tiles this CTA is given
 TOKENS: Final = Kind("tokens")  # one or more token numbers
 TILES: Final = Kind("tiles")  # 1 to MAP_INPUTS_MAX tiles, of the shape of the tile beside them
 ELEM: Final = Kind("elem")  # an element expression over the tiles beside it
+GATHER: Final = Kind("gather")  # four rows, then the column that they start at: 5 expressions, in elements
+OFFSETS: Final = Kind("offsets")  # im2col: an expression for each spatial dimension, outermost first; of other copies none
+HINT: Final = Kind("hint")  # a CacheHint or None
 MAP_INPUTS_MAX: Final = 4
 
 TX_BYTES: Final = Imm(0, limits.MBARRIER_TX_MAX)
+BULK_BYTES: Final = Imm(0, limits.MBARRIER_TX_MAX)  # of a plain bulk copy; a multiple of 16, else the hardware copies less
 TOKEN: Final = Imm(0, (1 << 16) - 1, "%")
 NEW_TOKEN: Final = Imm(0, (1 << 16) - 1, "%", makes=True)
 NEW_PRED: Final = Imm(0, (1 << 16) - 1, "?", makes=True)
 REDUCE: Final = Choice(("add", "min", "max", "inc", "dec", "bit_and", "bit_or", "bit_xor"))
 
+# Kinds that may be absent, with the value that stands for it.
+ABSENT: Final[dict[OperandKind, object]] = {OFFSETS: (), HINT: None}
 # Kinds of operands that name an integer, with what sort of integer it is.
 NAMING: Final[dict[OperandKind, SymKind]] = {NAME: SymKind.LOOP, INDEX_NAME: SymKind.OPAQUE, TRIPS_NAME: SymKind.TRIPS}
 
 
 def _op(kind: OperandKind) -> Any:
     """Declares a field as an operand. Any, because dataclasses.field pretends to be of the field's own type."""
+    if kind in ABSENT:
+        return field(default=ABSENT[kind], metadata={"kind": kind})
     return field(metadata={"kind": kind})
 
 
@@ -255,6 +285,7 @@ class LoadStoreStage:
     empty: BarrierRef = _op(BARRIER)
     release: Cond = _op(COND)
     token: int = _op(NEW_TOKEN)
+    hint: CacheHint | None = _op(HINT)
 
 
 # ---- mbarriers (PTX 9.7.13.15)
@@ -444,6 +475,8 @@ class TensorG2S:
     tile: TileRef = _op(TILE)
     coords: tuple[Expr, ...] = _op(COORDS)
     bar: BarrierRef = _op(BARRIER)
+    offsets: tuple[Expr, ...] = _op(OFFSETS)
+    hint: CacheHint | None = _op(HINT)
 
 
 @final
@@ -459,6 +492,8 @@ class TensorG2SMulticast:
     coords: tuple[Expr, ...] = _op(COORDS)
     bar: BarrierRef = _op(BARRIER)
     cta_mask: Expr = _op(EXPR)
+    offsets: tuple[Expr, ...] = _op(OFFSETS)
+    hint: CacheHint | None = _op(HINT)
 
 
 @final
@@ -472,6 +507,7 @@ class TensorS2G:
     map: MapRef = _op(MAP)
     tile: TileRef = _op(TILE)
     coords: tuple[Expr, ...] = _op(COORDS)
+    hint: CacheHint | None = _op(HINT)
 
 
 @final
@@ -486,6 +522,160 @@ class TensorReduce:
     map: MapRef = _op(MAP)
     tile: TileRef = _op(TILE)
     coords: tuple[Expr, ...] = _op(COORDS)
+    hint: CacheHint | None = _op(HINT)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorPrefetch:
+    """Brings the map's box at `coords` into L2; nothing tells when it is there."""
+
+    opcode: ClassVar[int] = 0x24
+    mnemonic: ClassVar[str] = "cp.async.bulk.prefetch.tensor"
+    min_sm: ClassVar[int] = 90
+    map: MapRef = _op(MAP)
+    coords: tuple[Expr, ...] = _op(COORDS)
+    offsets: tuple[Expr, ...] = _op(OFFSETS)
+    hint: CacheHint | None = _op(HINT)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorGather4:
+    """Loads four rows of a rank-2 map, each its box wide, one below the other into `tile`; their bytes are reported to `bar`."""
+
+    opcode: ClassVar[int] = 0x25
+    mnemonic: ClassVar[str] = "cp.async.bulk.tensor.g2s.gather4"
+    min_sm: ClassVar[int] = 100
+    map: MapRef = _op(MAP)
+    tile: TileRef = _op(TILE)
+    coords: tuple[Expr, ...] = _op(GATHER)
+    bar: BarrierRef = _op(BARRIER)
+    hint: CacheHint | None = _op(HINT)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorScatter4:
+    """Stores the four rows of `tile` to four rows of a rank-2 map, in the executing thread's open bulk group."""
+
+    opcode: ClassVar[int] = 0x26
+    mnemonic: ClassVar[str] = "cp.async.bulk.tensor.s2g.scatter4"
+    min_sm: ClassVar[int] = 100
+    map: MapRef = _op(MAP)
+    tile: TileRef = _op(TILE)
+    coords: tuple[Expr, ...] = _op(GATHER)
+    hint: CacheHint | None = _op(HINT)
+
+
+# ---- plain bulk copies (PTX 9.7.9.25.4): `nbytes` bytes in one run, without a map; nothing is clipped
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkG2S:
+    """Copies from element `coords` of `array` on to the start of `tile`; the bytes are reported to `bar`."""
+
+    opcode: ClassVar[int] = 0x2B
+    mnemonic: ClassVar[str] = "cp.async.bulk.g2s"
+    min_sm: ClassVar[int] = 90
+    array: ArrayRef = _op(ARRAY)
+    coords: tuple[Expr, ...] = _op(COORDS)
+    tile: TileRef = _op(TILE)
+    nbytes: int = _op(BULK_BYTES)
+    bar: BarrierRef = _op(BARRIER)
+    hint: CacheHint | None = _op(HINT)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkG2SMulticast:
+    """As `BulkG2S`, into the same place of every CTA of the cluster whose bit of `cta_mask` is set, each with its own signal."""
+
+    opcode: ClassVar[int] = 0x2C
+    mnemonic: ClassVar[str] = "cp.async.bulk.g2s.multicast"
+    min_sm: ClassVar[int] = 90
+    array: ArrayRef = _op(ARRAY)
+    coords: tuple[Expr, ...] = _op(COORDS)
+    tile: TileRef = _op(TILE)
+    nbytes: int = _op(BULK_BYTES)
+    bar: BarrierRef = _op(BARRIER)
+    cta_mask: Expr = _op(EXPR)
+    hint: CacheHint | None = _op(HINT)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkS2G:
+    """Copies from the start of `tile` to element `coords` of `array` on, in the executing thread's open bulk group."""
+
+    opcode: ClassVar[int] = 0x2D
+    mnemonic: ClassVar[str] = "cp.async.bulk.s2g"
+    min_sm: ClassVar[int] = 90
+    array: ArrayRef = _op(ARRAY)
+    coords: tuple[Expr, ...] = _op(COORDS)
+    tile: TileRef = _op(TILE)
+    nbytes: int = _op(BULK_BYTES)
+    hint: CacheHint | None = _op(HINT)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkReduce:
+    """Combines `tile` into `array` from element `coords` on, element by element, in the executing thread's open bulk group."""
+
+    opcode: ClassVar[int] = 0x2E
+    mnemonic: ClassVar[str] = "cp.reduce.async.bulk.s2g"
+    min_sm: ClassVar[int] = 90
+    op: str = _op(REDUCE)
+    array: ArrayRef = _op(ARRAY)
+    coords: tuple[Expr, ...] = _op(COORDS)
+    tile: TileRef = _op(TILE)
+    nbytes: int = _op(BULK_BYTES)
+    hint: CacheHint | None = _op(HINT)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkPrefetch:
+    """Brings the bytes from element `coords` of `array` on into L2; nothing tells when they are there."""
+
+    opcode: ClassVar[int] = 0x2F
+    mnemonic: ClassVar[str] = "cp.async.bulk.prefetch"
+    min_sm: ClassVar[int] = 90
+    array: ArrayRef = _op(ARRAY)
+    coords: tuple[Expr, ...] = _op(COORDS)
+    nbytes: int = _op(BULK_BYTES)
+    hint: CacheHint | None = _op(HINT)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkS2S:
+    """Copies `tile` to tile `into` of cluster CTA `rank`; the bytes are reported to that CTA's `bar`, and to nobody here."""
+
+    opcode: ClassVar[int] = 0x38
+    mnemonic: ClassVar[str] = "cp.async.bulk.s2s"
+    min_sm: ClassVar[int] = 90
+    tile: TileRef = _op(TILE)
+    into: TileRef = _op(TILE)
+    rank: Expr = _op(EXPR)
+    nbytes: int = _op(BULK_BYTES)
+    bar: BarrierRef = _op(BARRIER)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkReduceS2S:
+    """As `BulkS2S`, combining `tile` into what is in the other CTA's tile, element by element."""
+
+    opcode: ClassVar[int] = 0x39
+    mnemonic: ClassVar[str] = "cp.reduce.async.bulk.s2s"
+    min_sm: ClassVar[int] = 90
+    op: str = _op(REDUCE)
+    tile: TileRef = _op(TILE)
+    into: TileRef = _op(TILE)
+    rank: Expr = _op(EXPR)
+    nbytes: int = _op(BULK_BYTES)
+    bar: BarrierRef = _op(BARRIER)
 
 
 @final
@@ -660,6 +850,19 @@ class MapTiles:
     fn: Elem = _op(ELEM)
 
 
+# ---- sorts of ops
+TensorLoad: TypeAlias = TensorG2S | TensorG2SMulticast | TensorGather4
+TensorStore: TypeAlias = TensorS2G | TensorReduce | TensorScatter4
+BulkLoad: TypeAlias = BulkG2S | BulkG2SMulticast
+BulkStore: TypeAlias = BulkS2G | BulkReduce
+Send: TypeAlias = BulkS2S | BulkReduceS2S
+Prefetch: TypeAlias = TensorPrefetch | BulkPrefetch
+TensorCopy: TypeAlias = TensorLoad | TensorStore  # through a map, from or to a tile
+BulkCopy: TypeAlias = BulkLoad | BulkStore  # between an array and a tile
+Multicast: TypeAlias = TensorG2SMulticast | BulkG2SMulticast
+Landing: TypeAlias = TensorLoad | BulkLoad | Send  # their bytes are reported to a barrier
+Grouped: TypeAlias = TensorStore | BulkStore  # over when their bulk group is
+Copy: TypeAlias = TensorCopy | BulkCopy | Send | Prefetch  # all that one thread issues
 Stage: TypeAlias = ProduceStage | ConsumeStage | LoadStoreStage
 Block: TypeAlias = Scope | When | Loop | ProduceStage | ConsumeStage
 Instr: TypeAlias = (
@@ -687,6 +890,16 @@ Instr: TypeAlias = (
     | TensorG2SMulticast
     | TensorS2G
     | TensorReduce
+    | TensorPrefetch
+    | TensorGather4
+    | TensorScatter4
+    | BulkG2S
+    | BulkG2SMulticast
+    | BulkS2G
+    | BulkReduce
+    | BulkPrefetch
+    | BulkS2S
+    | BulkReduceS2S
     | CommitGroup
     | WaitGroup
     | WaitGroupRead

@@ -66,6 +66,16 @@ enum : u32 {
     OP_TENSOR_G2S_MULTICAST = 0x21,
     OP_TENSOR_S2G = 0x22,
     OP_TENSOR_REDUCE = 0x23,
+    OP_TENSOR_PREFETCH = 0x24,
+    OP_TENSOR_GATHER4 = 0x25,
+    OP_TENSOR_SCATTER4 = 0x26,
+    OP_BULK_G2S = 0x2b,
+    OP_BULK_G2S_MULTICAST = 0x2c,
+    OP_BULK_S2G = 0x2d,
+    OP_BULK_REDUCE = 0x2e,
+    OP_BULK_PREFETCH = 0x2f,
+    OP_BULK_S2S = 0x38,
+    OP_BULK_REDUCE_S2S = 0x39,
     OP_COMMIT_GROUP = 0x28,
     OP_WAIT_GROUP = 0x29,
     OP_WAIT_GROUP_READ = 0x2a,
@@ -88,6 +98,7 @@ enum : u32 {
     OP_PRODUCE = 0x90,
     OP_DRAIN = 0x91,
     OP_ONCE = 0x93,
+    OP_COPY_EXTRA = 0x94,
     OP_NEXT_STAGE = 0x92,
 };
 
@@ -323,6 +334,23 @@ static_assert(OFFSET_OF(Once, stores) == 2);
 static_assert(OFFSET_OF(Once, flags) == 3);
 static_assert(OFFSET_OF(Once, bar) == 4);
 static_assert(OFFSET_OF(Once, nbytes) == 8);
+
+struct alignas(16) ExtraRecord {
+    u8 kind;
+    u8 im2col;
+    u8 policy;
+    u8 dtype;
+    u32 fraction;
+    i32 nbytes;
+    u8 gap[20];
+};
+static_assert(sizeof(ExtraRecord) == 32);
+static_assert(OFFSET_OF(ExtraRecord, kind) == 0);
+static_assert(OFFSET_OF(ExtraRecord, im2col) == 1);
+static_assert(OFFSET_OF(ExtraRecord, policy) == 2);
+static_assert(OFFSET_OF(ExtraRecord, dtype) == 3);
+static_assert(OFFSET_OF(ExtraRecord, fraction) == 4);
+static_assert(OFFSET_OF(ExtraRecord, nbytes) == 8);
 
 struct alignas(16) Coordinate {
     i32 step_x;

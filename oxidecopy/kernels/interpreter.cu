@@ -1,4 +1,5 @@
-// Entry points: by family (once: one-shot programs; move: all ops but MAP_TILES; named: all 16 barriers), and by where the code lies.
+// Entry points: by family (once: one-shot programs; move: all ops but MAP_TILES and COPY_EXTRA; map: all but COPY_EXTRA; full: all;
+// named: all 16 barriers), and by where the code lies.
 #include "crew.cuh"
 #include "interpreter.cuh"
 #include "once.cuh"
@@ -13,14 +14,14 @@
 #define OX_MOVE_GLOBAL __maxnreg__(64)
 #define OX_MAP __maxnreg__(64)
 
-#define OX_KERNEL(NAME, BOUNDS, MAP, NAMED, PARAMETER, GLOBAL)                                                \
+#define OX_KERNEL(NAME, BOUNDS, MAP, NAMED, EXTRA, PARAMETER, GLOBAL)                                         \
     extern "C" __global__ void BOUNDS oxidecopy_##NAME(const __grid_constant__ PARAMETER parameter) {         \
-        interpret<MAP, NAMED>(Launch<PARAMETER, GLOBAL>(parameter));                                          \
+        interpret<MAP, NAMED, EXTRA>(Launch<PARAMETER, GLOBAL>(parameter));                                   \
     }
-#define OX_FAMILY(NAME, INLINE, IN_MEMORY, MAP, NAMED)                    \
-    OX_KERNEL(NAME##_small, INLINE, MAP, NAMED, Small, false)             \
-    OX_KERNEL(NAME##_large, INLINE, MAP, NAMED, Large, false)             \
-    OX_KERNEL(NAME##_global, IN_MEMORY, MAP, NAMED, Small, true)
+#define OX_FAMILY(NAME, INLINE, IN_MEMORY, MAP, NAMED, EXTRA)             \
+    OX_KERNEL(NAME##_small, INLINE, MAP, NAMED, EXTRA, Small, false)      \
+    OX_KERNEL(NAME##_large, INLINE, MAP, NAMED, EXTRA, Large, false)      \
+    OX_KERNEL(NAME##_global, IN_MEMORY, MAP, NAMED, EXTRA, Small, true)
 
 #define OX_ONCE(NAME, PARAMETER) \
     extern "C" __global__ void __launch_bounds__(32) oxidecopy_##NAME(const __grid_constant__ PARAMETER parameter) { once(parameter); }
@@ -35,7 +36,9 @@ OX_ONCE(once_large, Large)
 OX_CREW(wide, false)
 OX_CREW(many, true)
 
-OX_FAMILY(move, OX_MOVE_INLINE, OX_MOVE_GLOBAL, false, false)
-OX_FAMILY(move_named, OX_MOVE_INLINE, OX_MOVE_GLOBAL, false, true)
-OX_FAMILY(map, OX_MAP, OX_MAP, true, false)
-OX_FAMILY(map_named, OX_MAP, OX_MAP, true, true)
+OX_FAMILY(move, OX_MOVE_INLINE, OX_MOVE_GLOBAL, false, false, false)
+OX_FAMILY(move_named, OX_MOVE_INLINE, OX_MOVE_GLOBAL, false, true, false)
+OX_FAMILY(map, OX_MAP, OX_MAP, true, false, false)
+OX_FAMILY(map_named, OX_MAP, OX_MAP, true, true, false)
+OX_FAMILY(full, OX_MAP, OX_MAP, true, false, true)
+OX_KERNEL(full_named_global, OX_MAP, true, true, true, Small, true)

@@ -1,6 +1,7 @@
 // The interpreter: one warp runs the code of its agent.
 #pragma once
 #include "drain.cuh"
+#include "extra.cuh"
 #include "map.cuh"
 #include "produce.cuh"
 #include "store.cuh"
@@ -17,7 +18,7 @@ OX_DEVICE Warp begin(const L& launch) {
 }
 
 // Ops that go on elsewhere, or take so long that the next record is better read behind them: `next` is set. False for any other op.
-template <bool MAP, class L>
+template <bool MAP, bool EXTRA, class L>
 OX_DEVICE bool long_op(const L& launch, Warp& w, const RecordAt<L>& r, u32& next, Failure& why) {
     switch (r.op()) {
         case OP_EVAL: {
@@ -54,6 +55,13 @@ OX_DEVICE bool long_op(const L& launch, Warp& w, const RecordAt<L>& r, u32& next
             next = w.pc + 2;
             return true;
         default: break;
+    }
+    if constexpr (EXTRA) {
+        if (r.op() == OP_COPY_EXTRA) {
+            if (!w.skip && !copy_extra(launch, w, r)) why = failure(REPORT_OPCODE);
+            next = w.pc + 2;
+            return true;
+        }
     }
     if constexpr (MAP) {
         if (r.op() == OP_MAP_TILES) {
@@ -147,7 +155,7 @@ OX_DEVICE Failure work_op(const L& launch, Warp& w, const RecordAt<L>& r) {
     return no_failure();
 }
 
-template <bool MAP, bool NAMED, class L>
+template <bool MAP, bool NAMED, bool EXTRA, class L>
 OX_DEVICE void interpret(const L& launch) {
     ptx::griddepcontrol_wait();  // costs nothing unless the grid before it on the stream may still run
     const Header& header = launch.header();
@@ -168,7 +176,7 @@ OX_DEVICE void interpret(const L& launch) {
         if (next > last || r.op() == OP_END) break;
         why = no_failure();
         next = w.pc + 1;
-        if (long_op<MAP>(launch, w, r, next, why)) {
+        if (long_op<MAP, EXTRA>(launch, w, r, next, why)) {
             head = launch.word(min(next, last), 0);
         } else {
             const u32 following = launch.word(min(next, last), 0);  // on its way while this one runs

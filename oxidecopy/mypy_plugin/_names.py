@@ -32,6 +32,8 @@ BLOCK_TILE: Final = "oxidecopy.tiles.stage.BlockTile"
 STAGE_AT: Final = "oxidecopy.tiles.work.StageAt"
 TILE: Final = "oxidecopy.typed.smem.SharedArray"
 DESCRIPTOR: Final = "oxidecopy.typed.descriptor.TmaDescriptor"
+IM2COL: Final = "oxidecopy.typed.im2col.Im2colDescriptor"
+BULK: Final = "oxidecopy.typed.bulk"
 SHARED: Final = "oxidecopy.typed.cta.Cta.shared"
 
 # What a value of these classes is called in messages. All of them are tracked: moved, or ended with their block.

@@ -15,7 +15,7 @@ from oxidecopy.errors import Diagnostic, Site
 from oxidecopy.isa import elem, limits, ops
 from oxidecopy.isa.elem import Elem, Input, Parameter
 from oxidecopy.isa.expr import Answer, Cond, Const, Expr, FloorDiv, Mod, Sym
-from oxidecopy.isa.ops import ArrayRef, BarrierRef, Choice, Imm, Instr, Kind, MapRef, ScalarRef, ThreadSet, TileRef
+from oxidecopy.isa.ops import ArrayRef, BarrierRef, CacheHint, Choice, Imm, Instr, Kind, MapRef, ScalarRef, ThreadSet, TileRef
 from oxidecopy.program.declared import Places, check_declarations, known_symbols, well_formed
 from oxidecopy.program.nesting import check_nesting, nodes
 from oxidecopy.program.program import ArrayParam, BarrierDecl, MapParam, Param, Program, ScalarParam, Step, TileDecl
@@ -23,6 +23,8 @@ from oxidecopy.program.required import INTEGER_MAX, INTEGER_MIN, check_requireme
 
 ANSWER: Final = Imm(ops.NEW_PRED.low, ops.NEW_PRED.high, ops.NEW_PRED.sigil)  # a use of a predicate
 VALUE_MAX: Final = (1 << 64) - 1  # a fill may be any u64
+GATHER_COORDS: Final = 5  # of gather4 and scatter4
+GATHER_RANK: Final = 2
 
 
 def check_operands(program: Program, places: Places | None = None) -> list[Diagnostic]:
@@ -248,8 +250,39 @@ class _Steps:
         if not 1 <= len(coords) <= limits.MAX_RANK or any(len(coords) != rank for rank in ranks):
             required = f"{ranks[0]}, the rank of what they point into" if ranks else f"1 to {limits.MAX_RANK}"
             yield operand.broken("OX1913", "are too few or too many", got=len(coords), required=required)
-        for coord in coords:
-            yield from self.node(operand, coord)
+        yield from self.each(operand, coords)
+
+    def each(self, operand: _Operand, found: tuple[Expr, ...]) -> Iterator[Diagnostic]:
+        for e in found:
+            yield from self.node(operand, e)
+
+    def gather(self, operand: _Operand, coords: tuple[Expr, ...]) -> Iterator[Diagnostic]:
+        """Four rows and a column, through a map of rank 2."""
+        beside = [self._params.get(getattr(operand.op, name).name) for name, kind in ops.operands(type(operand.op)) if kind == ops.MAP]
+        ranks = [p.rank for p in beside if isinstance(p, MapParam)]
+        if len(coords) != GATHER_COORDS or any(rank != GATHER_RANK for rank in ranks):
+            got = f"{len(coords)} coordinates, a map of rank {ranks[0] if ranks else '?'}"
+            yield operand.broken("OX1913", "are too few or too many", got=got, required="four rows and a column, a map of rank 2")
+        yield from self.each(operand, coords)
+
+    def offsets(self, operand: _Operand, offsets: tuple[Expr, ...]) -> Iterator[Diagnostic]:
+        """Of a copy through an im2col map, one for each of its spatial dimensions; none of others."""
+        beside = [self._params.get(getattr(operand.op, name).name) for name, kind in ops.operands(type(operand.op)) if kind == ops.MAP]
+        wanted = [p.rank - 2 if p.mode == "im2col" else 0 for p in beside if isinstance(p, MapParam)]
+        if any(len(offsets) != n for n in wanted):
+            required = f"{wanted[0]}: one for each spatial dimension of an im2col map, none through others"
+            yield operand.broken("OX1913", "are too few or too many", got=len(offsets), required=required)
+        yield from self.each(operand, offsets)
+
+    def hint(self, operand: _Operand, hint: CacheHint | None) -> Iterator[Diagnostic]:
+        """Words of PTX createpolicy.fractional, and a fraction that it takes."""
+        if hint is None:
+            return
+        if hint.primary not in ops.PRIMARY_POLICIES or hint.secondary not in ops.SECONDARY_POLICIES:
+            required = f"{' or '.join(ops.PRIMARY_POLICIES)}, then {' or '.join(ops.SECONDARY_POLICIES)}"
+            yield operand.broken("OX1911", "is no cache policy", got=f"{hint.primary}, {hint.secondary}", required=required)
+        if not 0 < hint.fraction <= 1:
+            yield operand.broken("OX1910", "has a fraction out of its bounds", got=hint.fraction, required="more than 0, at most 1")
 
     def node(self, operand: _Operand, root: Expr | Cond) -> Iterator[Diagnostic]:
         """The symbols, constants, divisors and answers of an expression or condition."""
@@ -302,6 +335,9 @@ _CHECKS: Final[dict[Kind, Callable[[_Steps, _Operand, Any], Iterator[Diagnostic]
     ops.EXPR: _Steps.node,
     ops.COND: _Steps.node,
     ops.COORDS: _Steps.coords,
+    ops.GATHER: _Steps.gather,
+    ops.OFFSETS: _Steps.offsets,
+    ops.HINT: _Steps.hint,
     ops.THREADS: _Steps.thread_set,
     ops.VALUE: _Steps.value,
     ops.NAME: _Steps.name,

@@ -27,11 +27,14 @@ from oxidecopy.program.program import (
     TileDecl,
     extent_name,
 )
+from oxidecopy.program.tensor_map import IM2COL, SLICE_BYTES, TILE
 
 BARRIER_KINDS: Final = ("TmaBarrier", "MmaBarrier", "GeneralBarrier")
-INTERLEAVES: Final = ("none",)
+INTERLEAVES: Final = tuple(SLICE_BYTES)
 OOB_FILLS: Final = ("zero", "nan")
-MODES: Final = ("tile",)
+MODES: Final = (TILE, IM2COL)  # wide im2col copies come later
+_IM2COL_BOX: Final = 2  # pixels and channels
+_IM2COL_RANK_MIN: Final = 3
 _EXTENT_MAX: Final = 1 << 20  # of a tile: more elements than any shared memory holds
 _STAGES_MAX: Final = 1 << 16
 _DTYPES: Final = tuple(name for name, info in DTYPES.items() if info.bits % 8 == 0)  # packed types have no bytes per element yet
@@ -114,11 +117,15 @@ def _check_param(param: Param, place: Site | None) -> Iterator[Diagnostic]:
         case MapParam():
             what = f"map {param.name!r}"
             yield from _word(f"{what}: dtype", param.dtype, _DTYPES, place)
-            yield from _extents(f"{what}: box_dim", param.box_dim, limits.BOX_DIM_MAX, place)
+            most = limits.BOX_DIM_MAX if param.mode == TILE else limits.PIXELS_MAX
+            yield from _extents(f"{what}: box_dim", param.box_dim, most, place)
             yield from _extents(f"{what}: element_strides", param.element_strides, limits.ELEMENT_STRIDE_MAX, place)
-            if len(param.box_dim) != param.rank:
+            if param.mode == TILE and len(param.box_dim) != param.rank:
                 required = f"{len(param.box_dim)} of them, one per box dimension"
                 yield _broken(f"{what}: element_strides", str(param.element_strides), required, place)
+            elif param.mode != TILE and (len(param.box_dim) != _IM2COL_BOX or param.rank < _IM2COL_RANK_MIN):
+                required = f"(pixels, channels), and {_IM2COL_RANK_MIN} to {limits.MAX_RANK} element strides"
+                yield _broken(f"{what}: box_dim", f"{param.box_dim}, {param.rank} element strides", required, place)
             yield from _word(f"{what}: interleave", param.interleave, INTERLEAVES, place)
             yield from _word(f"{what}: swizzle", param.swizzle, tuple(EVERY_SWIZZLE), place)
             yield from _word(f"{what}: oob_fill", param.oob_fill, OOB_FILLS, place)

@@ -48,7 +48,7 @@ def expansion(op: Stage, body: tuple[Step, ...], at: Site | None) -> tuple[Step,
         case ops.LoadStoreStage():
             return (
                 Step(ops.MbarrierWaitPhase(bar=op.full, phase=op.landed), at),
-                Step(ops.TensorS2G(map=op.map, tile=op.tile, coords=op.coords), at),
+                Step(ops.TensorS2G(map=op.map, tile=op.tile, coords=op.coords, hint=op.hint), at),
                 Step(ops.CommitGroup(), at),
                 Step(ops.WaitGroupRead(pending=op.pending), at),
                 *_where(op.release, _arrivals(op.empty, 0, op.token, at), at),

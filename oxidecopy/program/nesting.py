@@ -18,6 +18,7 @@ from oxidecopy.program.program import Program
 
 NESTING_MAX: Final = 64  # levels of blocks, and of operators in one expression
 NODES_MAX: Final = 4096  # of one expression, shared subtrees counted each time
+PLACES: Final = (ops.COORDS, ops.GATHER, ops.OFFSETS)  # kinds that hold several expressions, which choose a place in global memory
 
 Node: TypeAlias = Expr | Cond | Elem
 
@@ -47,7 +48,7 @@ def expressions(op: Instr) -> Iterator[tuple[str, Node]]:
         value = getattr(op, name)
         if kind in (ops.EXPR, ops.COND, ops.ELEM):
             yield name, value
-        elif kind == ops.COORDS:
+        elif kind in PLACES:
             yield from ((name, e) for e in value)
         elif kind == ops.TILES:
             yield from ((name, e) for ref in value for e in _of_place(ref))
@@ -68,7 +69,7 @@ def steering(op: Instr) -> Iterator[Expr | Cond]:
     """The operands of `op` that choose more than where in global memory it works."""
     kinds = dict(ops.operands(type(op)))
     for name, e in expressions(op):
-        placed = kinds[name] in (ops.COORDS, ops.MAP) or (isinstance(op, ops.LoadIndex) and name == "index")
+        placed = kinds[name] in (*PLACES, ops.MAP) or (isinstance(op, ops.LoadIndex) and name == "index")
         if not placed and isinstance(e, Expr | Cond):
             yield e
 

@@ -209,11 +209,15 @@ class Program:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayInfo:
-    """A global array as bound: extents (elements) and strides (bytes) of every dimension, outermost first."""
+    """A global array as bound: extents (elements) and strides (bytes) of every dimension, outermost first.
+
+    `align` is the largest power of two up to 16 that divides its address, bytes: plain bulk copies ask for 16.
+    """
 
     dtype: str
     shape: tuple[int, ...]
     strides_bytes: tuple[int, ...]
+    align: int = 16
 
 
 @final

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from oxidecopy.rules.copies import SIMULATOR_RULES
 from oxidecopy.rules.rule import Rule
 from oxidecopy.rules.simulator_scripts import explored, launched
 from oxidecopy.rules.verifier_scripts import NO_SCRIPT, Twins, scripts
@@ -444,4 +445,4 @@ _MEMORY: Final = (
     ),
 )
 
-RULES: Final[tuple[Rule, ...]] = (*_ENDS, *_TILES, *_BARRIERS, *_EXITS, *_MEMORY)
+RULES: Final[tuple[Rule, ...]] = (*_ENDS, *_TILES, *_BARRIERS, *_EXITS, *_MEMORY, *SIMULATOR_RULES)

@@ -30,6 +30,7 @@ from oxidecopy.tiles.cursor import Conditions, Cursor
 from oxidecopy.tiles.group import whole_group
 from oxidecopy.tiles.stage import Block, Landed, Slot, Stages, StageTuple, landed
 from oxidecopy.tiles.work import StageAt, Work, parameter
+from oxidecopy.typed.cache import CachePolicy, hint_of
 from oxidecopy.typed.descriptor import TmaDescriptor
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.geometry import AnyBox
@@ -111,7 +112,9 @@ class Ring(Generic[Slots_co, Tiles_co]):
         cursor = self._counted(group._frame.threads, keep)
         return _Consume(self._recorder, self._stages, cursor, group, keep)
 
-    def forward(self, leader: Leader, dst: TmaDescriptor[DT, C, Any, Bx], at: C, /, *, pending: int = 1) -> None:
+    def forward(
+        self, leader: Leader, dst: TmaDescriptor[DT, C, Any, Bx], at: C, /, *, pending: int = 1, cache_hint: CachePolicy | None = None
+    ) -> None:
         """The next stage, landed, is stored to `dst` at `at` by one thread: no plain access, so no fence and no sync.
 
         For a ring of one tile, in the store role. The stage is released once its store has been read; `pending` newer stores (0 to
@@ -143,6 +146,7 @@ class Ring(Generic[Slots_co, Tiles_co]):
                 required=f"0 to {most}: one stage must be free, and wait_group_read counts to {limits.WAIT_GROUP_MAX}",
                 fix="raise `stages`, or lower `pending`",
             )
+        hint = hint_of(cache_hint)
         cursor = self._counted(leader._frame.threads, pending)
         number = cursor.take()
         released = expr.sub(number, Const(pending))
@@ -158,6 +162,7 @@ class Ring(Generic[Slots_co, Tiles_co]):
                 empty=ring.bar(ring.empty, released),
                 release=expr.Cmp(expr.CmpOp.LE, ZERO, released) if pending else ALWAYS,
                 token=recorder.next_token(),
+                hint=hint,
             )
         )
 

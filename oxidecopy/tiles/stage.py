@@ -14,6 +14,7 @@ from oxidecopy.isa.ops import BarrierRef, Part, TileRef
 from oxidecopy.program.expansion import ALWAYS
 from oxidecopy.tiles.uniform import uneven
 from oxidecopy.tiles.work import parameter
+from oxidecopy.typed.cache import CachePolicy, hint_of
 from oxidecopy.typed.descriptor import TmaDescriptor
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.geometry import A1024, AnyBox
@@ -170,7 +171,7 @@ class Slot(Generic[DT, Bx]):
             return "no load"
         return "" if self._loads[0] is None or len(self._loads) > 1 else "a load under a condition, and none where it does not hold"
 
-    def load(self, src: TmaDescriptor[DT, C, Any, Bx], at: C, /) -> None:
+    def load(self, src: TmaDescriptor[DT, C, Any, Bx], at: C, /, *, cache_hint: CachePolicy | None = None) -> None:
         """Loads the box of `src` at `at` (in a multicast ring: this CTA's slice of the tile whose corner is `at`, into all CTAs)."""
         ring, recorder = self._ring, self._recorder
         if not self._block.open:
@@ -201,13 +202,13 @@ class Slot(Generic[DT, Bx]):
                 required=f"{wanted.dtype}, {wanted.layout.shape}, swizzle {wanted.swizzle} (as {wanted.name!r})",
                 fix="name this descriptor in `cta.ring(tiles=...)`",
             )
-        corner = recorder.coordinates(at, param.rank, what)
+        corner, hint = recorder.coordinates(at, param.rank, what), hint_of(cache_hint)
         tile, _ = ring.tiles[self._index]
         slot = expr.mod(self._number, Const(ring.stages))
         bar = ring.bar(ring.full, self._number)
         self._loads.append(condition)
         if not ring.multicast:
-            recorder.emit(ops.TensorG2S(map=src._ref, tile=TileRef(tile, slot), coords=corner, bar=bar))
+            recorder.emit(ops.TensorG2S(map=src._ref, tile=TileRef(tile, slot), coords=corner, bar=bar, hint=hint))
             return
         reads = {s.op.name: s.op.index for f in recorder.frames for s in f.steps if isinstance(s.op, ops.LoadIndex)}
         chosen = () if src._index is None else (src._index,)
@@ -230,6 +231,7 @@ class Slot(Generic[DT, Bx]):
                 coords=(first, *corner[1:]),
                 bar=bar,
                 cta_mask=Const((1 << size) - 1),
+                hint=hint,
             )
         )
 

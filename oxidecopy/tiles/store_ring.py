@@ -15,6 +15,7 @@ from oxidecopy.isa.ops import MapRef, TileRef
 from oxidecopy.tiles.cursor import Cursor
 from oxidecopy.tiles.group import whole_group
 from oxidecopy.tiles.stage import Block, BlockTile
+from oxidecopy.typed.cache import CachePolicy, hint_of
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.geometry import A1024, AnyBox
 from oxidecopy.typed.leader import Group as AnyGroup
@@ -46,7 +47,9 @@ class StoreRing(Generic[DT, C, Bx]):
         self._cursor = Cursor(recorder, f"{request.name}.put")
         self._threads: ops.ThreadSet | None = None
 
-    def put(self, group: AnyGroup, at: C, /) -> AbstractContextManager[SharedArray[DT, Bx, A1024], None]:
+    def put(
+        self, group: AnyGroup, at: C, /, *, cache_hint: CachePolicy | None = None
+    ) -> AbstractContextManager[SharedArray[DT, Bx, A1024], None]:
         """A free staging tile, stored at `at` when the block ends.
 
         Waits until the store that used the tile last has read it (`wait_group_read` with one group fewer than stages left pending), and
@@ -73,7 +76,7 @@ class StoreRing(Generic[DT, C, Bx]):
                 fix="make a second one",
             )
         group._frame.at_close(self._drain)
-        return _Put(self, group, recorder.coordinates(at, self._param.rank, f"a store to {self._param.name!r}"))
+        return _Put(self, group, recorder.coordinates(at, self._param.rank, f"a store to {self._param.name!r}"), hint_of(cache_hint))
 
     def _drain(self, frame: Frame) -> None:
         """The group's block ends: its elected lane waits for what it stored, so that shared memory outlives the reads."""
@@ -88,8 +91,9 @@ class StoreRing(Generic[DT, C, Bx]):
 class _Put(AbstractContextManager[Any, None]):
     """The block of a staging tile being filled."""
 
-    def __init__(self, ring: StoreRing[Any, Any, Any], group: AnyGroup, at: tuple[expr.Expr, ...]) -> None:
+    def __init__(self, ring: StoreRing[Any, Any, Any], group: AnyGroup, at: tuple[expr.Expr, ...], hint: ops.CacheHint | None) -> None:
         self._ring = ring
+        self._hint = hint
         self._group = group
         self._at = at
         self._block = Block()
@@ -118,5 +122,5 @@ class _Put(AbstractContextManager[Any, None]):
         recorder.emit(ops.FenceProxyAsync())
         self._group.sync()
         with self._group.elect():
-            recorder.emit(ops.TensorS2G(map=ring._ref, tile=TileRef(ring._tile, self._tile._index), coords=self._at))
+            recorder.emit(ops.TensorS2G(map=ring._ref, tile=TileRef(ring._tile, self._tile._index), coords=self._at, hint=self._hint))
             recorder.emit(ops.CommitGroup())

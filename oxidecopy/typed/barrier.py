@@ -179,6 +179,13 @@ class ManagedBarrier(Generic[S, K, ID]):
         return repr(name) if self._array is None else f"{name}[{shown(self._index)}]"
 
     def _announce(self, what: str, leader: object, nbytes: tuple[object, ...]) -> int:
+        self._require_bytes(what)
+        issuer, total = leader_of(leader, f"`{what}`"), tx_bytes(nbytes)
+        check_leader(issuer, self._recorder)
+        return total
+
+    def _require_bytes(self, what: str) -> None:
+        """As `_require(Ready)`, of a barrier that counts bytes."""
         self._require(Ready, what)
         if self._kind is not TmaBarrier:
             refuse(
@@ -189,9 +196,6 @@ class ManagedBarrier(Generic[S, K, ID]):
                 required=TmaBarrier.__name__,
                 fix="make it with `cta.barrier()`",
             )
-        issuer, total = leader_of(leader, f"`{what}`"), tx_bytes(nbytes)
-        check_leader(issuer, self._recorder)
-        return total
 
     def _rank(self, cta_rank: Idx, what: str) -> Expr:
         self._recorder.require_cluster(f"`{what}`")

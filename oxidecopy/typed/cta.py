@@ -17,15 +17,15 @@ from oxidecopy.typed.barrier import ManagedBarrier
 from oxidecopy.typed.barrier_array import ManagedBarriers
 from oxidecopy.typed.cta_checks import alignment, barrier_kind, box_of, brand_name, element_type, loop_step, stages_of, warp_threads
 from oxidecopy.typed.descriptor import TmaDescriptor
-from oxidecopy.typed.descriptor_checks import refuse_captured, whole_bytes
+from oxidecopy.typed.descriptor_checks import array_of, same_type, tile_of, whole_bytes
 from oxidecopy.typed.dtypes import DType, i32, i64, u8, u16, u32, u64
 from oxidecopy.typed.frames import fresh
 from oxidecopy.typed.geometry import A16, A1024, D1, D2, D3, D4, D5, AnyBox, Box1, Box2, Box3, Box4, Box5
 from oxidecopy.typed.global_array import GlobalArray
-from oxidecopy.typed.handles import RecordedArray
+from oxidecopy.typed.im2col import Im2colDescriptor
 from oxidecopy.typed.layout import TileRequest
 from oxidecopy.typed.leader import ClusterGroup, ClusterLeader, ConditionBlock, Group, HandleBlock, Leader, ThreadsBlock
-from oxidecopy.typed.refusal import described, refuse, require, whole
+from oxidecopy.typed.refusal import described, refuse, whole
 from oxidecopy.typed.scalar import Scalar, ScalarValue
 from oxidecopy.typed.sites import caller_site
 from oxidecopy.typed.smem import SharedArray, SharedArrays
@@ -125,6 +125,10 @@ class Cta:
     @overload
     def shared(self, like: TmaDescriptor[DT, Any, Any, Bx], /, *, stages: int) -> SharedArrays[DT, Bx, A1024]: ...
     @overload
+    def shared(self, like: Im2colDescriptor[DT, Any, Any, Bx], /) -> SharedArray[DT, Bx, A1024]: ...
+    @overload
+    def shared(self, like: Im2colDescriptor[DT, Any, Any, Bx], /, *, stages: int) -> SharedArrays[DT, Bx, A1024]: ...
+    @overload
     def shared(self, dtype: type[DT], box: type[_B1], /, *, align: type[AL]) -> SharedArray[DT, _B1, AL]: ...
     @overload
     def shared(self, dtype: type[DT], box: tuple[int], /, *, align: type[AL]) -> SharedArray[DT, Box1[Any], AL]: ...
@@ -151,7 +155,7 @@ class Cta:
         """
         self._recorder.check_open("the cta")
         self._recorder.require_no_loop("a tile")
-        if not isinstance(like, TmaDescriptor):
+        if not isinstance(like, TmaDescriptor | Im2colDescriptor):
             _only("stages", stages, "with a descriptor")
             dtype = element_type(like)
             request = self._request("tile", dtype, box_of(box), alignment(align), 1)
@@ -253,10 +257,7 @@ class Cta:
         """
         recorder = self._recorder
         recorder.check_open("the cta")
-        source = _array(array, "`load_index`")
-        if source._recorder is not recorder:
-            refuse_foreign("an array")
-        param = source._param
+        param = array_of(recorder, array, "`load_index`")
         index, bound = recorder.index(i, "an index of `load_index`"), recorder.index(below, "a bound")
         fits = is_launch_constant(bound) and not (isinstance(bound, Const) and bound.value < 1)
         if param.rank != 1 or param.dtype not in _INTEGERS or not fits:
@@ -295,13 +296,10 @@ class Cta:
     def store(self, out: GlobalArray[DT, _CS], tile: SharedArray[DT, Any, Any], at: _CS, /) -> None:
         """Plain stores of `tile` to `out` at element coordinates `at`, clipped at its edge, the tile's swizzle undone."""
         self._recorder.check_open("the cta")
-        array, source = _array(out, "`store`"), _tile(tile, "`store`")
-        if array._recorder is not self._recorder:
-            refuse_foreign("an array")
-        param = array._param
+        param, source = array_of(self._recorder, out, "`store`"), tile_of(tile, "`store`")
         what = f"`store` to {param.name!r}"
         ref = source._ref(self._recorder)
-        _same_type(f"{what}: the tile", source._request.dtype, param.dtype)
+        same_type(f"{what}: the tile", source._request.dtype, param.dtype)
         coords = self._recorder.coordinates(at, param.rank, what)
         if len(source.shape) != param.rank:
             fix = "use a tile with the array's number of dimensions"
@@ -354,20 +352,20 @@ class ClusterCta(Cta):
 
 def fill_tile(recorder: Recorder, tile: object, value: object) -> None:
     """Records a fill by the threads in scope."""
-    target = _tile(tile, "`fill`")
+    target = tile_of(tile, "`fill`")
     ref, dtype = target._target(recorder), target._request.dtype
     if not isinstance(value, ScalarValue):
         recorder.emit(ops.Fill(tile=ref, value=fitting_value(value, dtype)))
         return
     if value.owner is not recorder:
         refuse_foreign(f"scalar {value.name!r}")
-    _same_type("`fill`: the value", value.dtype_name, dtype)
+    same_type("`fill`: the value", value.dtype_name, dtype)
     recorder.emit(ops.Fill(tile=ref, value=ScalarRef(value.name)))
 
 
 def iota_tile(recorder: Recorder, tile: object, axis: object) -> None:
     """Records an iota by the threads in scope."""
-    target = _tile(tile, "`iota`")
+    target = tile_of(tile, "`iota`")
     ref, rank, number = target._target(recorder), len(target.shape), whole(axis)
     if number is None or not 0 <= number < rank:
         refuse(
@@ -390,21 +388,3 @@ def _only(name: str, value: object, when: str) -> None:
     if value is not None:
         fix = "cta.shared(src), cta.shared(src, stages=4) or cta.shared(ox.f32, (64, 64), align=ox.A128)"
         refuse(RecordError, "OX1009", f"`shared` takes {name} only {when}", got=described(value), required="one of its forms", fix=fix)
-
-
-def _tile(tile: object, what: str) -> SharedArray[Any, Any, Any]:
-    return require(tile, SharedArray, what, "pass what `cta.shared` gave; of an array of stages, one element: `tiles[i]`")
-
-
-def _array(out: object, what: str) -> RecordedArray:
-    if isinstance(out, GlobalArray):
-        refuse_captured(f"{what} of an array")
-    if not isinstance(out, RecordedArray):
-        fix = "pass an array that is a parameter of the pipeline"
-        refuse(RecordError, "OX1009", f"{what} takes a GlobalArray", got=described(out), required="GlobalArray", fix=fix)
-    return out
-
-
-def _same_type(what: str, got: str, required: str) -> None:
-    if got != required:
-        refuse(DTypeError, "OX1011", f"{what} has another element type", got=got, required=required, fix=f"make it of ox.{required}")

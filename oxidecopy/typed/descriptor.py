@@ -13,7 +13,19 @@ from typing_extensions import TypeVar
 from oxidecopy.errors import ScopeError
 from oxidecopy.isa import expr, ops
 from oxidecopy.program.tensor_map import IM2COL
-from oxidecopy.typed.descriptor_checks import armed, device_array, fitting, reduction, slices_of, source_of, swizzle_mode, wide_mode
+from oxidecopy.typed.cache import CachePolicy, hint_of
+from oxidecopy.typed.descriptor_checks import (
+    armed,
+    device_array,
+    fitting,
+    four_rows,
+    gathered,
+    reduction,
+    slices_of,
+    source_of,
+    swizzle_mode,
+    wide_mode,
+)
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.geometry import (
     A128,
@@ -68,6 +80,7 @@ _N3 = TypeVar("_N3", bound=int)
 _N4 = TypeVar("_N4", bound=int)
 
 Armed: TypeAlias = TxToken[TmaBarrier, Any]  # of any brand
+Rows: TypeAlias = tuple[Idx, Idx, Idx, Idx]  # of a gather or scatter
 L2Promotion = Literal[0, 64, 128, 256]
 OobFill = Literal["zero", "nan"]
 WideMode = Literal["w", "w128"]
@@ -413,107 +426,184 @@ class TmaDescriptor(MapHandle[DT, C], Generic[DT, C, SW_co, Bx]):
     # fmt: off
     @overload
     def g2s(
-        self: TmaDescriptor[DT, C, SwizzleNone, Bx], leader: Leader, tile: SharedArray[DT, Bx, A128], coords: C, token: Armed
+        self: TmaDescriptor[DT, C, SwizzleNone, Bx], leader: Leader, tile: SharedArray[DT, Bx, A128], coords: C, token: Armed, *,
+        cache_hint: CachePolicy | None = ...,
     ) -> None: ...
     @overload
     def g2s(
-        self: TmaDescriptor[DT, C, Swizzle32B, Bx], leader: Leader, tile: SharedArray[DT, Bx, A256], coords: C, token: Armed
+        self: TmaDescriptor[DT, C, Swizzle32B, Bx], leader: Leader, tile: SharedArray[DT, Bx, A256], coords: C, token: Armed, *,
+        cache_hint: CachePolicy | None = ...,
     ) -> None: ...
     @overload
     def g2s(
-        self: TmaDescriptor[DT, C, Swizzle64B, Bx], leader: Leader, tile: SharedArray[DT, Bx, A512], coords: C, token: Armed
+        self: TmaDescriptor[DT, C, Swizzle64B, Bx], leader: Leader, tile: SharedArray[DT, Bx, A512], coords: C, token: Armed, *,
+        cache_hint: CachePolicy | None = ...,
     ) -> None: ...
     @overload
-    def g2s(self, leader: Leader, tile: SharedArray[DT, Bx, A1024], coords: C, token: Armed) -> None: ...
+    def g2s(
+        self, leader: Leader, tile: SharedArray[DT, Bx, A1024], coords: C, token: Armed, *, cache_hint: CachePolicy | None = ...
+    ) -> None: ...
     # fmt: on
-    def g2s(self, leader: Leader, tile: SharedArray[DT, Bx, Any], coords: C, token: Armed) -> None:
-        """Loads the box at `coords` into `tile`; its bytes are reported to the token's barrier (PTX cp.async.bulk.tensor)."""
+    def g2s(
+        self, leader: Leader, tile: SharedArray[DT, Bx, Any], coords: C, token: Armed, *, cache_hint: CachePolicy | None = None
+    ) -> None:
+        """Loads the box at `coords` into `tile`; its bytes are reported to the token's barrier (PTX cp.async.bulk.tensor).
+
+        `cache_hint` is one of `ox.cache`: how long L2 keeps what it reads.
+        """
         recorder, param, what = self._recorded("g2s")
         issuer, signal, ref = leader_of(leader, what), armed(token, what), fitting(recorder, param, tile, what)
+        hint = hint_of(cache_hint)
         at = recorder.coordinates(coords, param.rank, what)
         check_leader(issuer, recorder)
         signal._use(what, recorder)
-        recorder.emit(ops.TensorG2S(map=self._ref, tile=ref, coords=at, bar=signal._ref))
+        recorder.emit(ops.TensorG2S(map=self._ref, tile=ref, coords=at, bar=signal._ref, hint=hint))
 
     # fmt: off
     @overload
     def g2s_multicast(
         self: TmaDescriptor[DT, C, SwizzleNone, Bx], leader: ClusterLeader, tile: SharedArray[DT, Bx, A128], coords: C, token: Armed, *,
-        cta_mask: Idx,
+        cta_mask: Idx, cache_hint: CachePolicy | None = ...,
     ) -> None: ...
     @overload
     def g2s_multicast(
         self: TmaDescriptor[DT, C, Swizzle32B, Bx], leader: ClusterLeader, tile: SharedArray[DT, Bx, A256], coords: C, token: Armed, *,
-        cta_mask: Idx,
+        cta_mask: Idx, cache_hint: CachePolicy | None = ...,
     ) -> None: ...
     @overload
     def g2s_multicast(
         self: TmaDescriptor[DT, C, Swizzle64B, Bx], leader: ClusterLeader, tile: SharedArray[DT, Bx, A512], coords: C, token: Armed, *,
-        cta_mask: Idx,
+        cta_mask: Idx, cache_hint: CachePolicy | None = ...,
     ) -> None: ...
     @overload
     def g2s_multicast(
-        self, leader: ClusterLeader, tile: SharedArray[DT, Bx, A1024], coords: C, token: Armed, *, cta_mask: Idx
+        self, leader: ClusterLeader, tile: SharedArray[DT, Bx, A1024], coords: C, token: Armed, *,
+        cta_mask: Idx, cache_hint: CachePolicy | None = ...,
     ) -> None: ...
     # fmt: on
-    def g2s_multicast(self, leader: ClusterLeader, tile: SharedArray[DT, Bx, Any], coords: C, token: Armed, *, cta_mask: Idx) -> None:
+    def g2s_multicast(
+        self,
+        leader: ClusterLeader,
+        tile: SharedArray[DT, Bx, Any],
+        coords: C,
+        token: Armed,
+        *,
+        cta_mask: Idx,
+        cache_hint: CachePolicy | None = None,
+    ) -> None:
         """As `g2s`, into the same tile of every CTA whose bit (its cluster rank) is set in `cta_mask`; each is told the full bytes."""
         recorder, param, what = self._recorded("g2s_multicast")
         recorder.require_cluster(what)
         issuer, signal, ref = leader_of(leader, what), armed(token, what), fitting(recorder, param, tile, what)
+        hint = hint_of(cache_hint)
         at = recorder.coordinates(coords, param.rank, what)
         mask = recorder.index(cta_mask, f"the CTA mask of {what}")
         check_leader(issuer, recorder)
         signal._use(what, recorder)
-        recorder.emit(ops.TensorG2SMulticast(map=self._ref, tile=ref, coords=at, bar=signal._ref, cta_mask=mask))
+        recorder.emit(ops.TensorG2SMulticast(map=self._ref, tile=ref, coords=at, bar=signal._ref, cta_mask=mask, hint=hint))
 
     # fmt: off
     @overload
     def s2g(
-        self: TmaDescriptor[DT, C, SwizzleNone, Bx], leader: Leader, tile: SharedArray[DT, Bx, A128], coords: C
+        self: TmaDescriptor[DT, C, SwizzleNone, Bx], leader: Leader, tile: SharedArray[DT, Bx, A128], coords: C, *,
+        cache_hint: CachePolicy | None = ...,
     ) -> None: ...
     @overload
     def s2g(
-        self: TmaDescriptor[DT, C, Swizzle32B, Bx], leader: Leader, tile: SharedArray[DT, Bx, A256], coords: C
+        self: TmaDescriptor[DT, C, Swizzle32B, Bx], leader: Leader, tile: SharedArray[DT, Bx, A256], coords: C, *,
+        cache_hint: CachePolicy | None = ...,
     ) -> None: ...
     @overload
     def s2g(
-        self: TmaDescriptor[DT, C, Swizzle64B, Bx], leader: Leader, tile: SharedArray[DT, Bx, A512], coords: C
+        self: TmaDescriptor[DT, C, Swizzle64B, Bx], leader: Leader, tile: SharedArray[DT, Bx, A512], coords: C, *,
+        cache_hint: CachePolicy | None = ...,
     ) -> None: ...
     @overload
-    def s2g(self, leader: Leader, tile: SharedArray[DT, Bx, A1024], coords: C) -> None: ...
+    def s2g(
+        self, leader: Leader, tile: SharedArray[DT, Bx, A1024], coords: C, *, cache_hint: CachePolicy | None = ...
+    ) -> None: ...
     # fmt: on
-    def s2g(self, leader: Leader, tile: SharedArray[DT, Bx, Any], coords: C) -> None:
+    def s2g(self, leader: Leader, tile: SharedArray[DT, Bx, Any], coords: C, *, cache_hint: CachePolicy | None = None) -> None:
         """Stores `tile` to the box at `coords` (none negative), in the leader's open bulk group."""
         recorder, param, what = self._recorded("s2g")
-        issuer, ref = leader_of(leader, what), fitting(recorder, param, tile, what)
+        issuer, ref, hint = leader_of(leader, what), fitting(recorder, param, tile, what), hint_of(cache_hint)
         at = recorder.coordinates(coords, param.rank, what)
         check_leader(issuer, recorder)
-        recorder.emit(ops.TensorS2G(map=self._ref, tile=ref, coords=at))
+        recorder.emit(ops.TensorS2G(map=self._ref, tile=ref, coords=at, hint=hint))
 
     # fmt: off
     @overload
     def reduce(
-        self: TmaDescriptor[DT, C, SwizzleNone, Bx], op: ReduceOp[DT], leader: Leader, tile: SharedArray[DT, Bx, A128], coords: C
+        self: TmaDescriptor[DT, C, SwizzleNone, Bx], op: ReduceOp[DT], leader: Leader, tile: SharedArray[DT, Bx, A128], coords: C, *,
+        cache_hint: CachePolicy | None = ...,
     ) -> None: ...
     @overload
     def reduce(
-        self: TmaDescriptor[DT, C, Swizzle32B, Bx], op: ReduceOp[DT], leader: Leader, tile: SharedArray[DT, Bx, A256], coords: C
+        self: TmaDescriptor[DT, C, Swizzle32B, Bx], op: ReduceOp[DT], leader: Leader, tile: SharedArray[DT, Bx, A256], coords: C, *,
+        cache_hint: CachePolicy | None = ...,
     ) -> None: ...
     @overload
     def reduce(
-        self: TmaDescriptor[DT, C, Swizzle64B, Bx], op: ReduceOp[DT], leader: Leader, tile: SharedArray[DT, Bx, A512], coords: C
+        self: TmaDescriptor[DT, C, Swizzle64B, Bx], op: ReduceOp[DT], leader: Leader, tile: SharedArray[DT, Bx, A512], coords: C, *,
+        cache_hint: CachePolicy | None = ...,
     ) -> None: ...
     @overload
-    def reduce(self, op: ReduceOp[DT], leader: Leader, tile: SharedArray[DT, Bx, A1024], coords: C) -> None: ...
+    def reduce(
+        self, op: ReduceOp[DT], leader: Leader, tile: SharedArray[DT, Bx, A1024], coords: C, *, cache_hint: CachePolicy | None = ...
+    ) -> None: ...
     # fmt: on
-    def reduce(self, op: ReduceOp[DT], leader: Leader, tile: SharedArray[DT, Bx, Any], coords: C) -> None:
+    def reduce(
+        self, op: ReduceOp[DT], leader: Leader, tile: SharedArray[DT, Bx, Any], coords: C, *, cache_hint: CachePolicy | None = None
+    ) -> None:
         """Combines `tile` into the box at `coords` with `op`, element by element, in the leader's open bulk group."""
         recorder, param, what = self._recorded("reduce")
-        name, issuer = reduction(op, param.dtype), leader_of(leader, what)
+        name, issuer, hint = reduction(op, param.dtype), leader_of(leader, what), hint_of(cache_hint)
         ref, at = fitting(recorder, param, tile, what), recorder.coordinates(coords, param.rank, what)
         check_leader(issuer, recorder)
-        recorder.emit(ops.TensorReduce(op=name, map=self._ref, tile=ref, coords=at))
+        recorder.emit(ops.TensorReduce(op=name, map=self._ref, tile=ref, coords=at, hint=hint))
+
+    def prefetch(self, leader: Leader, coords: C, *, cache_hint: CachePolicy | None = None) -> None:
+        """Brings the box at `coords` into L2, for a load that comes later; nothing tells when it is there."""
+        recorder, param, what = self._recorded("prefetch")
+        issuer, hint = leader_of(leader, what), hint_of(cache_hint)
+        at = recorder.coordinates(coords, param.rank, what)
+        check_leader(issuer, recorder)
+        recorder.emit(ops.TensorPrefetch(map=self._ref, coords=at, hint=hint))
+
+    # ---- four rows at once (compute capability 10.0 and newer)
+    def gather4(
+        self: TmaDescriptor[DT, D2, SW_co, Box2[Literal[1], _N1]],
+        leader: Leader,
+        tile: SharedArray[DT, Box2[Literal[4], _N1], A1024],
+        rows: Rows,
+        column: Idx,
+        token: Armed,
+        *,
+        cache_hint: CachePolicy | None = None,
+    ) -> None:
+        """Loads four rows, each from `column` on and one box wide, one below the other into a tile of four rows."""
+        recorder, param, what = self._recorded("gather4")
+        issuer, signal, ref = leader_of(leader, what), armed(token, what), four_rows(recorder, param, tile, what)
+        at, hint = gathered(recorder, rows, column, what), hint_of(cache_hint)
+        check_leader(issuer, recorder)
+        signal._use(what, recorder)
+        recorder.emit(ops.TensorGather4(map=self._ref, tile=ref, coords=at, bar=signal._ref, hint=hint))
+
+    def scatter4(
+        self: TmaDescriptor[DT, D2, SW_co, Box2[Literal[1], _N1]],
+        leader: Leader,
+        tile: SharedArray[DT, Box2[Literal[4], _N1], A1024],
+        rows: Rows,
+        column: Idx,
+        *,
+        cache_hint: CachePolicy | None = None,
+    ) -> None:
+        """Stores a tile of four rows to four rows (none negative), each from `column` on, in the leader's open bulk group."""
+        recorder, param, what = self._recorded("scatter4")
+        issuer, ref = leader_of(leader, what), four_rows(recorder, param, tile, what)
+        at, hint = gathered(recorder, rows, column, what), hint_of(cache_hint)
+        check_leader(issuer, recorder)
+        recorder.emit(ops.TensorScatter4(map=self._ref, tile=ref, coords=at, hint=hint))
 
 
 def _choices(array: GlobalArray[Any, Any], swizzle: object, element_strides: object, l2_promotion: object, oob_fill: object) -> Choices:

@@ -8,20 +8,25 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from oxidecopy.errors import AlignmentError, DescriptorError, DTypeError, RecordError, ScopeError, ShapeError, TokenError
 from oxidecopy.isa import limits, ops
 from oxidecopy.isa.dtypes import DTYPES
+from oxidecopy.isa.im2col import OFFSET_BITS
 from oxidecopy.isa.swizzle import EVERY_SWIZZLE
 from oxidecopy.program.tensor_map import SLICE_BYTES
 from oxidecopy.typed.geometry import AnySwizzle
 from oxidecopy.typed.global_array import GlobalArray
+from oxidecopy.typed.handles import RecordedArray
 from oxidecopy.typed.reduce import ReduceOp
 from oxidecopy.typed.refusal import described, refuse, require
 from oxidecopy.typed.smem import SharedArray
+from oxidecopy.typed.symbolic import refuse_foreign
 from oxidecopy.typed.tiled_map import Source
 from oxidecopy.typed.tokens import TxToken
 
 if TYPE_CHECKING:
+    from oxidecopy.isa.expr import Expr
     from oxidecopy.isa.ops import TileRef
-    from oxidecopy.program.program import MapParam
+    from oxidecopy.program.program import ArrayParam, MapParam
     from oxidecopy.typed.recorder import Recorder
+    from oxidecopy.typed.symbolic import Idx
 
 _INTERLEAVED_RANK: Final = 4  # of the smallest array: a map has rank 3 at least, and the channels are no dimension of it
 
@@ -42,10 +47,49 @@ def armed(token: object, what: str) -> TxToken[Any, Any]:
 
 def fitting(recorder: Recorder, param: MapParam, tile: object, what: str) -> TileRef:
     """The tile must have the map's element type, box and alignment."""
+    return _fitting(recorder, param, tile, param.layout.shape, what)
+
+
+def four_rows(recorder: Recorder, param: MapParam, tile: object, what: str) -> TileRef:
+    """The tile of a gather or scatter: four boxes of one row."""
+    box = param.box_dim
+    if param.rank != len(box) or box[:-1] != (1,):
+        refuse(
+            ShapeError,
+            "OX1162",
+            f"{what} takes rows one by one: the descriptor's box must be one",
+            got=f"a box of {box}",
+            required="rank 2, a box of (1, n)",
+            fix="make a descriptor with `box=(1, n)`",
+        )
+    return _fitting(recorder, param, tile, (4, box[-1]), what)
+
+
+def gathered(recorder: Recorder, rows: object, column: Idx, what: str) -> tuple[Expr, ...]:
+    """Four rows and a column as expressions."""
+    if not isinstance(rows, tuple) or len(rows) != 4:  # gather4
+        got = f"{len(rows)} rows" if isinstance(rows, tuple) else described(rows)
+        refuse(ShapeError, "OX1013", f"{what} takes four rows", got=got, required="a tuple of 4", fix="rows=(a, b, c, d)")
+    return tuple([recorder.index(c, f"a row or the column of {what}") for c in (*rows, column)])
+
+
+def picked(recorder: Recorder, param: MapParam, offsets: object, what: str) -> tuple[Expr, ...]:
+    """The offsets of an im2col copy, outermost first: plain ones are checked now, the others by the verifier."""
+    n = param.rank - 2
+    if not isinstance(offsets, tuple) or len(offsets) != n:
+        got = f"{len(offsets)} offsets" if isinstance(offsets, tuple) else described(offsets)
+        fix = "offsets are elements, outermost first: (h, w) for an array of (n, h, w, c)"
+        refuse(ShapeError, "OX1164", f"{what} adds offsets in {n} dimensions", got=got, required=f"a tuple of {n}", fix=fix)
+    top = (1 << OFFSET_BITS[n]) - 1
+    fix = "an offset is that of a filter tap: its number times the dilation"
+    return tuple([recorder.below(o, top + 1, f"an offset of {what}", ShapeError, "OX1164", fix) for o in offsets])
+
+
+def _fitting(recorder: Recorder, param: MapParam, tile: object, shape: tuple[int, ...], what: str) -> TileRef:
     made = require(tile, SharedArray, what, f"tile = cta.shared({param.name})")
     ref = made._ref(recorder)
     request = made._request
-    own = f"use cta.shared({param.name})"
+    own = f"use cta.shared({param.name})" if shape == param.layout.shape else f"use cta.shared(ox.{param.dtype}, {shape}, align=ox.A1024)"
     if request.dtype != param.dtype:
         refuse(DTypeError, "OX1011", f"{what} and its tile have different element types", got=request.dtype, required=param.dtype, fix=own)
     need = max(limits.TENSOR_SMEM_ALIGN, EVERY_SWIZZLE[param.swizzle].repeat_bytes)
@@ -58,17 +102,40 @@ def fitting(recorder: Recorder, param: MapParam, tile: object, what: str) -> Til
             required=f"{need} bytes for swizzle {param.swizzle} (PTX 5.5.7; measured)",
             fix=f"align=ox.A{need}",
         )
-    if made.shape != param.layout.shape:
-        required = f"{param.layout.shape}, the box of {param.name!r}"
+    if made.shape != shape:
+        required = f"{shape}, the box of {param.name!r}" if shape == param.layout.shape else f"{shape}, four rows of {param.name!r}"
         refuse(ShapeError, "OX1012", f"{what} and its tile have different boxes", got=str(made.shape), required=required, fix=own)
     request.adopt(param.swizzle)
     return ref
 
 
-def reduction(op: object, dtype: str) -> str:
-    """The name of an operation that the element type has."""
+def tile_of(tile: object, what: str) -> SharedArray[Any, Any, Any]:
+    """A tile."""
+    return require(tile, SharedArray, what, "pass what `cta.shared` gave; of an array of stages, one element: `tiles[i]`")
+
+
+def array_of(recorder: Recorder, array: object, what: str) -> ArrayParam:
+    """The parameter that an array of this recording stands for."""
+    if isinstance(array, GlobalArray):
+        refuse_captured(f"{what} of an array")
+    if not isinstance(array, RecordedArray):
+        fix = "pass an array that is a parameter of the pipeline"
+        refuse(RecordError, "OX1009", f"{what} takes a GlobalArray", got=described(array), required="GlobalArray", fix=fix)
+    if array._recorder is not recorder:
+        refuse_foreign("an array")
+    return array._param
+
+
+def same_type(what: str, got: str, required: str) -> None:
+    """Copies and stores do not convert."""
+    if got != required:
+        refuse(DTypeError, "OX1011", f"{what} has another element type", got=got, required=required, fix=f"make it of ox.{required}")
+
+
+def reduction(op: object, dtype: str, legal: frozenset[str] | None = None, source: str = "cp.reduce.async.bulk.tensor") -> str:
+    """The name of an operation that the element type has; `legal` are those of another instruction than the tensor copies'."""
     made = require(op, ReduceOp, "`reduce`", "pass ox.reduce.add or another operation of ox.reduce")
-    legal = DTYPES[dtype].reduce
+    legal = DTYPES[dtype].reduce if legal is None else legal
     if made.name not in legal:
         names = ", ".join(f"ox.reduce.{n}" for n in ops.REDUCE.words if n in legal)
         refuse(
@@ -77,7 +144,7 @@ def reduction(op: object, dtype: str) -> str:
             f"{dtype} has no such reduction",
             got=f"ox.reduce.{made.name}",
             required=names or f"nothing: {dtype} has no reductions",
-            fix="use an element type with this operation (PTX cp.reduce.async.bulk.tensor)",
+            fix=f"use an element type with this operation (PTX {source})",
         )
     return made.name
 

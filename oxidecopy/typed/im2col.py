@@ -5,28 +5,42 @@ A class of their own each: the hardware faults when a copy of one kind goes thro
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Never, final
+from typing import TYPE_CHECKING, Any, Generic, Never, TypeAlias, final, overload
 
 from typing_extensions import TypeVar
 
 from oxidecopy.errors import ScopeError
+from oxidecopy.isa import ops
+from oxidecopy.typed.cache import CachePolicy, hint_of
+from oxidecopy.typed.descriptor_checks import armed, fitting, picked, reduction
 from oxidecopy.typed.dtypes import DType
-from oxidecopy.typed.geometry import AnyBox, AnySwizzle
+from oxidecopy.typed.geometry import A1024, D3, D4, D5, AnyBox, AnySwizzle
+from oxidecopy.typed.leader import ClusterLeader, Leader, check_leader, leader_of
 from oxidecopy.typed.map_handle import MapHandle
+from oxidecopy.typed.reduce import ReduceOp
 from oxidecopy.typed.refusal import refuse
+from oxidecopy.typed.smem import SharedArray
+from oxidecopy.typed.states import TmaBarrier
 from oxidecopy.typed.symbolic import Idx
+from oxidecopy.typed.tokens import TxToken
 
 DT = TypeVar("DT", bound=DType)
 C = TypeVar("C", bound=tuple[Idx, ...])
 SW_co = TypeVar("SW_co", bound=AnySwizzle, default=AnySwizzle, covariant=True)
 Bx = TypeVar("Bx", bound=AnyBox, default=Any)
+Armed: TypeAlias = TxToken[TmaBarrier, Any]  # of any brand
+# Offsets of a load by the map's rank, outermost first: of w; of h and w; of d, h and w.
+O1: TypeAlias = tuple[Idx]
+O2: TypeAlias = tuple[Idx, Idx]
+O3: TypeAlias = tuple[Idx, Idx, Idx]
 
 
 @final
 class Im2colDescriptor(MapHandle[DT, C], Generic[DT, C, SW_co, Bx]):
     """An im2col map over an array of (n, [[d,] h,] w, c); `Bx` is `Box2[pixels, channels]`, what one copy moves.
 
-    A copy starts at a filter base and walks on, pixel by pixel, over the box of bases between the corners, from image to image.
+    A copy starts at a filter base and walks on, pixel by pixel, over the box of bases between the corners, from image to image. Coordinates
+    are (n, [[d,] h,] w, c), in elements; a start outside the box faults. A load adds `offsets`, those of a filter tap, to each base.
     """
 
     __slots__ = ()
@@ -38,10 +52,128 @@ class Im2colDescriptor(MapHandle[DT, C], Generic[DT, C, SW_co, Bx]):
         def __init__(self, *_: object, **__: object) -> None:
             _refuse_constructor("im2col")
 
+    # fmt: off
+    @overload
+    def g2s(
+        self: Im2colDescriptor[DT, D3, SW_co, Bx], leader: Leader, tile: SharedArray[DT, Bx, A1024], coords: D3, token: Armed, *,
+        offsets: O1, cache_hint: CachePolicy | None = ...,
+    ) -> None: ...
+    @overload
+    def g2s(
+        self: Im2colDescriptor[DT, D4, SW_co, Bx], leader: Leader, tile: SharedArray[DT, Bx, A1024], coords: D4, token: Armed, *,
+        offsets: O2, cache_hint: CachePolicy | None = ...,
+    ) -> None: ...
+    @overload
+    def g2s(
+        self: Im2colDescriptor[DT, D5, SW_co, Bx], leader: Leader, tile: SharedArray[DT, Bx, A1024], coords: D5, token: Armed, *,
+        offsets: O3, cache_hint: CachePolicy | None = ...,
+    ) -> None: ...
+    # fmt: on
+    def g2s(
+        self: Im2colDescriptor[DT, Any, Any, Bx],
+        leader: Leader,
+        tile: SharedArray[DT, Bx, A1024],
+        coords: Any,
+        token: Armed,
+        *,
+        offsets: Any,
+        cache_hint: CachePolicy | None = None,
+    ) -> None:
+        """Loads the map's pixels from the base at `coords` on, each at `offsets` from its base; their bytes go to the token's barrier."""
+        recorder, param, what = self._recorded("g2s")
+        issuer, signal, ref = leader_of(leader, what), armed(token, what), fitting(recorder, param, tile, what)
+        at, taps, hint = recorder.coordinates(coords, param.rank, what), picked(recorder, param, offsets, what), hint_of(cache_hint)
+        check_leader(issuer, recorder)
+        signal._use(what, recorder)
+        recorder.emit(ops.TensorG2S(map=self._ref, tile=ref, coords=at, bar=signal._ref, offsets=taps, hint=hint))
+
+    # fmt: off
+    @overload
+    def g2s_multicast(
+        self: Im2colDescriptor[DT, D3, SW_co, Bx], leader: ClusterLeader, tile: SharedArray[DT, Bx, A1024], coords: D3, token: Armed, *,
+        offsets: O1, cta_mask: Idx, cache_hint: CachePolicy | None = ...,
+    ) -> None: ...
+    @overload
+    def g2s_multicast(
+        self: Im2colDescriptor[DT, D4, SW_co, Bx], leader: ClusterLeader, tile: SharedArray[DT, Bx, A1024], coords: D4, token: Armed, *,
+        offsets: O2, cta_mask: Idx, cache_hint: CachePolicy | None = ...,
+    ) -> None: ...
+    @overload
+    def g2s_multicast(
+        self: Im2colDescriptor[DT, D5, SW_co, Bx], leader: ClusterLeader, tile: SharedArray[DT, Bx, A1024], coords: D5, token: Armed, *,
+        offsets: O3, cta_mask: Idx, cache_hint: CachePolicy | None = ...,
+    ) -> None: ...
+    # fmt: on
+    def g2s_multicast(
+        self: Im2colDescriptor[DT, Any, Any, Bx],
+        leader: ClusterLeader,
+        tile: SharedArray[DT, Bx, A1024],
+        coords: Any,
+        token: Armed,
+        *,
+        offsets: Any,
+        cta_mask: Idx,
+        cache_hint: CachePolicy | None = None,
+    ) -> None:
+        """As `g2s`, into the same tile of every CTA whose bit (its cluster rank) is set in `cta_mask`; each is told the full bytes."""
+        recorder, param, what = self._recorded("g2s_multicast")
+        recorder.require_cluster(what)
+        issuer, signal, ref = leader_of(leader, what), armed(token, what), fitting(recorder, param, tile, what)
+        at, taps, hint = recorder.coordinates(coords, param.rank, what), picked(recorder, param, offsets, what), hint_of(cache_hint)
+        mask = recorder.index(cta_mask, f"the CTA mask of {what}")
+        check_leader(issuer, recorder)
+        signal._use(what, recorder)
+        recorder.emit(ops.TensorG2SMulticast(map=self._ref, tile=ref, coords=at, bar=signal._ref, cta_mask=mask, offsets=taps, hint=hint))
+
+    def s2g(self, leader: Leader, tile: SharedArray[DT, Bx, A1024], coords: C, *, cache_hint: CachePolicy | None = None) -> None:
+        """Stores `tile` to the map's pixels from the base at `coords` on, without offsets; the corners must lie inside the tensor."""
+        recorder, param, what = self._recorded("s2g")
+        issuer, ref, hint = leader_of(leader, what), fitting(recorder, param, tile, what), hint_of(cache_hint)
+        at = recorder.coordinates(coords, param.rank, what)
+        check_leader(issuer, recorder)
+        recorder.emit(ops.TensorS2G(map=self._ref, tile=ref, coords=at, hint=hint))
+
+    def reduce(
+        self, op: ReduceOp[DT], leader: Leader, tile: SharedArray[DT, Bx, A1024], coords: C, *, cache_hint: CachePolicy | None = None
+    ) -> None:
+        """As `s2g`, combining `tile` with what is there by `op`, element by element."""
+        recorder, param, what = self._recorded("reduce")
+        name, issuer, hint = reduction(op, param.dtype), leader_of(leader, what), hint_of(cache_hint)
+        ref, at = fitting(recorder, param, tile, what), recorder.coordinates(coords, param.rank, what)
+        check_leader(issuer, recorder)
+        recorder.emit(ops.TensorReduce(op=name, map=self._ref, tile=ref, coords=at, hint=hint))
+
+    # fmt: off
+    @overload
+    def prefetch(
+        self: Im2colDescriptor[DT, D3, SW_co, Bx], leader: Leader, coords: D3, *, offsets: O1, cache_hint: CachePolicy | None = ...
+    ) -> None: ...
+    @overload
+    def prefetch(
+        self: Im2colDescriptor[DT, D4, SW_co, Bx], leader: Leader, coords: D4, *, offsets: O2, cache_hint: CachePolicy | None = ...
+    ) -> None: ...
+    @overload
+    def prefetch(
+        self: Im2colDescriptor[DT, D5, SW_co, Bx], leader: Leader, coords: D5, *, offsets: O3, cache_hint: CachePolicy | None = ...
+    ) -> None: ...
+    # fmt: on
+    def prefetch(
+        self: Im2colDescriptor[DT, Any, Any, Bx], leader: Leader, coords: Any, *, offsets: Any, cache_hint: CachePolicy | None = None
+    ) -> None:
+        """Brings what a load at `coords` with these `offsets` would read into L2; nothing tells when it is there."""
+        recorder, param, what = self._recorded("prefetch")
+        issuer, hint = leader_of(leader, what), hint_of(cache_hint)
+        at, taps = recorder.coordinates(coords, param.rank, what), picked(recorder, param, offsets, what)
+        check_leader(issuer, recorder)
+        recorder.emit(ops.TensorPrefetch(map=self._ref, coords=at, offsets=taps, hint=hint))
+
 
 @final
 class Im2colWideDescriptor(MapHandle[DT, C], Generic[DT, C, SW_co, Bx]):
-    """A map of wide im2col copies, which walk along w alone (compute capability 10.0 and newer); `Bx` is `Box2[pixels, channels]`."""
+    """A map of wide im2col copies, which walk along w alone (compute capability 10.0 and newer); `Bx` is `Box2[pixels, channels]`.
+
+    Its copies are not there yet: no engine has them, and no GPU with them was measured.
+    """
 
     __slots__ = ()
 

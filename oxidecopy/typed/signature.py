@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from types import CodeType, MappingProxyType
-from typing import Any, final
+from typing import Any, Final, final
 
 from typing_extensions import override
 
@@ -24,9 +24,12 @@ from oxidecopy.typed.descriptor_table import DescriptorTable
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.geometry import AnySwizzle, box_extents
 from oxidecopy.typed.global_array import GlobalArray
+from oxidecopy.typed.im2col import Im2colDescriptor
 from oxidecopy.typed.refusal import described, refuse
 from oxidecopy.typed.scalar import ScalarValue
 from oxidecopy.typed.symbolic import SymIdx
+
+MAP_CLASSES: Final[dict[str, type]] = {"map": TmaDescriptor, "im2col": Im2colDescriptor, "table": DescriptorTable}
 
 
 @final
@@ -35,7 +38,7 @@ class Formal:
     """One parameter after `cta`. None means that the annotation leaves it open.
 
     Attributes:
-        kind: "map", "table" (of maps), "array", "idx", "scalar" or "plain".
+        kind: "map", "im2col" (map), "table" (of maps), "array", "idx", "scalar" or "plain".
         dtype: element type's name.
         rank: dimensions.
         swizzle: mode's name.
@@ -56,10 +59,10 @@ class Formal:
         """As a user would write the annotation."""
         parts = [self.dtype or "?", f"D{self.rank}" if self.rank else "?"]
         match self.kind:
-            case "map" | "table":
+            case "map" | "im2col" | "table":
                 parts += [f"swizzle {self.swizzle}"] if self.swizzle else []
                 parts += [f"box {self.box}"] if self.box else []
-                return f"{'TmaDescriptor' if self.kind == 'map' else 'DescriptorTable'}[{', '.join(parts)}]"
+                return f"{MAP_CLASSES[self.kind].__name__}[{', '.join(parts)}]"
             case "array":
                 return f"GlobalArray[{', '.join(parts)}]"
             case "scalar":
@@ -167,9 +170,9 @@ def _check_cta(fn: Callable[..., Any], hint: object, *, clustered: bool) -> None
 def _formal(fn: Callable[..., Any], name: str, hint: Any) -> Formal:
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     cls = origin if origin is not None else hint
-    if cls is TmaDescriptor or cls is DescriptorTable:
+    kind = next((word for word, of in MAP_CLASSES.items() if cls is of), "")
+    if kind:
         box = box_extents(args[3]) if len(args) > 3 else None
-        kind = "map" if cls is TmaDescriptor else "table"
         return Formal(name=name, kind=kind, dtype=_dtype(args, 0), rank=_rank(args, 1), swizzle=_swizzle(args, 2), box=box)
     if hint is GlobalArray or origin is GlobalArray:
         return Formal(name=name, kind="array", dtype=_dtype(args, 0), rank=_rank(args, 1))
@@ -181,7 +184,9 @@ def _formal(fn: Callable[..., Any], name: str, hint: Any) -> Formal:
     if hint in (int, bool, str):
         return Formal(name=name, kind="plain", plain=hint)
     got = "none" if hint is None else str(hint)
-    fix = "use TmaDescriptor, DescriptorTable, GlobalArray, Idx, Scalar[ox.f32] (or another element type), int, bool or str"
+    fix = (
+        "use TmaDescriptor, Im2colDescriptor, DescriptorTable, GlobalArray, Idx, Scalar[ox.f32] (or another element type), int, bool or str"
+    )
     _refuse(fn, "OX1036", f"parameter {name!r} has no annotation that a launch understands", got=got, fix=fix)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import final
@@ -19,7 +18,7 @@ from oxidecopy.verify.opaque import Opaque, find_opaque
 from oxidecopy.verify.quick import Quick
 from oxidecopy.verify.report import Collector
 from oxidecopy.verify.requirements import Need
-from oxidecopy.verify.resolve import naming
+from oxidecopy.verify.resolve import image_of, naming
 from oxidecopy.verify.state import Agent, Bar, Machine, Stage
 from oxidecopy.verify.transfer import WAITING, effect_of
 
@@ -44,30 +43,29 @@ def compile_program(program: Program, launch: Launch, out: Collector) -> Compile
     classes = thread_classes(program)
     code = tuple(flatten(program.steps, c, folded) for c in classes)
     runners = Counter(id(item.step) for items in code for item in items)
-    landing = {name: param.layout.nbytes for name, param in program.maps.items()}
     for items in code:
         # A class that commits anywhere may well wait before it does: where a ring of stores is still empty, or nothing was left to do.
         met = {Need.UNGUARDED, Need.COMMITTED} if any(isinstance(item.op, ops.CommitGroup) for item in items) else {Need.UNGUARDED}
         for item in items:
             item.joint = runners[id(item.step)] > 1
             if item.control is Control.RUN:
-                _look_up(item, met, landing)
+                _look_up(program, item, met)
     opaque = find_opaque(program, folded, out)
     watched = doubtful(program, launch, folded, opaque, out) if opaque is not None else set[int]()
     return Compiled(env, folded, classes, code, watched, opaque)
 
 
-def _look_up(item: Item, met: set[Need], landing: Mapping[str, int]) -> None:
-    """`met` are needs that are known to hold, `landing` the bytes of a load by its map."""
+def _look_up(program: Program, item: Item, met: set[Need]) -> None:
+    """`met` are needs that are known to hold."""
     op = item.op
     item.checks = tuple([CHECKS[need] for need in item.needs if need not in met])
     item.banned = Need.UNGUARDED in item.needs
     item.effect, item.waits, item.named = effect_of(op), isinstance(op, WAITING), naming(op)
-    if isinstance(op, ops.TensorG2S | ops.TensorG2SMulticast):
-        item.moved = landing[op.map.name]
-    elif isinstance(op, ops.MbarrierCompleteTx):
+    if isinstance(op, ops.TensorLoad):
+        item.moved = image_of(program, op).nbytes
+    elif isinstance(op, ops.BulkLoad | ops.Send | ops.MbarrierCompleteTx):
         item.moved = op.nbytes
-    else:
+    elif not isinstance(op, ops.Copy):
         item.told = getattr(op, "nbytes", 0)
 
 

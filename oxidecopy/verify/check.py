@@ -13,7 +13,7 @@ from oxidecopy.verify.coords import Placed, report_faults
 from oxidecopy.verify.requirements import Need
 from oxidecopy.verify.resolve import counters, ranges
 from oxidecopy.verify.state import LIVE, Asked, At, Bar, Life, Machine, Mark, Use
-from oxidecopy.verify.tiles import read_async, read_generic, write_async, write_generic
+from oxidecopy.verify.tiles import covered, read_async, read_generic, write_async, write_generic
 
 
 # ---- the barrier object
@@ -157,7 +157,7 @@ def _phase(machine: Machine, at: At) -> None:
             continue
         bar.broken = True
         part_of_last = any(m.agent == at.agent.id for m in (*bar.last_arrived, *bar.last_announced, *bar.last_copies))
-        if isinstance(at.op, ops.TensorG2S | ops.TensorG2SMulticast) and part_of_last:
+        if isinstance(at.op, ops.Landing) and part_of_last:
             under_expected(machine, at.mark, bar, last=True)
             continue
         if any(m.step is at.step and m.agent != at.agent.id for m in bar.last_arrived):
@@ -178,7 +178,7 @@ def _phase(machine: Machine, at: At) -> None:
 
 
 def _word(at: At) -> str:
-    return "a copy" if isinstance(at.op, ops.TensorG2S | ops.TensorG2SMulticast) else f"`{at.op.mnemonic}`"
+    return "a copy" if isinstance(at.op, ops.Landing) else f"`{at.op.mnemonic}`"
 
 
 def _room(machine: Machine, at: At) -> None:
@@ -379,6 +379,7 @@ CHECKS: Final[dict[Need, Callable[[Machine, At], None]]] = {
     Need.WRITE: write_generic,
     Need.READ_ASYNC: read_async,
     Need.WRITE_ASYNC: write_async,
+    Need.COVERED: covered,
     Need.COORDS: _coords,
     Need.COMMITTED: _committed,
 }

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, assert_never, final
 
 from oxidecopy.isa import expr, ops
 from oxidecopy.isa.expr import Cond, Expr, Sym
+from oxidecopy.program.nesting import PLACES
 from oxidecopy.program.program import Step
 from oxidecopy.verify.classes import ThreadClass
 from oxidecopy.verify.requirements import Need, needs_of
@@ -114,7 +115,7 @@ def fold_op(op: ops.Instr, env: Mapping[str, int]) -> ops.Instr:  # noqa: C901  
             new = replace(value, index=fold(value.index, env)) if value.index is not None else value
         elif kind is ops.TILES:
             new = tuple(_fold_tile(ref, env) for ref in value)
-        elif kind is ops.COORDS:
+        elif kind in PLACES:
             new = tuple(fold(e, env) for e in value)
         elif kind is ops.EXPR:
             new = fold(value, env)

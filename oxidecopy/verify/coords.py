@@ -1,4 +1,4 @@
-"""Coordinates of copies over all block indices and iterations: the 16-byte rule, the s32 range, no store from a negative start.
+"""Where copies start, over all block indices and iterations: the 16-byte rule, the s32 range, no store from a negative start.
 
 First each copy is judged once with every loop counter over its whole range. A copy that fails there is looked at again, instance by
 instance, while the walk runs it: conditions around it may exclude the bad values.
@@ -9,20 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from oxidecopy.isa import limits, ops
+from oxidecopy.isa.bulk import ALIGN
 from oxidecopy.isa.dtypes import DTYPES
-from oxidecopy.isa.expr import Expr
-from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL, Launch, MapParam, Program, Step
-from oxidecopy.program.tensor_map import TensorMap
+from oxidecopy.isa.expr import ZERO, Const, Expr, add, mul
+from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL, ArrayInfo, Launch, MapParam, Program, Step
+from oxidecopy.program.tensor_map import TILE, TensorMap
 from oxidecopy.verify import rule_ids as ids
 from oxidecopy.verify.affine import Range, range_of, shift_of, strided
+from oxidecopy.verify.im2col import im2col_faults
 from oxidecopy.verify.opaque import Opaque
 from oxidecopy.verify.report import Collector
-from oxidecopy.verify.static import Copy
 
 _INNER_WORDS = "a multiple of 16 bytes along the innermost dimension"
 
 
-Placed = Copy | ops.LoadIndex  # ops whose place in global memory is judged here
+Through = ops.TensorCopy | ops.TensorPrefetch  # a map
+Run = ops.BulkCopy | ops.BulkPrefetch  # of an array
+Placed = Through | Run | ops.LoadIndex  # ops whose place in global memory is judged here
 
 
 def doubtful(program: Program, launch: Launch, folded: Mapping[int, ops.Instr], opaque: Opaque, out: Collector) -> set[int]:
@@ -42,7 +45,7 @@ def doubtful(program: Program, launch: Launch, folded: Mapping[int, ops.Instr], 
             elif isinstance(op, Placed):
                 if any(True for _ in faults(program, launch, op, env)):
                     found.add(id(step))
-                if isinstance(op, Copy):
+                if isinstance(op, Through):
                     _unscaled(program, launch, step, op, out)
                     _edges(step, op, [(name, maps[name]) for name in _through(program, op, env)], out)
             else:
@@ -52,7 +55,7 @@ def doubtful(program: Program, launch: Launch, folded: Mapping[int, ops.Instr], 
     return found
 
 
-def _through(program: Program, op: Copy, env: Mapping[str, Range]) -> tuple[str, ...]:
+def _through(program: Program, op: Through, env: Mapping[str, Range]) -> tuple[str, ...]:
     """The maps that a copy may go through: of a table all entries that its index can name."""
     names = program.maps[op.map.name].bound_names
     if op.map.index is None:
@@ -73,13 +76,24 @@ def faults(program: Program, launch: Launch, op: Placed, env: Mapping[str, Range
     if isinstance(op, ops.LoadIndex):
         yield from _outside(launch, op, env)
         return
+    if isinstance(op, Run):
+        yield from _run(launch, op, env)
+        return
+    yield from _of_map(program, launch, op, env)
+
+
+def _of_map(program: Program, launch: Launch, op: Through, env: Mapping[str, Range]) -> Iterator[tuple[str, str, str, str, str]]:
+    """The rules of copies through a map."""
     param = program.maps[op.map.name]
     if op.map.index is not None:
         yield from _no_entry(op.map.index, param, env)
+    if param.mode != TILE:
+        yield from im2col_faults(op, param.name, dict(launch.maps)[param.name], env)
     element = DTYPES[param.dtype].nbytes
     spans = [range_of(e, env) for e in op.coords]
     inner = spans[-1]
-    if inner.lo * element % limits.COORD_INNER_ALIGN or inner.step * element % limits.COORD_INNER_ALIGN:
+    sliced = param.interleave != "none"  # the inner coordinate then counts slice pixels
+    if not sliced and (inner.lo * element % limits.COORD_INNER_ALIGN or inner.step * element % limits.COORD_INNER_ALIGN):
         bad = inner.lo if inner.lo * element % limits.COORD_INNER_ALIGN else inner.lo + inner.step
         need = limits.COORD_INNER_ALIGN // element if limits.COORD_INNER_ALIGN % element == 0 else 1
         yield (
@@ -98,7 +112,7 @@ def faults(program: Program, launch: Launch, op: Placed, env: Mapping[str, Range
                 f"{limits.COORD_MIN} to {limits.COORD_MAX}",
                 "split the tensor, or launch fewer blocks",
             )
-        if r.lo < 0 and isinstance(op, ops.TensorS2G | ops.TensorReduce):
+        if r.lo < 0 and isinstance(op, ops.TensorStore):
             yield (
                 ids.COORD_NEGATIVE,
                 f"a store through {param.name!r} starts at a negative coordinate, where the hardware faults",
@@ -106,6 +120,59 @@ def faults(program: Program, launch: Launch, op: Placed, env: Mapping[str, Range
                 "0 or more in every dimension (loads may start outside, stores may not)",
                 "guard the store with `cta.when(...)`, or shift the tensor",
             )
+
+
+def _run(launch: Launch, op: Run, env: Mapping[str, Range]) -> Iterator[tuple[str, str, str, str, str]]:
+    """A run of an array: it starts on the 16-byte grid and ends inside, as nothing is clipped."""
+    name, info = op.array.name, dict(launch.arrays)[op.array.name]
+    place: Expr = ZERO
+    for e, stride in zip(op.coords, info.strides_bytes, strict=True):
+        place = add(place, mul(e, Const(stride)))
+    start = range_of(place, env)
+    if info.align % ALIGN:
+        yield (
+            ids.COORD_INNER,
+            f"a plain bulk copy goes through {name!r}, which itself starts off the 16-byte grid, where the hardware faults",
+            f"an address that is a multiple of {info.align} bytes",
+            "a multiple of 16 bytes",
+            "copy through a view that starts on the grid, or copy the array: `dev.array(x)`",
+        )
+    if start.lo % ALIGN or start.step % ALIGN:
+        yield (
+            ids.COORD_INNER,
+            f"a plain bulk copy of {name!r} starts off the 16-byte grid, where the hardware faults",
+            f"byte {start.lo if start.lo % ALIGN else start.lo + start.step}",
+            "a multiple of 16 bytes from the start of the array",
+            "start at multiples of 16 bytes, in an array whose rows are (`dev.array(x, pad=True)`)",
+        )
+    inside = _dense(info)
+    axes = [(start, info.shape[0] * info.strides_bytes[0], "")] if inside else []
+    if not inside:
+        spans = [range_of(e, env) for e in op.coords]
+        axes = [(r, n, f"coordinate {i} is ") for i, (r, n) in enumerate(zip(spans[:-1], info.shape[:-1], strict=True))]
+        size = info.strides_bytes[-1]
+        inner = spans[-1]
+        axes.append((Range(inner.lo * size, inner.hi * size, inner.step * size), info.shape[-1] * size, "of a row, "))
+    for i, (r, extent, where) in enumerate(axes):
+        taken = op.nbytes if i == len(axes) - 1 else 1
+        if r.lo < 0 or r.hi + taken > extent:
+            yield (
+                ids.BULK_BOUNDS,
+                f"a plain bulk copy leaves {name!r}: nothing is clipped or filled",
+                f"{where}{r.lo} to {r.hi + taken - 1}" + ("" if taken == 1 else " (bytes)"),
+                f"0 to {extent - 1}",
+                "copy what is there, guard the last one with `cta.when(...)`, or use a descriptor, whose copies are clipped",
+            )
+
+
+def _dense(info: ArrayInfo) -> bool:
+    """True when the elements of an array follow each other without gaps."""
+    step = DTYPES[info.dtype].nbytes
+    for n, stride in zip(reversed(info.shape), reversed(info.strides_bytes), strict=True):
+        if stride != step:
+            return False
+        step *= n
+    return True
 
 
 def _no_entry(index: Expr, table: MapParam, env: Mapping[str, Range]) -> Iterator[tuple[str, str, str, str, str]]:
@@ -143,9 +210,11 @@ def report_faults(program: Program, launch: Launch, step: Step, op: Placed, env:
 
 
 # ---- warnings
-def _unscaled(program: Program, launch: Launch, step: Step, op: Copy, out: Collector) -> None:
+def _unscaled(program: Program, launch: Launch, step: Step, op: Through, out: Collector) -> None:
     """Coordinates are elements: a bare block index moves a wide box by one element per block."""
     box = program.maps[op.map.name].box_dim
+    if isinstance(op, ops.TensorGather4 | ops.TensorScatter4) or program.maps[op.map.name].mode != TILE:
+        return  # rows are chosen one by one, pixels by a walk
     for axis, (e, wide) in enumerate(zip(op.coords, box, strict=True)):
         for name, n in zip(BLOCK_SYMBOLS, launch.grid, strict=True):
             if wide > 1 and n > 1 and shift_of(e, {name: 1}) == 1:
@@ -159,13 +228,13 @@ def _unscaled(program: Program, launch: Launch, step: Step, op: Copy, out: Colle
                 )
 
 
-def _edges(step: Step, op: Copy, through: Iterable[tuple[str, TensorMap]], out: Collector) -> None:
+def _edges(step: Step, op: Through, through: Iterable[tuple[str, TensorMap]], out: Collector) -> None:
     """Stores are clipped at the inner edge in 16-byte steps (measured): up to 15 bytes behind a row are written."""
     for name, bound in through:
         strides = bound.global_strides
         row = bound.global_dim[-1] * DTYPES[bound.dtype].nbytes
         written = -(-row // limits.STORE_EDGE_BYTES) * limits.STORE_EDGE_BYTES
-        if not isinstance(op, ops.TensorS2G | ops.TensorReduce) or row == written or not strides or strides[-1] == written:
+        if not isinstance(op, ops.TensorStore) or row == written or not strides or strides[-1] == written:
             continue
         out.add(
             ids.STORE_EDGE,

@@ -18,7 +18,7 @@ from oxidecopy.verify.transfer import finish, release_sync
 Arrival = (
     ops.MbarrierArrive | ops.MbarrierArriveExpectTx | ops.MbarrierArriveDrop | ops.MbarrierArriveRemote | ops.MbarrierArriveExpectTxRemote
 )
-Supply = ops.TensorG2S | ops.TensorG2SMulticast | ops.MbarrierCompleteTx
+Supply = ops.Landing | ops.MbarrierCompleteTx
 
 
 def unblock(machine: Machine, waiting: Mapping[int, At]) -> bool:
@@ -97,7 +97,7 @@ def _suppliers(machine: Machine, bar: Bar, stuck: list[Agent]) -> list[tuple[Age
 
 def _supplies(op: ops.Instr, bar: Bar, *, near: bool) -> bool:
     """True when `op`, run in the barrier's own CTA or in another, may give it an arrival or bytes that it lacks."""
-    far = isinstance(op, ops.TensorG2SMulticast | ops.MbarrierArriveRemote | ops.MbarrierArriveExpectTxRemote)
+    far = isinstance(op, ops.Multicast | ops.Send | ops.MbarrierArriveRemote | ops.MbarrierArriveExpectTxRemote)
     if not near and not far:
         return False
     if isinstance(op, Arrival):

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from oxidecopy.verify import rule_ids as ids
 from oxidecopy.verify.check import balanced
-from oxidecopy.verify.state import Agent, Bar, Life, Machine
+from oxidecopy.verify.state import STORE, Access, Agent, Bar, Life, Machine, Stage
 
 
 def check_ending(machine: Machine) -> None:
     """For a walk in which all agents came to their end."""
     for agent in machine.agents:
         _drained(machine, agent)
+    for stage in machine.stages:
+        for access in stage.accesses:
+            if access.way is STORE and access.bar >= 0:
+                _sent(machine, stage, access)
     for bar in machine.bars:
         if bar.life is not Life.LIVE:
             continue
@@ -33,6 +37,22 @@ def _drained(machine: Machine, agent: Agent) -> None:
             if committed
             else "call `leader.commit_group()` and `leader.wait_group_read(0)` at the end",
         )
+
+
+def _sent(machine: Machine, stage: Stage, access: Access) -> None:
+    """A copy to another CTA reads the tile of its own CTA, which must know that it is over."""
+    bar = machine.bars[access.bar]
+    if bar.broken or any(machine.over(a, bar) >= access.until for a in machine.mates(stage.rank)):
+        return
+    machine.out.add(
+        ids.SEND_UNWAITED,
+        f"{_cta(machine, stage.rank)} may end while its copy to another CTA still reads {stage.name}",
+        step=access.mark.step,
+        got=f"no thread of it knows of phase {access.until - 1 - bar.base} of {bar.name}",
+        required="a cluster sync behind the receiving CTA's wait, before the end",
+        fix="call `cta.cluster_sync()` at the end, behind the wait for what was received",
+        key=(stage.tile, access.mark.step.site or id(access.mark.step)),
+    )
 
 
 def _waited(machine: Machine, bar: Bar) -> None:

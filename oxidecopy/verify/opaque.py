@@ -139,7 +139,7 @@ def _coordinates_only(step: Step, op: ops.Instr, out: Collector) -> bool:
 def _load(program: Program, step: Step, op: ops.LoadIndex, out: Collector) -> bool:
     param = program.arrays[op.array.name]
     row = DTYPES[param.dtype]
-    written = any(isinstance(s.op, ops.StoreGlobal) and s.op.array == op.array for s in program.walk())
+    written = any(isinstance(s.op, ops.StoreGlobal | ops.BulkStore) and s.op.array == op.array for s in program.walk())
     wrong = (
         f"{param.dtype} of rank {param.rank}" if param.rank != 1 or row.is_float or row.bits % 8 or row.numpy.startswith("float")
         else "an array that the same pipeline writes" if written

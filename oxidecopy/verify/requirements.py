@@ -31,6 +31,7 @@ class Need(Enum):
     WRITE = "free for a generic write"
     READ_ASYNC = "written, landed, fenced and ordered for the async proxy"
     WRITE_ASYNC = "free for a load"
+    COVERED = "written before, as what is there is combined with what comes"
     COORDS = "coordinates that the hardware takes"
     # who runs it
     COMMITTED = "this thread commits groups somewhere"
@@ -67,12 +68,18 @@ def _needs(op: Instr) -> tuple[Need, ...]:  # noqa: C901  one case per op
             return (Need.LIVE, Need.TURN)
         case ops.MbarrierTestToken() | ops.MbarrierTestParity():
             return (Need.LIVE,)
-        case ops.TensorG2S():
+        case ops.TensorG2S() | ops.TensorGather4() | ops.BulkG2S():
             return (Need.LIVE, Need.PHASE, Need.TX, Need.COORDS, Need.WRITE_ASYNC)
-        case ops.TensorG2SMulticast():
+        case ops.TensorG2SMulticast() | ops.BulkG2SMulticast():
             return (Need.REMOTE_LIVE, Need.PHASE, Need.TX, Need.COORDS, Need.WRITE_ASYNC)
-        case ops.TensorS2G() | ops.TensorReduce():
+        case ops.BulkS2S():
+            return (Need.REMOTE_LIVE, Need.PHASE, Need.TX, Need.READ_ASYNC, Need.WRITE_ASYNC)
+        case ops.BulkReduceS2S():
+            return (Need.REMOTE_LIVE, Need.PHASE, Need.TX, Need.READ_ASYNC, Need.WRITE_ASYNC, Need.COVERED)
+        case ops.TensorS2G() | ops.TensorReduce() | ops.TensorScatter4() | ops.BulkS2G() | ops.BulkReduce():
             return (Need.COORDS, Need.READ_ASYNC)
+        case ops.TensorPrefetch() | ops.BulkPrefetch():
+            return (Need.COORDS,)
         case ops.WaitGroup() | ops.WaitGroupRead():
             return (Need.COMMITTED,)
         case ops.CommitGroup() | ops.FenceProxyAsync() | ops.FenceMbarrierInit() | ops.BarSync() | ops.ClusterSync():
@@ -108,7 +115,13 @@ def _harmless(op: Instr) -> bool:  # noqa: C901  one case per op
             return False
         case ops.MbarrierCompleteTx() | ops.MbarrierArriveDrop() | ops.MbarrierArriveRemote() | ops.MbarrierArriveExpectTxRemote():
             return False
+        case ops.TensorPrefetch() | ops.BulkPrefetch():
+            return True
         case ops.TensorG2S() | ops.TensorG2SMulticast() | ops.TensorS2G() | ops.TensorReduce() | ops.CommitGroup():
+            return False
+        case ops.TensorGather4() | ops.TensorScatter4() | ops.BulkG2S() | ops.BulkG2SMulticast() | ops.BulkS2G() | ops.BulkReduce():
+            return False
+        case ops.BulkS2S() | ops.BulkReduceS2S():
             return False
         case ops.WaitGroup() | ops.WaitGroupRead() | ops.FenceMbarrierInit() | ops.BarSync() | ops.ClusterSync():
             return False

@@ -5,12 +5,19 @@ A value that differs over the box of block indices asks for a split of the box.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Final
+
 from oxidecopy.isa import expr, ops
 from oxidecopy.isa.expr import Cond, Expr
+from oxidecopy.program.program import Program
 from oxidecopy.program.tensor_map import TileLayout
 from oxidecopy.verify import rule_ids as ids
 from oxidecopy.verify.affine import Range, has_loop_symbol, point
 from oxidecopy.verify.state import INDEX, PHASE, TRUTH, Agent, Asked, At, Machine, Span, Use
+
+Remote = ops.MbarrierArriveRemote | ops.MbarrierArriveExpectTxRemote | ops.Send  # ops with a `rank`
+GATHERED: Final = 4  # rows of gather4 and scatter4
 
 
 class UndecidedError(Exception):
@@ -82,6 +89,8 @@ def naming(op: ops.Instr) -> tuple[Expr, ...] | None:
     """The expressions whose values name the barriers, tiles and CTAs of `op`; None where it has none of them."""
     tile: ops.TileRef | None = getattr(op, "tile", None)
     refs = [op.out, *op.inputs] if isinstance(op, ops.MapTiles) else [tile] if tile is not None else []
+    if isinstance(op, ops.Send):
+        refs.append(op.into)
     bar: ops.BarrierRef | None = getattr(op, "bar", None)
     found = [_receivers(op), bar.index if bar is not None else None]
     for ref in refs:
@@ -91,9 +100,9 @@ def naming(op: ops.Instr) -> tuple[Expr, ...] | None:
 
 
 def _receivers(op: ops.Instr) -> Expr | None:
-    if isinstance(op, ops.TensorG2SMulticast):
+    if isinstance(op, ops.Multicast):
         return op.cta_mask
-    return op.rank if isinstance(op, ops.MbarrierArriveRemote | ops.MbarrierArriveExpectTxRemote) else None
+    return op.rank if isinstance(op, Remote) else None
 
 
 def resolve(machine: Machine, at: At) -> bool:
@@ -126,9 +135,9 @@ def _key(machine: Machine, at: At, named: tuple[Expr, ...]) -> tuple[int, ...]:
 
 def _resolve(machine: Machine, at: At) -> bool:
     op, agent = at.op, at.agent
-    if isinstance(op, ops.TensorG2SMulticast):
+    if isinstance(op, ops.Multicast):
         ranks = _mask(machine, at, op.cta_mask)
-    elif isinstance(op, ops.MbarrierArriveRemote | ops.MbarrierArriveExpectTxRemote):
+    elif isinstance(op, Remote):
         ranks = _rank(machine, at, op.rank)
     else:
         ranks = [agent.rank]
@@ -138,12 +147,15 @@ def _resolve(machine: Machine, at: At) -> bool:
         if i is None:
             return False
         at.bars = [machine.bars[rank * machine.bars_per_cta + i] for rank in ranks]
-    return _tiles(machine, at, ranks) and (bool(ranks) or isinstance(op, ops.TensorG2SMulticast))
+    return _tiles(machine, at, ranks) and (bool(ranks) or isinstance(op, ops.Multicast))
 
 
 def _tiles(machine: Machine, at: At, ranks: list[int]) -> bool:
     """Fills in the tile bytes; False when there is no such stage or part."""
     op = at.op
+    if isinstance(op, ops.Send):
+        at.tiles, at.sources = _spans(machine, at, op.into, ranks), _spans(machine, at, op.tile, [at.agent.rank])
+        return bool(at.tiles and at.sources)
     tile = op.out if isinstance(op, ops.MapTiles) else getattr(op, "tile", None)
     if tile is None:
         return True
@@ -211,10 +223,20 @@ def _bytes(machine: Machine, at: At, ref: ops.TileRef) -> tuple[int, int, int] |
         lo, size = part_bytes(layout, rank, ref.part.of)
     else:
         lo, size = 0, layout.footprint_bytes
-    name = getattr(at.op, "map", None)
-    if name is not None:
-        size = machine.program.maps[name.name].layout.footprint_bytes
-    return lo, lo + size, stage
+    return lo, lo + (_copied(machine.program, at.op) or size), stage
+
+
+def _copied(program: Program, op: ops.Instr) -> int:
+    """Shared bytes from the first to the last that a copy touches; 0 for other ops."""
+    if isinstance(op, ops.TensorCopy):
+        return image_of(program, op).footprint_bytes
+    return op.nbytes if isinstance(op, ops.BulkCopy | ops.Send) else 0
+
+
+def image_of(program: Program, op: ops.TensorCopy) -> TileLayout:
+    """How a tensor copy's box lies in shared memory."""
+    one = program.maps[op.map.name].layout
+    return replace(one, shape=(GATHERED, one.shape[-1])) if isinstance(op, ops.TensorGather4 | ops.TensorScatter4) else one
 
 
 def part_bytes(layout: TileLayout, rank: int, of: int) -> tuple[int, int]:

@@ -51,6 +51,11 @@ LOAD_UNWAITED: Final = "OX3051"
 EXIT_REMOTE: Final = "OX3052"
 COPY_THREADS: Final = "OX3053"
 REDUCE_TYPE: Final = "OX3054"
+BULK_SIZE: Final = "OX3055"
+BULK_DENSE: Final = "OX3056"
+BULK_BOUNDS: Final = "OX3057"
+SEND_UNWAITED: Final = "OX3058"
+GATHER_BOX: Final = "OX3059"
 
 # ---- shared memory layout
 TILE_ALIGN: Final = "OX3060"
@@ -95,6 +100,11 @@ STEPS: Final = "OX3091"
 DIVISOR: Final = "OX3092"
 COUNTER: Final = "OX3093"
 COUNTS: Final = "OX3094"
+
+# ---- im2col
+IM2COL_START: Final = "OX3095"
+IM2COL_STORE: Final = "OX3096"
+IM2COL_OFFSET: Final = "OX3097"
 
 # ---- warnings
 UNSCALED: Final = "OX3101"

@@ -171,7 +171,7 @@ class _Taker:
     def accesses(self, accesses: Iterable[Access]) -> None:
         self.shape.append("accesses")
         for a in accesses:
-            self.put(a.way, a.lo, a.hi, a.bar, a.done >= 0)
+            self.put(a.way, a.lo, a.hi, a.bar, a.done >= 0, a.reduces)
             if a.turns is not None:
                 # Its mates may still come to the same instance.
                 mates = self.machine.mates(self.machine.agents[a.mark.agent].rank)

@@ -108,7 +108,11 @@ STORE: Final = Way.STORE
 @final
 @dataclass(slots=True)
 class Access:
-    """Bytes [lo, hi) of a stage touched by an agent. A load is over when `bar` has completed `until` phases, a store's read at `done`."""
+    """Bytes [lo, hi) of a stage touched by an agent.
+
+    A load is over when `bar` has completed `until` phases, a store's read at `done`. A store with a `bar` is a copy to another CTA, whose
+    read is over as a load is.
+    """
 
     way: Way
     mark: Mark
@@ -117,6 +121,7 @@ class Access:
     bar: int = -1
     until: int = 0
     done: int = -1
+    reduces: str | None = None  # of a copy that combines: its operation
     # For an access that several classes run, each for its share: the loops around it and their iterations, which name the instance.
     loops: tuple[str, ...] = ()
     turns: tuple[int, ...] | None = None

@@ -11,10 +11,8 @@ from oxidecopy.program.tensor_map import TensorMap
 from oxidecopy.program.text.expressions import format_node
 from oxidecopy.verify import rule_ids as ids
 from oxidecopy.verify.code import answers
+from oxidecopy.verify.copies import check_copy, check_issuers
 from oxidecopy.verify.report import Collector
-from oxidecopy.verify.resolve import part_bytes
-
-Copy = ops.TensorG2S | ops.TensorG2SMulticast | ops.TensorS2G | ops.TensorReduce
 
 
 def check_static(program: Program, launch: Launch, out: Collector) -> bool:
@@ -23,13 +21,13 @@ def check_static(program: Program, launch: Launch, out: Collector) -> bool:
     if good:
         _requirements(program, launch, out)
     _shared(program, launch, out)
-    good = _issuers(program.steps, program.threads, out) and good
+    good = check_issuers(program.steps, program.threads, out) and good
     good = _answers(program.steps, frozenset(), out) and good
     for step in program.walk():
         if isinstance(step.op, ops.BarSync):
             _sync(program, step, step.op, out)
-        elif isinstance(step.op, Copy) and good:
-            good = _copy(program, step, step.op, out) and good
+        elif isinstance(step.op, ops.Copy) and good:
+            good = check_copy(program, launch, step, step.op, out) and good
         elif isinstance(step.op, ops.StoreGlobal | ops.Iota) and good:
             good = _plain(program, step, step.op, out) and good
     return good
@@ -297,25 +295,6 @@ def _sync(program: Program, step: Step, op: ops.BarSync, out: Collector) -> None
         )
 
 
-def _issuers(steps: tuple[Step, ...], threads: int, out: Collector) -> bool:
-    """Bulk copies are issued by one thread; `threads` is how many run `steps`."""
-    good = True
-    for step in steps:
-        if isinstance(step.op, Copy) and threads > 1:
-            good = False
-            out.add(
-                ids.COPY_THREADS,
-                f"a bulk copy is issued by {threads} threads, each of them anew",
-                step=step,
-                got=f"{threads} threads",
-                required="one thread",
-                fix="issue it inside `cta.elect()`",
-            )
-        inside = len(step.op.threads) if isinstance(step.op, ops.Scope) else threads
-        good = _issuers(step.body, inside, out) and good
-    return good
-
-
 def _answers(steps: tuple[Step, ...], known: frozenset[int], out: Collector) -> bool:
     """An answer is used in the block that asked for it, where it cannot be another thread's or iteration's; `known` come from around."""
     good = True
@@ -332,33 +311,6 @@ def _answers(steps: tuple[Step, ...], known: frozenset[int], out: Collector) -> 
                 fix="ask in the same block as the condition, or around it",
             )
         good = _answers(step.body, known, out) and good
-    return good
-
-
-def _copy(program: Program, step: Step, op: Copy, out: Collector) -> bool:
-    """One copy against its map and tile. False when its coordinates cannot be looked at."""
-    tile, param = program.tiles[op.tile.tile], program.maps[op.map.name]
-    good = len(op.coords) == param.rank
-    if not good:
-        out.add(
-            ids.COORD_RANK,
-            f"a copy through {param.name!r} has the wrong number of coordinates",
-            step=step,
-            got=len(op.coords),
-            required=param.rank,
-            fix="give one coordinate per dimension, outermost first",
-        )
-    if isinstance(op, ops.TensorReduce) and op.op not in DTYPES[param.dtype].reduce:
-        out.add(
-            ids.REDUCE_TYPE,
-            f"the hardware cannot reduce {param.dtype} with `{op.op}`",
-            step=step,
-            got=op.op,
-            required=", ".join(sorted(DTYPES[param.dtype].reduce)) or "no reduction exists for this type",
-            fix="use another operation or element type",
-        )
-    _image(step, op, tile, param, out)
-    _addresses(step, op, tile, param, out)
     return good
 
 
@@ -393,63 +345,6 @@ def _plain(program: Program, step: Step, op: ops.StoreGlobal | ops.Iota, out: Co
             fix="give one coordinate per dimension of the tile, outermost first",
         )
     return wanted
-
-
-def _image(step: Step, op: Copy, tile: TileDecl, param: MapParam, out: Collector) -> None:
-    """The map's image fits into the tile and lies there as the tile's own layout says."""
-    image, layout = param.layout, tile.layout
-    room = layout.footprint_bytes if op.tile.part is None else part_bytes(layout, 0, op.tile.part.of)[1]
-    if image.footprint_bytes > room:
-        out.add(
-            ids.TILE_SMALL,
-            f"a copy through {param.name!r} does not fit into tile {tile.name!r}"
-            + ("" if op.tile.part is None else f" cut into {op.tile.part.of} parts"),
-            step=step,
-            got=f"{room} bytes",
-            required=f"{image.footprint_bytes} bytes: {image.rows} rows of {image.row_bytes} bytes, {image.pitch_bytes} apart",
-            fix="make the tile with `cta.shared(desc)`; a part needs a descriptor whose box is the part",
-            causes=[("the tile", Step(op, tile.site))],
-        )
-    same_rows = image.row_bytes == layout.row_bytes or len(layout.shape) == 1
-    if param.swizzle != tile.swizzle or param.dtype != tile.dtype or not same_rows:
-        out.add(
-            ids.SWIZZLE_DIFFERS,
-            f"{param.name!r} lays its rows out differently from tile {tile.name!r}",
-            step=step,
-            got=f"{param.dtype}, rows of {image.row_bytes} bytes, swizzle {param.swizzle}",
-            required=f"{tile.dtype}, rows of {layout.row_bytes} bytes, swizzle {tile.swizzle}",
-            fix="use descriptors of one dtype, inner box and swizzle for a tile",
-            causes=[("the tile", Step(op, tile.site))],
-        )
-
-
-def _addresses(step: Step, op: Copy, tile: TileDecl, param: MapParam, out: Collector) -> None:
-    """Every address that the copy can be given: all stages, all parts."""
-    of = op.tile.part.of if op.tile.part is not None else 1
-    repeat = EVERY_SWIZZLE[param.swizzle].repeat_bytes
-    for i in range(tile.stages):
-        base = tile.offset + i * tile.stage_bytes
-        for rank in range(of):
-            address = base + part_bytes(tile.layout, rank, of)[0]
-            if address % limits.TENSOR_SMEM_ALIGN:
-                part = f", part {rank}" if of > 1 else ""
-                out.add(
-                    ids.TILE_ALIGN,
-                    f"stage {i}{part} of tile {tile.name!r} lies where tensor copies fault",
-                    step=step,
-                    got=f"offset {address}",
-                    required=f"a multiple of {limits.TENSOR_SMEM_ALIGN}",
-                    fix="align the tile to 128 bytes, and let stages and parts be multiples of 128 bytes",
-                )
-        if base % repeat and base % limits.TENSOR_SMEM_ALIGN == 0:
-            out.add(
-                ids.SWIZZLE_ALIGN,
-                f"stage {i} of tile {tile.name!r} lies where swizzle {param.swizzle} gives a rotated pattern",
-                step=step,
-                got=f"offset {base}",
-                required=f"a multiple of {repeat}",
-                fix=f"align the tile to {repeat} bytes (`align=ox.A{repeat}`), stages included",
-            )
 
 
 def check_idle(program: Program, ran: set[int], out: Collector) -> None:

@@ -21,6 +21,16 @@ def _overlapping(at: At, spans: Sequence[Span]) -> Iterator[tuple[Stage, Access]
                 yield stage, access
 
 
+def filled(op: ops.Landing) -> ops.TileRef:
+    """The tile that a copy writes."""
+    return op.into if isinstance(op, ops.Send) else op.tile
+
+
+def combines(op: ops.Instr) -> str | None:
+    """The operation by which a copy combines its bytes with what is in shared memory."""
+    return op.op if isinstance(op, ops.BulkReduceS2S) else None
+
+
 def _read_spans(at: At) -> Sequence[Span]:
     """What the op reads: of an op that writes `tiles`, its sources."""
     return at.sources or at.tiles
@@ -31,6 +41,8 @@ def _landed(machine: Machine, at: At, access: Access) -> bool:
 
 
 def _read_out(machine: Machine, at: At, store: Access) -> bool:
+    if store.bar >= 0:  # a copy to another CTA: over when it has landed there
+        return _landed(machine, at, store)
     return store.done >= 0 and machine.order(at.agent, Mark(store.mark.agent, store.done, store.mark.step))
 
 
@@ -59,16 +71,20 @@ def _read(machine: Machine, at: At, *, fence: bool) -> None:
             _early(machine, at, stage, access)
             clean = False
     if clean:
-        _written(machine, at)
+        _written(machine, at, _read_spans(at))
 
 
-def _written(machine: Machine, at: At) -> None:
-    for stage, lo, hi in _read_spans(at):
+def covered(machine: Machine, at: At) -> None:
+    """What a copy combines its bytes with is there already."""
+    if not machine.lost:
+        _written(machine, at, at.tiles)
+
+
+def _written(machine: Machine, at: At, spans: Sequence[Span]) -> None:
+    for stage, lo, hi in spans:
         if stage.covers(lo, hi):
             continue
-        loads = [
-            s for s in machine.program.walk() if isinstance(s.op, ops.TensorG2S | ops.TensorG2SMulticast) and s.op.tile.tile == stage.tile
-        ]
+        loads = [s for s in machine.program.walk() if isinstance(s.op, ops.Landing) and filled(s.op).tile == stage.tile]
         if loads and not stage.written:
             _early(machine, at, stage, None)
             continue
@@ -114,7 +130,7 @@ def _race(machine: Machine, at: At, stage: Stage, access: Access, done: str, *, 
 
 
 def _verb(at: At) -> str:
-    return "loaded into" if isinstance(at.op, ops.TensorG2S | ops.TensorG2SMulticast) else "written"
+    return "loaded into" if isinstance(at.op, ops.Landing) else "written"
 
 
 def _unfenced(machine: Machine, at: At, stage: Stage, access: Access) -> None:
@@ -151,7 +167,8 @@ def _overwrite(machine: Machine, at: At, stage: Stage, access: Access) -> None:
         return
     key = (stage.tile, at.step.site or id(at.step))
     if access.way is LOAD:
-        if not _landed(machine, at, access):
+        together = access.reduces is not None and access.reduces == combines(at.op)
+        if not _landed(machine, at, access) and not together:  # elements are combined one by one, in any order
             bar = machine.bars[access.bar]
             machine.out.add(
                 ids.OVERWRITE_LOAD,
@@ -168,11 +185,17 @@ def _overwrite(machine: Machine, at: At, stage: Stage, access: Access) -> None:
                 ids.OVERWRITE_STORE,
                 f"{stage.name} is {_verb(at)} while an earlier store may still read it",
                 step=at.step,
-                got="no wait for the store's group"
+                got="a copy to another CTA, not known to have landed"
+                if access.bar >= 0
+                else "no wait for the store's group"
                 if access.done < 0
                 else f"no sync after the wait of {machine.agents[access.mark.agent].name}",
-                required="`commit_group`, `wait_group_read` by the storing thread, then a sync with the writers",
-                fix="wait for the group (mind how many stay pending), then sync, before this line",
+                required="`commit_group`, `wait_group_read` by the storing thread, then a sync with the writers"
+                if access.bar < 0
+                else f"the receiving CTA's wait on {machine.bars[access.bar].name}, and word of it here",
+                fix="wait for the group (mind how many stay pending), then sync, before this line"
+                if access.bar < 0
+                else "call `cta.cluster_sync()` behind the receiver's wait, or let it arrive on a barrier here, before this line",
                 causes=[("the store", access.mark.step)],
                 key=key,
             )

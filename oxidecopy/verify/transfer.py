@@ -36,6 +36,7 @@ from oxidecopy.verify.state import (
     Way,
     join,
 )
+from oxidecopy.verify.tiles import combines
 
 Effect: TypeAlias = Callable[[Machine, At], None]
 WAITING: Final = ops.MbarrierWait | ops.MbarrierWaitPhase | ops.MbarrierWaitParity | ops.BarSync | ops.ClusterSync
@@ -180,10 +181,14 @@ def effect_of(op: ops.Instr) -> Effect:  # noqa: C901  one case per op
             return partial(_ask, op=op)
         case ops.MbarrierTestParity():
             return partial(_ask_parity, op=op)
-        case ops.TensorG2S() | ops.TensorG2SMulticast():
+        case ops.TensorG2S() | ops.TensorG2SMulticast() | ops.TensorGather4() | ops.BulkG2S() | ops.BulkG2SMulticast():
             return _load
-        case ops.TensorS2G() | ops.TensorReduce():
+        case ops.TensorS2G() | ops.TensorReduce() | ops.TensorScatter4() | ops.BulkS2G() | ops.BulkReduce():
             return _store
+        case ops.BulkS2S() | ops.BulkReduceS2S():
+            return partial(_send, reduces=combines(op))
+        case ops.TensorPrefetch() | ops.BulkPrefetch():
+            return nothing
         case ops.CommitGroup():
             return _commit
         case ops.WaitGroup() | ops.WaitGroupRead():
@@ -363,15 +368,24 @@ def passed(machine: Machine, agent: Agent, bar: Bar, phases: Sequence[int], mark
 
 
 # ---- tiles
-def _load(machine: Machine, at: At) -> None:
+def _load(machine: Machine, at: At, *, reduces: str | None = None) -> None:
     for bar, (stage, lo, hi) in zip(at.bars, at.tiles, strict=True):
-        load = Access(LOAD, at.mark, lo, hi, bar=bar.id, until=bar.phase + 1)
+        load = Access(LOAD, at.mark, lo, hi, bar=bar.id, until=bar.phase + 1, reduces=reduces)
         _replace(stage.accesses, load)
         stage.cover(lo, hi)
         if bar.life is LIVE:
             bar.loaded = (bar.phase, at.mark)
             machine.witness(at.agent, bar)
     _bytes(machine, at)
+
+
+def _send(machine: Machine, at: At, *, reduces: str | None) -> None:
+    """A copy to another CTA: what it reads here is free once it has landed there."""
+    (bar,), ((stage, lo, hi),) = at.bars, at.sources
+    read = Access(STORE, at.mark, lo, hi, bar=bar.id, until=bar.phase + 1)
+    if not at.flagged:
+        _again(stage.accesses, read)
+    _load(machine, at, reduces=reduces)
 
 
 def _store(_machine: Machine, at: At) -> None:
@@ -418,13 +432,14 @@ def _share(at: At, access: Access) -> None:
 
 def _replace(accesses: list[Access], new: Access) -> None:
     """Whatever is ordered after a write is ordered after what the write had to follow: accesses inside it are done with."""
-    accesses[:] = [a for a in accesses if a.lo < new.lo or new.hi < a.hi]
+    accesses[:] = [a for a in accesses if a.lo < new.lo or new.hi < a.hi or (new.reduces is not None and a.reduces == new.reduces)]
     accesses.append(new)
 
 
 def _again(accesses: list[Access], new: Access) -> None:
     """The same agent's earlier access of the same kind and bytes is over before this one is."""
-    accesses[:] = [a for a in accesses if (a.way, a.mark.agent, a.lo, a.hi) != (new.way, new.mark.agent, new.lo, new.hi)]
+    key = (new.way, new.mark.agent, new.lo, new.hi, new.bar)
+    accesses[:] = [a for a in accesses if (a.way, a.mark.agent, a.lo, a.hi, a.bar) != key]
     accesses.append(new)
 
 

@@ -23,7 +23,7 @@ from oxidecopy.engines.cuda.emit.elements import FUNCTIONS
 from oxidecopy.engines.sim.images import TileImage
 from oxidecopy.engines.sim.launch import bind, clusters
 from oxidecopy.engines.sim.memory import GlobalMemory, SharedMemory, SimBuffer
-from oxidecopy.engines.sim.reduce import reduce_box
+from oxidecopy.engines.sim.pixels import PixelPlan
 from oxidecopy.engines.sim.tma import TensorPlan
 from oxidecopy.program.verified import VerifiedProgram
 
@@ -131,7 +131,7 @@ def _pointer(buffer: object, offset: int) -> int:
 def _run(
     dll: ctypes.CDLL,
     made: Emitted,
-    plans: Sequence[TensorPlan],
+    plans: Sequence[TensorPlan | PixelPlan],
     packed: Sequence[bytes],
     blocks: Sequence[Sequence[tuple[int, int, int]]],
     bindings: Bindings,
@@ -148,7 +148,7 @@ def _run(
     def copy_out(which: int, rank: int, at: int, coords: ctypes._Pointer[ctypes.c_int], count: int, op: bytes) -> None:
         plan, units = plans[which], TileImage(memories[rank], plans[which].layout, at).gather()
         if op:
-            reduce_box(plan, coords[:count][::-1], units, op.decode())
+            plan.reduce(coords[:count][::-1], units, op.decode())
         else:
             plan.store(coords[:count][::-1], units)
 

@@ -153,6 +153,8 @@ class _Run:
         elif op in COPIES:
             coords = [self.read(reg) for reg in r["reg"][3 : 3 + r["aux"]]]
             yield self.copy(op, self.map(r), coords, [self.value(r, k) for k in range(3)], r["flags"])
+        elif op is DeviceOp.COPY_EXTRA:
+            yield self.extra(r, self.record(abi.EXTRA))
         elif op in PLAIN:
             yield self.plain(op, r)
         else:
@@ -278,6 +280,38 @@ class _Run:
                 return ("reduce", REDUCE_OPS[flags], name, tuple(coords), v[0])
             case _:
                 return ("store", name, tuple(coords), v[0])
+
+    def extra(self, r: dict[str, Any], e: dict[str, Any]) -> Event:
+        """A copy that the records above do not hold; what it does not have is None."""
+        kind = DeviceOp(e["kind"])
+        coords = [self.read(reg) for reg in r["reg"][3 : 3 + r["aux"]]]
+        if "4" in kind.name:  # gather4 and scatter4: rows stand in reverse
+            coords = [*reversed(coords[:-1]), coords[-1]]
+        tensor, send = kind.name.startswith("TENSOR"), kind.name.endswith("S2S")
+        where = self.map(r) if tensor else None if send else list(self.image.arrays)[r["map"]]
+        many = kind.name.endswith("MULTICAST")
+        third, offsets = self.value(r, 2), None
+        loads = kind in (DeviceOp.TENSOR_G2S, DeviceOp.TENSOR_G2S_MULTICAST, DeviceOp.TENSOR_PREFETCH)
+        if e["im2col"] and loads:
+            third, packed = (third & 0xFFFF, third >> 16) if many else (0, third)
+            bits = {3: 16, 4: 8, 5: 5}[r["aux"]]
+            offsets = tuple(packed >> bits * i & (1 << bits) - 1 for i in reversed(range(r["aux"] - 2)))
+        policy = (e["policy"] - 1, struct.unpack("<f", struct.pack("<I", e["fraction"]))[0]) if e["policy"] else None
+        return (
+            kind.name.lower(),
+            where,
+            tuple(coords),
+            None if kind.name.endswith("PREFETCH") else self.value(r, 0),
+            self.value(r, 1) if "G2S" in kind.name or send or kind is DeviceOp.TENSOR_GATHER4 else None,
+            third if many or send else None,
+            offsets,
+            self.value(r, 3) if send else None,
+            policy,
+            None if tensor else e["nbytes"],
+            REDUCE_OPS[r["flags"]] if "REDUCE" in kind.name else None,
+            DTypeCode(e["dtype"]).name.lower() if "REDUCE" in kind.name and not tensor else None,
+            bool(e["im2col"]),
+        )
 
     def fused(self, op: DeviceOp, r: dict[str, Any]) -> Iterator[Event]:
         begin, end = self.value(r, 0), self.value(r, 1)

@@ -5,10 +5,12 @@ The events are those of `device_emulator`. Only the classes of threads and the p
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import final
+from typing import Any, final
 
+from oxidecopy.engines.cuda.abi import DeviceOp
 from oxidecopy.engines.cuda.code.numbers import bits_of
 from oxidecopy.engines.sim.classes import ThreadClass, thread_classes
 from oxidecopy.isa import ops
@@ -208,6 +210,8 @@ class _Run:
                 yield self.test(op, self.bar(bar), self.value(self.walk.phases[token]))
             case ops.MbarrierTestParity(bar=bar, parity=parity):
                 yield self.test(op, self.bar(bar), self.value(parity))
+            case op if isinstance(op, ops.Copy) and self.is_extra(op):
+                yield self.extra(op)
             case ops.TensorG2S(map=m, tile=t, coords=c, bar=bar):
                 yield ("load", self.map(m), self.coords(c), self.tile(t), self.bar(bar), None)
             case ops.TensorG2SMulticast(map=m, tile=t, coords=c, bar=bar, cta_mask=mask):
@@ -232,6 +236,33 @@ class _Run:
                 self.env[name] = found
             case _:
                 raise TypeError(op)
+
+    def is_extra(self, op: ops.Copy) -> bool:
+        if not isinstance(op, ops.TensorG2S | ops.TensorG2SMulticast | ops.TensorS2G | ops.TensorReduce):
+            return True
+        return op.hint is not None or self.program.maps[op.map.name].mode == "im2col"
+
+    def extra(self, op: Any) -> Event:
+        """As `Emulator.extra`."""
+        sends, tensor = isinstance(op, ops.Send), hasattr(op, "map")
+        offsets = tuple(self.value(e) for e in op.offsets) if getattr(op, "offsets", ()) else None
+        hint = getattr(op, "hint", None)
+        reduce = getattr(op, "op", None)
+        return (
+            DeviceOp(op.opcode).name.lower(),  # the op table's numbers are the device's
+            self.map(op.map) if tensor else None if sends else op.array.name,
+            () if sends else self.coords(op.coords),
+            self.tile(op.tile) if hasattr(op, "tile") else None,
+            self.bar(op.bar) if hasattr(op, "bar") else None,
+            self.value(op.rank) if sends else self.value(op.cta_mask) if isinstance(op, ops.Multicast) else None,
+            offsets,
+            self.tile(op.into) if sends else None,
+            (hint.word, struct.unpack("<f", struct.pack("<f", hint.fraction))[0]) if hint is not None else None,
+            None if tensor else op.nbytes,
+            reduce,
+            self.program.tiles[op.tile.tile].dtype if reduce and not tensor else None,
+            tensor and self.program.maps[op.map.name].mode == "im2col",
+        )
 
     def test(self, op: ops.MbarrierTestToken | ops.MbarrierTestParity, at: int, parity: int) -> Event:
         self.answers[op.pred] = answer = self.oracle.answer()

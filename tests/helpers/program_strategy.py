@@ -35,7 +35,21 @@ from oxidecopy.isa.expr import (
     Or,
     Sym,
 )
-from oxidecopy.isa.ops import ArrayRef, BarrierRef, Choice, Imm, Instr, Kind, MapRef, OperandKind, Part, ScalarRef, ThreadSet, TileRef
+from oxidecopy.isa.ops import (
+    ArrayRef,
+    BarrierRef,
+    CacheHint,
+    Choice,
+    Imm,
+    Instr,
+    Kind,
+    MapRef,
+    OperandKind,
+    Part,
+    ScalarRef,
+    ThreadSet,
+    TileRef,
+)
 from oxidecopy.isa.swizzle import SWIZZLES
 from oxidecopy.program.declared import BARRIER_KINDS, OOB_FILLS, known_symbols
 from oxidecopy.program.program import (
@@ -159,6 +173,7 @@ class StepMaker:
         self.taken = {s.name for s in self.symbols} | {p.name for p in params}
         self.scope = ThreadSet(((0, threads),))
         self.made: dict[str, list[int]] = {ops.TOKEN.sigil: [], ops.NEW_PRED.sigil: []}
+        self.gathers = False  # the op being drawn needs a map of rank 2
         self.rank = 1  # of the map or array drawn last: its coordinates follow it
         self.inputs: list[TileRef] = []  # tiles drawn together last: the tile and the element expression beside them follow them
         self.out = ""  # the element type of that tile
@@ -169,8 +184,12 @@ class StepMaker:
     def usable(self, depth: int) -> list[type[Instr]]:
         return [op for op in ops.OPS if all(self.can(kind) for _, kind in ops.operands(op)) and (depth or op not in ops.BLOCKS)]
 
+    def of_rank_2(self) -> list[Param]:
+        return [p for p in self.of(MapParam) if isinstance(p, MapParam) and p.rank == 2]
+
     def step(self, op: type[Instr], depth: int) -> Step:
         make: Callable[..., Instr] = op
+        self.gathers = any(kind == ops.GATHER for _, kind in ops.operands(op))
         made = make(**{name: self.operand(kind) for name, kind in ops.operands(op)})
         outside, symbols = self.scope, list(self.symbols)
         # A loop's counter is known in its body; what another op names, to the end of the body it stands in.
@@ -192,6 +211,7 @@ class StepMaker:
             ops.TILE: self.tiles,
             ops.TILES: self.tiles,
             ops.MAP: self.of(MapParam),
+            ops.GATHER: self.of_rank_2(),
             ops.ARRAY: self.of(ArrayParam),
             ops.TOKENS: self.made[ops.TOKEN.sigil],
         }
@@ -276,7 +296,7 @@ class StepMaker:
         return self.draw(st.sampled_from(leaves))
 
     def map(self) -> MapRef:
-        param = self.draw(st.sampled_from([p for p in self.params if isinstance(p, MapParam)]))
+        param = self.draw(st.sampled_from([p for p in self.params if isinstance(p, MapParam) and (p.rank == 2 or not self.gathers)]))
         self.rank = param.rank
         return MapRef(param.name, None if param.entries is None else self.index(param.entries))
 
@@ -287,6 +307,17 @@ class StepMaker:
 
     def coords(self) -> tuple[Expr, ...]:
         return tuple(self.expr() for _ in range(self.rank))
+
+    def gather(self) -> tuple[Expr, ...]:
+        return tuple(self.expr() for _ in range(5))
+
+    def offsets(self) -> tuple[Expr, ...]:
+        return ()  # the maps drawn here are of the tile kind
+
+    def hint(self) -> CacheHint | None:
+        fractions = st.floats(0, 1, exclude_min=True)
+        made = st.builds(CacheHint, st.sampled_from(ops.PRIMARY_POLICIES), fractions, st.sampled_from(ops.SECONDARY_POLICIES))
+        return self.draw(st.none() | made)
 
     def threads(self) -> ThreadSet:
         low, high = self.draw(st.sampled_from(self.scope.ranges))
@@ -318,6 +349,9 @@ KINDS: dict[Kind, Callable[[StepMaker], object]] = {
     ops.EXPR: StepMaker.expr,
     ops.COND: StepMaker.cond,
     ops.COORDS: StepMaker.coords,
+    ops.GATHER: StepMaker.gather,
+    ops.OFFSETS: StepMaker.offsets,
+    ops.HINT: StepMaker.hint,
     ops.THREADS: StepMaker.threads,
     ops.VALUE: StepMaker.value,
     ops.NAME: StepMaker.name,

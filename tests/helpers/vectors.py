@@ -34,6 +34,7 @@ MAPPED: Final = 8 << 20  # bytes behind the buffer base B, at most
 SLACK: Final = 1 << 16  # bytes behind what the map spans, at least
 THREADS: Final = 32
 SWIZZLE: Final = ("none", "32B", "64B", "128B")
+INTERLEAVE: Final = ("none", "16B", "32B")
 FILL: Final = ("zero", "nan")
 UNWRITTEN: Final = 0xA5
 LEADER: Final = ops.Scope(role="elect", threads=ThreadSet(((0, 1),)))
@@ -111,6 +112,7 @@ class Bench:
                 dtype=tensor.dtype,
                 box_dim=tensor.box_dim,
                 element_strides=tensor.element_strides,
+                interleave=tensor.interleave,
                 swizzle=tensor.swizzle,
                 oob_fill=tensor.oob_fill,
                 mode=mode,
@@ -204,25 +206,27 @@ class Bench:
 
 # ---- maps
 def tensor_map(m: Row) -> TensorMap:
-    """A tiled map of the file; other kinds are skipped by category."""
-    if m["kind"] != "tiled":
-        raise Skip(m["kind"])
-    if m["interleave"]:
-        raise Skip("interleave")
+    """A map of the file."""
+    pixels = m["kind"] == "im2col"
     return TensorMap(
+        mode="im2col" if pixels else "tile",
+        box_dim=(m["pixels_per_column"], m["channels_per_pixel"]) if pixels else tuple(reversed(m["box_dim"])),
+        lower=tuple(reversed(m.get("pixel_box_lower_corner", ()))),
+        upper=tuple(reversed(m.get("pixel_box_upper_corner", ()))),
         dtype=dtype_name(m["data_type"]),
         global_dim=tuple(reversed(m["global_dim"])),
         global_strides=tuple(reversed(m["global_strides"])),
-        box_dim=tuple(reversed(m["box_dim"])),
         element_strides=tuple(reversed(m["element_strides"])),
+        interleave=INTERLEAVE[m["interleave"]],
         swizzle=SWIZZLE[m["swizzle"]],
         oob_fill=FILL[m["oob_fill"]],
     )
 
 
-def bind_map(bench: Bench, m: Row, base: Buffer, mode: str = "tile") -> str:
+def bind_map(bench: Bench, m: Row, base: Buffer, mode: str = "") -> str:
     """Declares and binds a map of the file; its address is an offset from `base`, "B-n", "B+n", or absolute in hex."""
     tensor, at = tensor_map(m), m["global_address"]
+    mode = mode or tensor.mode
     if isinstance(at, str) and at.startswith("0x"):
         return bench.map(tensor, ForeignBuffer(int(at, 16)), mode=mode)
     return bench.map(tensor, base, int(at[1:]) if isinstance(at, str) else at, mode=mode)
@@ -240,9 +244,13 @@ def coordinates(row: Row) -> tuple[Const, ...]:
     return tuple(Const(c) for c in reversed(row["coords"]))
 
 
+def offsets(row: Row) -> tuple[Const, ...]:
+    """Of an im2col load, outermost first."""
+    return tuple(Const(o) for o in reversed(row.get("offsets", ())))
+
+
 def layout_of(m: Row) -> TileLayout:
-    tensor = tensor_map(m)
-    return TileLayout(shape=tensor.tile_shape, element_bytes=tensor.dtype_info.nbytes, swizzle=tensor.swizzle)
+    return tensor_map(m).layout
 
 
 def differences(got: Bytes, wanted: Bytes, what: str) -> list[str]:
@@ -270,7 +278,7 @@ def run_load(row: Row, *, hazards: bool = True, seed: int = 0) -> list[str]:
     ref, token = bench.ready(bench.barrier()), bench.token()
     bench.leader(
         ops.MbarrierArriveExpectTx(bar=ref, nbytes=row["tx_bytes"], token=token),
-        ops.TensorG2S(map=MapRef(name), tile=tile, coords=coordinates(row), bar=ref),
+        ops.TensorG2S(map=MapRef(name), tile=tile, coords=coordinates(row), bar=ref, offsets=offsets(row)),
     )
     bench.op(ops.MbarrierWait(bar=ref, tokens=(token,)))
     out = bench.dump(offset, row["region_bytes"])
@@ -438,6 +446,8 @@ def run_word(row: Row) -> list[str]:
 
 def run_runtime(row: Row, *, hazards: bool = True, seed: int = 0) -> list[str]:
     """`runtime`: does it fault, and with which code."""
+    if row.get("op", "").startswith("bulk_"):
+        return run_bulk(row, hazards=hazards, seed=seed)
     if "map" not in row:
         raise Skip("text")
     bench = Bench(hazards=hazards, seed=seed)
@@ -450,14 +460,65 @@ def run_runtime(row: Row, *, hazards: bool = True, seed: int = 0) -> list[str]:
         ref, token = bench.ready(bench.barrier()), bench.token()
         bench.leader(
             ops.MbarrierArriveExpectTx(bar=ref, nbytes=layout.nbytes, token=token),
-            ops.TensorG2S(map=MapRef(name), tile=tile, coords=coordinates(row), bar=ref),
+            ops.TensorG2S(map=MapRef(name), tile=tile, coords=coordinates(row), bar=ref, offsets=offsets(row)),
         )
         bench.op(ops.MbarrierWait(bar=ref, tokens=(token,)))
-    elif op == "store" or op.startswith("reduce."):
-        _issue_store(bench, row, name, offset, fetch=offset % 128 == 0)
+    elif op == "prefetch":
+        bench.leader(ops.TensorPrefetch(map=MapRef(name), coords=coordinates(row), offsets=offsets(row)))
     else:
-        raise Skip(op)
+        _issue_store(bench, row, name, offset, fetch=offset % 128 == 0)
     return ending(bench.run(), row["error"])
+
+
+def run_bulk(row: Row, *, hazards: bool = True, seed: int = 0) -> list[str]:
+    """`runtime` rows of plain copies: does it fault, and with which code."""
+    bench = Bench(hazards=hazards, seed=seed)
+    size, offset, at = row["size"], row.get("smem_offset", 0), (Const(row["global_offset"]),)
+    array = _bytes(bench, size + SLACK)
+    if row["op"] == "bulk_prefetch":
+        bench.leader(ops.BulkPrefetch(array=ArrayRef(array), coords=at, nbytes=size))
+        return ending(bench.run(), row["error"])
+    tile = TileRef(bench.tile("u8", (max(size, 16),), offset), ZERO)
+    if row["op"] == "bulk_store":
+        bench.fill(0, offset + size + 16)
+        copy = ops.BulkS2G(array=ArrayRef(array), coords=at, tile=tile, nbytes=size)
+        bench.leader(copy, ops.CommitGroup(), ops.WaitGroup(pending=0))
+    else:
+        ref, token = bench.ready(bench.barrier()), bench.token()
+        bench.leader(
+            ops.MbarrierArriveExpectTx(bar=ref, nbytes=size // 16 * 16, token=token),
+            ops.BulkG2S(array=ArrayRef(array), coords=at, tile=tile, nbytes=size, bar=ref),
+        )
+        bench.op(ops.MbarrierWait(bar=ref, tokens=(token,)))
+    return ending(bench.run(), row["error"])
+
+
+def run_bulk_size(row: Row, *, hazards: bool = True, seed: int = 0) -> list[str]:
+    """`bulk_sizes`: what is moved and reported of a size that is asked for."""
+    bench = Bench(hazards=hazards, seed=seed)
+    size = row["size"]
+    array = _bytes(bench, size + 16)
+    region = max(size, 16) + 16
+    bench.fill(0, region)
+    tile = TileRef(bench.tile("u8", (region,), 0), ZERO)
+    ref, token = bench.ready(bench.barrier()), bench.token()
+    bench.leader(
+        ops.MbarrierArriveExpectTx(bar=ref, nbytes=row["tx_bytes"], token=token),
+        ops.BulkG2S(array=ArrayRef(array), coords=(ZERO,), tile=tile, nbytes=size, bar=ref),
+    )
+    bench.op(ops.MbarrierWait(bar=ref, tokens=(token,)))
+    out = bench.dump(0, region)
+    result = bench.run()
+    wanted = np.full(region, UNWRITTEN, np.uint8)
+    wanted[: row["bytes_copied"]] = load_pattern(row["bytes_copied"])
+    return ending(result) + [str(f) for f in result.findings] + differences(bench.read(out), wanted, "shared image")
+
+
+def _bytes(bench: Bench, n: int) -> str:
+    """An array of the pattern's bytes."""
+    name, buffer = bench.array(n)
+    bench.engine.write(buffer, 0, memoryview(load_pattern(n).tobytes()))
+    return name
 
 
 @cache
@@ -472,6 +533,7 @@ RUNNERS: Final[dict[str, Callable[..., list[str]]]] = {
     "reduce_shapes": run_store,
     "mbarrier": run_mbarrier,
     "runtime": run_runtime,
+    "bulk_sizes": run_bulk_size,
 }
 
 

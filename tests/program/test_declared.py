@@ -98,7 +98,7 @@ def test_a_cta_has_64_k_registers() -> None:
         replace(MAP, box_dim=(0, 32)),
         replace(MAP, element_strides=(1, 9)),
         replace(MAP, element_strides=(1,)),
-        replace(MAP, interleave="16B"),
+        replace(MAP, interleave="64B"),
         replace(MAP, swizzle="96B"),
         replace(MAP, oob_fill="one"),
         replace(MAP, mode="gather"),
@@ -109,7 +109,7 @@ def test_a_cta_has_64_k_registers() -> None:
     ],
 )
 def test_params(param: Param) -> None:
-    assert rules(replace(PROGRAM, params=(param,))) == ["OX1919"]
+    assert set(rules(replace(PROGRAM, params=(param,)))) == {"OX1919"}
 
 
 @pytest.mark.parametrize(

@@ -134,6 +134,17 @@ class DeviceOp(IntEnum):
     TENSOR_G2S_MULTICAST = 0x21  # also value2 mask
     TENSOR_S2G = 0x22
     TENSOR_REDUCE = 0x23  # flags: position in isa.dtypes.REDUCE_OPS
+    # The numbers of these are `kind`s of COPY_EXTRA; they are no records of their own.
+    TENSOR_PREFETCH = 0x24
+    TENSOR_GATHER4 = 0x25
+    TENSOR_SCATTER4 = 0x26
+    BULK_G2S = 0x2B
+    BULK_G2S_MULTICAST = 0x2C
+    BULK_S2G = 0x2D
+    BULK_REDUCE = 0x2E
+    BULK_PREFETCH = 0x2F
+    BULK_S2S = 0x38
+    BULK_REDUCE_S2S = 0x39
     COMMIT_GROUP = 0x28
     WAIT_GROUP = 0x29  # imm0 pending, 0 to 15
     WAIT_GROUP_READ = 0x2A
@@ -157,6 +168,9 @@ class DeviceOp(IntEnum):
     PRODUCE = 0x90  # value0 start; value1 stop; + ring record; + load records; + evals
     DRAIN = 0x91  # value0 start; value1 stop; + ring record; + store records; + evals
     ONCE = 0x93  # the whole program of a CTA: see `ONCE` below
+    # A tensor copy as above in all but its op, with an EXTRA record behind it; value2 of an im2col load: its offsets, packed, behind the
+    # mask of a multicast. Plain: map as in STORE_GLOBAL, aux the array's rank, value2 mask. Between CTAs: value2 rank, value3 tile there.
+    COPY_EXTRA = 0x94
     NEXT_STAGE = (
         0x92  # head of a loop whose tiles a counter gives: value0 is k; imm1 full of stage 0; imm2 stages; tile to reg2; none left: imm4
     )
@@ -213,6 +227,14 @@ COPY: Final = (
     ("eval_end", "u16", 18),
     ("tile_reg", "u8", 20),  # added to tile; NO_REG: nothing
     ("mask_reg", "u8", 21),
+)
+EXTRA: Final = (
+    ("kind", "u8", 0),  # the DeviceOp that it is, with what follows
+    ("im2col", "u8", 1),
+    ("policy", "u8", 2),  # 0: none, else 1 + isa.ops.CacheHint.word
+    ("dtype", "u8", 3),  # DTypeCode, of plain reductions
+    ("fraction", "u32", 4),  # bits of an f32
+    ("nbytes", "i32", 8),  # of plain copies
 )
 ONCE: Final = (  # instead of a head: init of the barrier, announce, loads, wait for phase 0, stores, commit, wait for all groups
     ("op", "u8", 0),
@@ -359,14 +381,23 @@ class ReportKind(IntEnum):
 
 
 # ---- entry points of a cubin: f"{FAMILY}_{PARAMETER}"; the code lies in the parameter or in global memory ("global" has the small one)
-# move: all but MAP_TILES. A kernel that may name any of the 16 barriers takes all of them, and a multiprocessor has 64: it holds no more
-# than 4 of its CTAs, but 32 of a kernel with barriers 0 and 1 only (measured). So each family is there twice.
+# move: all but MAP_TILES and COPY_EXTRA. A kernel that may name any of the 16 barriers takes all of them, and a multiprocessor has 64:
+# it holds no more than 4 of its CTAs, but 32 of a kernel with barriers 0 and 1 only (measured). So each family is there twice.
 # once: a `ONCE` record and nothing else, which is always in the parameter.
-# wide, many: all ops and all barriers, scalars of 64 bits, tokens as states; the code is always in global memory.
+# full: COPY_EXTRA too; with named barriers it is there once, for code in global memory.
+# wide, many: all ops but COPY_EXTRA and all barriers, scalars of 64 bits, tokens as states; the code is always in global memory.
 ONCE_FAMILY: Final = "once"
+FULL_FAMILY: Final = "full"
 WIDE_FAMILY: Final = "wide"
 MANY_FAMILY: Final = "many"
-FAMILIES: Final = (ONCE_FAMILY, "move", "move_named", "map", "map_named", WIDE_FAMILY, MANY_FAMILY)
+FAMILIES: Final = (ONCE_FAMILY, "move", "move_named", "map", "map_named", FULL_FAMILY, f"{FULL_FAMILY}_named", WIDE_FAMILY, MANY_FAMILY)
+_IN_MEMORY: Final = ("global",)
+_PARAMETERS: Final = {
+    ONCE_FAMILY: ("small", "large"),
+    f"{FULL_FAMILY}_named": _IN_MEMORY,
+    WIDE_FAMILY: _IN_MEMORY,
+    MANY_FAMILY: _IN_MEMORY,
+}
 FEW_BARRIERS: Final = 2  # what families without "_named" have
 PARAMETERS: Final = ("small", "large", "global")
 KERNEL_PREFIX: Final = "oxidecopy_"
@@ -374,5 +405,5 @@ ENTRY_POINTS: Final = tuple(
     f"{KERNEL_PREFIX}{family}_{parameter}"
     for family in FAMILIES
     for parameter in PARAMETERS
-    if parameter in {ONCE_FAMILY: ("small", "large"), WIDE_FAMILY: ("global",), MANY_FAMILY: ("global",)}.get(family, PARAMETERS)
+    if parameter in _PARAMETERS.get(family, PARAMETERS)
 )

@@ -21,6 +21,7 @@ STRUCTS: Final[tuple[tuple[str, tuple[Field, ...], int], ...]] = (
     ("Ring", abi.RING, abi.RECORD_BYTES),
     ("Copy", abi.COPY, abi.RECORD_BYTES),
     ("Once", abi.ONCE, abi.RECORD_BYTES),
+    ("ExtraRecord", abi.EXTRA, abi.RECORD_BYTES),
     ("Coordinate", abi.COORDINATE, abi.COORDINATE_BYTES),
     ("EvalInstr", abi.EVAL_INSTR, abi.EVAL_BYTES),
     ("ElemInstr", abi.ELEM_INSTR, abi.EVAL_BYTES),

@@ -28,7 +28,7 @@ class Access:
     who knows of it may treat the copy as over; a load has no target until it has landed.
     """
 
-    __slots__ = ("agent", "alone", "counter", "epoch", "high", "kind", "low", "op", "past", "site", "target", "turn")
+    __slots__ = ("agent", "alone", "counter", "epoch", "high", "kind", "low", "op", "past", "reduces", "site", "target", "turn")
 
     def __init__(self, kind: Kind, low: int, high: int, agent: int, epoch: int, site: Site | None) -> None:
         self.kind = kind
@@ -41,6 +41,7 @@ class Access:
         self.turn: tuple[int, ...] = ()  # counters of the loops around an access that classes share
         self.alone = True  # no other class does a part of this access
         self.past: Clock | None = None  # of a load: what had happened when it was issued
+        self.reduces: tuple[str, str] | None = None  # of a copy that combines: operation and element type
         self.counter = 0
         self.target = 0
 
@@ -52,7 +53,9 @@ class Access:
         """True when whoever is ordered after this access is ordered after `old` too, or would be reported for this one."""
         if not (self.low <= old.low and old.high <= self.high):
             return False
+        if self.reduces is not None and self.reduces == old.reduces:
+            return False  # neither waits for the other
         if self.kind is Kind.LOAD or (self.kind is Kind.WRITE and self.alone):
             return True
         # A class's part of a cooperative write stands for that class only: the others are not ordered after what it was ordered after.
-        return self.kind is old.kind and self.agent == old.agent
+        return self.kind is old.kind and self.agent == old.agent and self.counter == old.counter

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 Clock = npt.NDArray[np.int64]
 KEPT_PHASES: Final = 2  # a wait names the current phase or the one before
+NEVER: Final = 1 << 62  # a phase that no barrier comes to
 
 
 @final
@@ -307,14 +308,29 @@ class Clocks:
         access.op = op
         return access
 
-    def issue_load(self, agent: Agent, cta: Cta, image: TileImage, bar: Mbarrier, site: Site | None) -> Access:
+    def issue_load(
+        self, agent: Agent, cta: Cta, image: TileImage, bar: Mbarrier, site: Site | None, *, reduces: tuple[str, str] | None = None
+    ) -> Access:
+        """A copy will write the tile; one that `reduces` also reads it."""
         self.use(agent, cta, bar, site)
         access = Access(Kind.LOAD, image.address, image.end, agent.index, 0, site)
         clock = self._bar(cta, bar)
         access.counter = clock.counter
         access.past = self._happened(agent)
+        access.reduces = reduces
         self._check(agent, cta, access)
+        if reduces is not None and not image.is_marked(self._written[cta.rank]):
+            self.findings.add(reports.never_written(self._program, agent, image, site))
         image.mark(self._written[cta.rank])
+        return access
+
+    def issue_send(self, agent: Agent, image: TileImage, cta: Cta, bar: Mbarrier, site: Site | None) -> Access:
+        """A copy to CTA `cta` reads the tile: over for whoever knows that the phase over there is over. There is no group to wait for."""
+        access = Access(Kind.STORE, image.address, image.end, agent.index, 0, site)
+        access.counter = self._bar(cta, bar).counter
+        access.target = NEVER
+        self._check(agent, agent.cta, access)
+        self._check_written(agent, image, site)
         return access
 
     def landing(self, access: Access, cta: Cta, bar: Mbarrier, *, last: bool) -> None:
@@ -368,6 +384,8 @@ class Clocks:
     def _problem(self, known: Clock, old: Access, new: Access) -> str:
         """The rule that `new` after `old` breaks, or nothing."""
         writes = new.kind in (Kind.WRITE, Kind.LOAD)
+        if old.reduces is not None and old.reduces == new.reduces:
+            return ""  # each element is combined in one step, in any order
         if old.kind is Kind.LOAD:
             if old.target and known[old.counter] >= old.target:
                 return ""
@@ -394,6 +412,12 @@ class Clocks:
         for access in self._accesses[cta.rank]:
             if access.kind is Kind.LOAD and not any(clock.known[access.counter] >= access.target for clock in clocks):
                 self.findings.add(reports.load_not_waited(self._program, cta, access))
+            elif (
+                access.kind is Kind.STORE
+                and access.counter >= self._first_bar
+                and not any(c.known[access.counter] >= access.target for c in clocks)
+            ):
+                self.findings.add(reports.send_not_waited(self._program, cta, access))
         for bar in cta.bars.values():
             if bar.clock is not None:
                 self._finish_barrier(cta, bar, bar.clock, [clock.known for clock in clocks])

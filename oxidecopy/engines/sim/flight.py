@@ -1,18 +1,19 @@
 """Bulk copies in flight: issued, but delivered at a later time that the schedule picks, in portions.
 
 A load reads its box when its first portion is delivered and lands in up to four portions of at least 16 bytes, each of which reports its
-bytes. A store reads shared memory in portions, then writes global memory. Copies are not ordered among each other.
+bytes. A store reads shared memory in portions, then writes global memory. A copy between CTAs is a load whose source is shared memory.
+Copies are not ordered among each other.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias, final
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, final
 
 import numpy as np
 
+from oxidecopy.engines.sim.bulk import combined
 from oxidecopy.engines.sim.faults import Fault
 from oxidecopy.engines.sim.memory import GRANULE, UNIT, Array
-from oxidecopy.engines.sim.reduce import reduce_box
 
 if TYPE_CHECKING:
     from random import Random
@@ -21,14 +22,32 @@ if TYPE_CHECKING:
     from oxidecopy.engines.sim.agents import Agent, Cta
     from oxidecopy.engines.sim.clocks import Clocks
     from oxidecopy.engines.sim.images import TileImage
+    from oxidecopy.engines.sim.ledger import Region
     from oxidecopy.engines.sim.machine import Machine
     from oxidecopy.engines.sim.mbarrier import Mbarrier
-    from oxidecopy.engines.sim.tma import TensorPlan
     from oxidecopy.errors import Site
 
 PORTIONS: Final = 4
 Coords: TypeAlias = tuple[int, ...]
 Landing: TypeAlias = "tuple[Cta, TileImage, Mbarrier]"
+
+
+class Source(Protocol):
+    """Where a load comes from; what a place is, is its own matter."""
+
+    def load(self, place: Coords, /) -> Array:
+        """What lies there, as 16-byte units."""
+
+    def regions(self, place: Coords, /) -> list[Region]:
+        """Where that is in global memory."""
+
+
+class Target(Protocol):
+    """Where a store goes to."""
+
+    def store(self, place: Coords, units: Array, /) -> None: ...
+    def reduce(self, place: Coords, units: Array, op: str, /) -> None: ...
+    def regions(self, place: Coords, /) -> list[Region]: ...
 
 
 @final
@@ -44,16 +63,29 @@ class Group:
 
 @final
 class Load:
-    """One delivery of a load into one CTA; a multicast makes one for each receiver."""
+    """One delivery of a load into one CTA; a multicast makes one for each receiver.
 
-    __slots__ = ("_cuts", "access", "agent", "coords", "landing", "plan", "site", "units")
+    With `reduces`, an operation and an element type, it combines what it brings with what is there.
+    """
 
-    def __init__(self, agent: Agent, plan: TensorPlan, coords: Coords, landing: Landing, access: Access, site: Site | None) -> None:
+    __slots__ = ("_cuts", "accesses", "agent", "coords", "landing", "plan", "reduces", "site", "units")
+
+    def __init__(
+        self,
+        agent: Agent,
+        plan: Source,
+        coords: Coords,
+        landing: Landing,
+        accesses: tuple[Access, ...],
+        site: Site | None,
+        reduces: tuple[str, str] | None = None,
+    ) -> None:
         self.agent = agent
         self.plan = plan
         self.coords = coords
         self.landing = landing
-        self.access = access
+        self.accesses = accesses  # over when it has landed
+        self.reduces = reduces
         self.site = site
         self.units: Array | None = None
         self._cuts: list[int] = []
@@ -66,10 +98,15 @@ class Load:
             self.units = np.array(self.plan.load(self.coords)).reshape(-1)
             self._cuts = flight.cuts(len(self.units))
         start, stop = self._cuts[0], self._cuts[1]
+        if self.reduces is not None:
+            there = np.empty_like(self.units)
+            image.gather_part(there, start, stop)
+            self.units[start:stop] = combined(*self.reduces, there[start:stop], self.units[start:stop])
         image.scatter_part(self.units, start, stop)
         before = bar.phase
         last = len(self._cuts) == 2
-        flight.clocks.landing(self.access, cta, bar, last=last)
+        for access in self.accesses:
+            flight.clocks.landing(access, cta, bar, last=last)
         bar.complete_tx((stop - start) * GRANULE)
         if bar.phase != before:
             machine.phase_over(bar)
@@ -83,7 +120,7 @@ class Store:
 
     __slots__ = ("_cuts", "_units", "access", "agent", "coords", "group", "image", "op", "plan", "site")
 
-    def __init__(self, agent: Agent, plan: TensorPlan, coords: Coords, image: TileImage, op: str, group: Group, site: Site | None) -> None:
+    def __init__(self, agent: Agent, plan: Target, coords: Coords, image: TileImage, op: str, group: Group, site: Site | None) -> None:
         self.agent = agent
         self.plan = plan
         self.coords = coords
@@ -107,7 +144,7 @@ class Store:
             return False
         units = self._units.reshape(*self.image.layout.shape[:-1], -1)
         if self.op:
-            reduce_box(self.plan, self.coords, units, self.op)
+            self.plan.reduce(self.coords, units, self.op)
         else:
             self.plan.store(self.coords, units)
         self.group.writing -= 1
@@ -145,14 +182,23 @@ class Flight:
         if self.waiters and isinstance(copy, Store):
             self.machine.wake(self.waiters)
 
-    def load(self, agent: Agent, plan: TensorPlan, coords: Coords, landings: list[Landing], site: Site | None) -> None:
+    def load(self, agent: Agent, plan: Source, coords: Coords, landings: list[Landing], site: Site | None) -> None:
         self.clocks.ledger.load(agent, plan, coords, site)
         for landing in landings:
             cta, image, bar = landing
             access = self.clocks.issue_load(agent, cta, image, bar, site)
-            self.copies.append(Load(agent, plan, coords, landing, access, site))
+            self.copies.append(Load(agent, plan, coords, landing, (access,), site))
 
-    def store(self, agent: Agent, plan: TensorPlan, coords: Coords, image: TileImage, op: str, site: Site | None) -> None:
+    def send(
+        self, agent: Agent, source: TileImage, plan: Source, landing: Landing, reduces: tuple[str, str] | None, site: Site | None
+    ) -> None:
+        """A copy to another CTA of the cluster."""
+        cta, image, bar = landing
+        landed = self.clocks.issue_load(agent, cta, image, bar, site, reduces=reduces)
+        read = self.clocks.issue_send(agent, source, cta, bar, site)
+        self.copies.append(Load(agent, plan, (), landing, (landed, read), site, reduces))
+
+    def store(self, agent: Agent, plan: Target, coords: Coords, image: TileImage, op: str, site: Site | None) -> None:
         self.clocks.issue_store(agent, image, site)
         self.clocks.ledger.bulk(agent, plan, coords, op, site)
         group = agent.open_group

@@ -14,9 +14,9 @@ from oxidecopy.engines.sim.faults import INVALID_CLUSTER_SIZE, INVALID_VALUE, NA
 from oxidecopy.engines.sim.lowering import Bound, Lowering
 from oxidecopy.engines.sim.machine import Machine, OutOfSteps, Stuck
 from oxidecopy.engines.sim.memory import GlobalMemory
+from oxidecopy.engines.sim.pixels import plan_of
 from oxidecopy.engines.sim.schedule import Schedule
 from oxidecopy.engines.sim.shares import Shares, Trap
-from oxidecopy.engines.sim.tma import TensorPlan
 from oxidecopy.errors import Cause, Diagnostic
 from oxidecopy.isa import ops
 from oxidecopy.isa.dtypes import DTYPES
@@ -92,7 +92,7 @@ def check_grid(program: Program, grid: tuple[int, int, int]) -> None:
 def bind(program: Program, bindings: Bindings, memory: GlobalMemory) -> Bound:
     modes = {name: param.mode for param in program.maps.values() for name in param.bound_names}
     plans = {
-        name: TensorPlan(bound.map, bound.buffer.address + bound.offset_bytes, memory, modes[name]) for name, bound in bindings.maps.items()
+        name: plan_of(bound.map, bound.buffer.address + bound.offset_bytes, memory, modes[name]) for name, bound in bindings.maps.items()
     }
     constants = {f"grid_dim.{axis}": n for axis, n in zip("xyz", bindings.grid, strict=True)} | dict(bindings.idx)
     for name, bound in bindings.maps.items():
@@ -109,8 +109,10 @@ def _watch(clocks: Clocks | None, program: Program, bindings: Bindings, memory: 
     buffers: list[Buffer] = []
     elements: set[int] = set()
     for step in program.walk():
-        if isinstance(step.op, ops.TensorS2G | ops.TensorReduce):
+        if isinstance(step.op, ops.TensorS2G | ops.TensorReduce | ops.TensorScatter4):
             buffers += [bindings.maps[name].buffer for name in program.maps[step.op.map.name].bound_names]
+        elif isinstance(step.op, ops.BulkS2G | ops.BulkReduce):
+            buffers.append(bindings.arrays[step.op.array.name].buffer)
         elif isinstance(step.op, ops.StoreGlobal):
             buffers.append(bindings.arrays[step.op.array.name].buffer)
             elements.add(DTYPES[program.arrays[step.op.array.name].dtype].nbytes)

@@ -8,7 +8,7 @@ lies, since any number of one operation may meet: a store after reductions of se
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 import numpy as np
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from oxidecopy.engines.sim.agents import Agent
     from oxidecopy.engines.sim.clocks import AgentClock
     from oxidecopy.engines.sim.findings import Findings
+    from oxidecopy.engines.sim.flight import Coords, Source, Target
     from oxidecopy.engines.sim.memory import GlobalMemory
-    from oxidecopy.engines.sim.tma import TensorPlan
     from oxidecopy.errors import Site
 
 Marks = npt.NDArray[np.int32]
@@ -93,29 +93,28 @@ class Ledger:
             seen.append((groups, _clock(agent).now))
 
     # ---- accesses
-    def bulk(self, agent: Agent, plan: TensorPlan, coords: Sequence[int], op: str, site: Site | None) -> None:
-        """A store or, with `op`, a reduction through a tensor map is issued."""
+    def bulk(self, agent: Agent, plan: Target, coords: Coords, op: str, site: Site | None) -> None:
+        """A store or, with `op`, a reduction by a bulk copy is issued."""
         group = _clock(agent).committed + 1
-        region = plan.region(coords)
-        if region is not None:
+        for region in plan.regions(coords):
             self._store(agent, region, _Store(self._cluster, agent.index, True, op, group, site))  # noqa: FBT003
 
     def plain(self, agent: Agent, region: Region, site: Site | None) -> None:
         """Threads store elements."""
         self._store(agent, region, _Store(self._cluster, agent.index, False, "", _clock(agent).now, site))  # noqa: FBT003
 
-    def load(self, agent: Agent, plan: TensorPlan, coords: Sequence[int], site: Site | None) -> None:
-        """A load through a tensor map is issued."""
-        region = plan.region(coords)
-        marks = self._marks(region) if region is not None else None
-        if marks is None:
-            return
-        stored, loaded = marks
-        for number in _numbers(stored):
-            old = self._stores[number - 1]
-            if old.cluster != self._cluster:
-                self._findings.add(reports.load_of_stored(agent, site, old.site, "stored"))
-        loaded[...] = self._cluster
+    def load(self, agent: Agent, plan: Source, coords: Coords, site: Site | None) -> None:
+        """A load by a bulk copy is issued."""
+        for region in plan.regions(coords):
+            marks = self._marks(region)
+            if marks is None:
+                continue
+            stored, loaded = marks
+            for number in _numbers(stored):
+                old = self._stores[number - 1]
+                if old.cluster != self._cluster:
+                    self._findings.add(reports.load_of_stored(agent, site, old.site, "stored"))
+            loaded[...] = self._cluster
 
     def _store(self, agent: Agent, region: Region, new: _Store) -> None:
         marks = self._marks(region)

@@ -6,13 +6,14 @@ Without hazards a copy happens at once, which is one of its legal times, and bul
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from oxidecopy.engines.sim.agents import BLOCKED, Agent, Cta, Op, Wait
 from oxidecopy.engines.sim.faults import ILLEGAL_INSTRUCTION, LAUNCH_FAILED, Fault
+from oxidecopy.engines.sim.gather import GatherPlan, gather_plan
 from oxidecopy.engines.sim.images import TileImage, check_aligned
-from oxidecopy.engines.sim.reduce import reduce_box
-from oxidecopy.engines.sim.tma import wrap32
+from oxidecopy.engines.sim.pixels import PixelPlan
+from oxidecopy.engines.sim.tma import TensorPlan, wrap32
 from oxidecopy.isa import ops
 from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.isa.expr import Expr
@@ -23,8 +24,14 @@ if TYPE_CHECKING:
     from oxidecopy.engines.sim.exprs import Value
     from oxidecopy.engines.sim.lower_ops import Make
     from oxidecopy.engines.sim.lowering import Lowering
-    from oxidecopy.engines.sim.tma import TensorPlan
+    from oxidecopy.engines.sim.machine import Machine
+    from oxidecopy.engines.sim.mbarrier import Mbarrier
     from oxidecopy.program.tensor_map import TileLayout
+
+
+Load: TypeAlias = ops.TensorG2S | ops.TensorG2SMulticast | ops.TensorGather4
+Store: TypeAlias = ops.TensorS2G | ops.TensorReduce | ops.TensorScatter4
+Through: TypeAlias = Load | Store | ops.TensorPrefetch
 
 
 class Images:
@@ -52,16 +59,22 @@ def _coords(low: Lowering, exprs: tuple[Expr, ...]) -> Callable[[list[int]], tup
             return lambda env: tuple([wrap32(f(env)) for f in fns])
 
 
-def _through(low: Lowering, ref: ops.MapRef) -> Callable[[list[int]], tuple[TensorPlan, Images]]:
+Plan: TypeAlias = TensorPlan | PixelPlan | GatherPlan
+
+
+def _through(low: Lowering, op: Through) -> Callable[[list[int]], tuple[Plan, Images]]:
     """The map of a copy and the images it makes; of a table those of the entry that its index names now."""
+    ref = op.map
     names = low.bound.program.maps[ref.name].bound_names
-    table = [(plan, Images(plan.layout)) for plan in [low.bound.plans[name] for name in names]]
+    gathers = isinstance(op, ops.TensorGather4 | ops.TensorScatter4)
+    plans = [gather_plan(plan) if gathers else plan for plan in [low.bound.plans[name] for name in names]]
+    table = [(plan, Images(plan.layout)) for plan in plans]
     if ref.index is None:
         (one,) = table
         return lambda _env: one
     index_of = low.value(ref.index)
 
-    def entry(env: list[int]) -> tuple[TensorPlan, Images]:
+    def entry(env: list[int]) -> tuple[Plan, Images]:
         i = index_of(env)
         if not 0 <= i < len(table):
             raise Fault(
@@ -76,8 +89,9 @@ def _through(low: Lowering, ref: ops.MapRef) -> Callable[[list[int]], tuple[Tens
     return entry
 
 
-def load(low: Lowering, op: ops.TensorG2S | ops.TensorG2SMulticast) -> Make:
-    through, coords_of = _through(low, op.map), _coords(low, op.coords)
+def load(low: Lowering, op: Load) -> Make:
+    offsets = () if isinstance(op, ops.TensorGather4) else op.offsets
+    through, coords_of = _through(low, op), _coords(low, (*op.coords, *offsets))
     tile_at, bar_at, threads = low.tile_address(op.tile), low.barrier_address(op.bar), low.threads
     machine, flight, site = low.machine, low.machine.flight, low.site
     mask: Value | None = low.value(op.cta_mask) if isinstance(op, ops.TensorG2SMulticast) else None
@@ -99,11 +113,30 @@ def load(low: Lowering, op: ops.TensorG2S | ops.TensorG2SMulticast) -> Make:
                 units = plan.load(coords)
                 for cta in targets:
                     images.at(cta, address).scatter(units)
-                    bar = cta.barrier(at)
-                    before = bar.phase
-                    bar.complete_tx(plan.nbytes)
-                    if bar.phase != before:
-                        machine.phase_over(bar)
+                    delivered(machine, cta.barrier(at), plan.nbytes)
+            return nxt
+
+        return run
+
+    return make
+
+
+def delivered(machine: Machine, bar: Mbarrier, nbytes: int) -> None:
+    """All bytes of a copy reach its barrier at once."""
+    before = bar.phase
+    bar.complete_tx(nbytes)
+    if bar.phase != before:
+        machine.phase_over(bar)
+
+
+def prefetch(low: Lowering, op: ops.TensorPrefetch) -> Make:
+    """Nothing that a program could see, but for the faults (measured: unmapped memory is none)."""
+    through, coords_of = _through(low, op), _coords(low, (*op.coords, *op.offsets))
+
+    def make(nxt: int) -> Op:
+        def run(agent: Agent) -> int:
+            plan, _ = through(agent.env)
+            plan.check(coords_of(agent.env))
             return nxt
 
         return run
@@ -125,8 +158,8 @@ def receivers(ctas: tuple[Cta, ...], mask: int) -> tuple[Cta, ...]:
     return tuple(cta for cta in ctas if mask >> cta.rank & 1)
 
 
-def store(low: Lowering, op: ops.TensorS2G | ops.TensorReduce) -> Make:
-    through, coords_of = _through(low, op.map), _coords(low, op.coords)
+def store(low: Lowering, op: Store) -> Make:
+    through, coords_of = _through(low, op), _coords(low, op.coords)
     tile_at, threads, flight, site = low.tile_address(op.tile), low.threads, low.machine.flight, low.site
     reduce_op = op.op if isinstance(op, ops.TensorReduce) else ""
 
@@ -144,7 +177,7 @@ def store(low: Lowering, op: ops.TensorS2G | ops.TensorReduce) -> Make:
                 if flight is not None:
                     flight.store(agent, plan, coords, image, reduce_op, site)
                 elif reduce_op:
-                    reduce_box(plan, coords, image.gather(), reduce_op)
+                    plan.reduce(coords, image.gather(), reduce_op)
                 else:
                     plan.store(coords, image.gather())
             return nxt

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
-from oxidecopy.engines.sim import lower_access, lower_barriers, lower_copies, lower_map, shares
+from oxidecopy.engines.sim import lower_access, lower_barriers, lower_bulk, lower_copies, lower_map, shares
 from oxidecopy.engines.sim.agents import Op
 from oxidecopy.isa import ops
 
@@ -32,6 +32,16 @@ Plain: TypeAlias = (
     | ops.TensorG2SMulticast
     | ops.TensorS2G
     | ops.TensorReduce
+    | ops.TensorPrefetch
+    | ops.TensorGather4
+    | ops.TensorScatter4
+    | ops.BulkG2S
+    | ops.BulkG2SMulticast
+    | ops.BulkS2G
+    | ops.BulkReduce
+    | ops.BulkPrefetch
+    | ops.BulkS2S
+    | ops.BulkReduceS2S
     | ops.CommitGroup
     | ops.WaitGroup
     | ops.WaitGroupRead
@@ -72,10 +82,20 @@ def lower_op(low: Lowering, op: Plain) -> list[Make]:  # noqa: C901 - one line p
             return [lower_barriers.test_token(low, op)]
         case ops.MbarrierTestParity():
             return [lower_barriers.test_parity(low, op)]
-        case ops.TensorG2S() | ops.TensorG2SMulticast():
+        case ops.TensorG2S() | ops.TensorG2SMulticast() | ops.TensorGather4():
             return [lower_copies.load(low, op)]
-        case ops.TensorS2G() | ops.TensorReduce():
+        case ops.TensorS2G() | ops.TensorReduce() | ops.TensorScatter4():
             return [lower_copies.store(low, op)]
+        case ops.TensorPrefetch():
+            return [lower_copies.prefetch(low, op)]
+        case ops.BulkG2S() | ops.BulkG2SMulticast():
+            return [lower_bulk.load(low, op)]
+        case ops.BulkS2G() | ops.BulkReduce():
+            return [lower_bulk.store(low, op)]
+        case ops.BulkPrefetch():
+            return [lower_bulk.prefetch(low, op)]
+        case ops.BulkS2S() | ops.BulkReduceS2S():
+            return [lower_bulk.send(low, op)]
         case ops.CommitGroup():
             return lower_copies.commit(low)
         case ops.WaitGroup() | ops.WaitGroupRead():

@@ -17,6 +17,7 @@ from oxidecopy.engines.sim.exprs import Value
 from oxidecopy.engines.sim.lower_ops import lower_op
 from oxidecopy.engines.sim.machine import Machine, OutOfSteps
 from oxidecopy.engines.sim.memory import GlobalMemory
+from oxidecopy.engines.sim.pixels import PixelPlan
 from oxidecopy.engines.sim.tma import TensorPlan
 from oxidecopy.errors import Site
 from oxidecopy.isa.expr import Expr
@@ -34,7 +35,7 @@ class Bound:
     program: Program
     memory: GlobalMemory
     constants: Mapping[str, int]
-    plans: Mapping[str, TensorPlan]
+    plans: Mapping[str, TensorPlan | PixelPlan]
     arrays: Mapping[str, BoundArray]
     scalars: Mapping[str, int | float]
 

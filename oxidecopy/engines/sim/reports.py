@@ -32,6 +32,7 @@ PEER_NOT_STARTED: Final = "OX4115"
 PEER_MAY_BE_GONE: Final = "OX4116"
 STORES_MEET: Final = "OX4117"
 LOAD_OF_STORED: Final = "OX4118"
+SEND_NOT_WAITED: Final = "OX4119"
 
 _DOES: Final = {Kind.READ: "is read", Kind.WRITE: "is written", Kind.LOAD: "is loaded", Kind.STORE: "is stored"}
 _DID: Final = {Kind.READ: "read here", Kind.WRITE: "written here", Kind.LOAD: "load issued here", Kind.STORE: "store issued here"}
@@ -226,6 +227,17 @@ def load_not_waited(program: Program, cta: Cta, access: Access) -> Diagnostic:
         got=f"no thread of the CTA of rank {cta.rank} waited for it",
         required="a wait for the phase that the load reports to",
         fix="wait on its barrier, or leave the load out",
+        site=access.site,
+    )
+
+
+def send_not_waited(program: Program, cta: Cta, access: Access) -> Diagnostic:
+    return Diagnostic(
+        rule=SEND_NOT_WAITED,
+        what=f"a CTA may exit while a copy to another CTA still reads `{tile_name(program, access.low, access.high)}`",
+        got=f"no thread of the CTA of rank {cta.rank} knows that it has landed",
+        required="a cluster sync after the receiving CTA has waited for it",
+        fix="end the pipeline with cta.cluster_sync(), behind the receiver's wait",
         site=access.site,
     )
 

@@ -16,6 +16,7 @@ import numpy as np
 from oxidecopy.engines.sim.faults import ILLEGAL_INSTRUCTION, INVALID_VALUE, Fault, Refused
 from oxidecopy.engines.sim.ledger import Region
 from oxidecopy.engines.sim.memory import ELEMENT, GRANULE, UNIT, Array, GlobalMemory, unmapped
+from oxidecopy.engines.sim.reduce import reduce_box
 from oxidecopy.isa.limits import (
     BOX_INNER_ALIGN,
     COORD_MAX,
@@ -62,6 +63,32 @@ def check_encodable(tensor: TensorMap, address: int) -> None:
         raise Refused(INVALID_VALUE, "the driver cannot encode this tensor map", got=repr(tensor), required="the rules of tiled maps")
 
 
+def mode_fault(mode: str, required: str) -> Fault | None:
+    """A copy of another form than the map's."""
+    if mode == required:
+        return None
+    return Fault(ILLEGAL_INSTRUCTION, "the copy's mode is not that of the tensor map", got=mode, required=required)
+
+
+def extent_fault(tensor: TensorMap) -> Fault | None:
+    """Extents beyond 2^31."""
+    big = max(tensor.global_dim)
+    if big <= GLOBAL_DIM_USABLE_SM90:
+        return None
+    return Fault(
+        ILLEGAL_INSTRUCTION,
+        "an extent of the tensor map is more than the copy engine can count",
+        got=f"{big} elements",
+        required=f"at most {GLOBAL_DIM_USABLE_SM90}",
+        fix="split the array, or fold a dimension into another",
+    )
+
+
+def rank_fault(got: int, required: int) -> Fault:
+    """A copy of another rank than the map's."""
+    return Fault(ILLEGAL_INSTRUCTION, "the copy's rank is not that of the tensor map", got=f"{got} coordinates", required=str(required))
+
+
 @final
 class TensorPlan:
     """A tensor map bound to an address, with all that does not depend on coordinates worked out."""
@@ -90,33 +117,14 @@ class TensorPlan:
         self._unit_moves = (*self.moves[:-1], GRANULE)
         self._unit_span = sum((n - 1) * m for n, m in zip(self._unit_shape, self._unit_moves, strict=True)) + GRANULE
         self._home = memory.find(address)
-        self.fault = self._map_fault(mode)
-
-    def _map_fault(self, mode: str) -> Fault | None:
-        """The fault of every copy through this map, whatever its coordinates."""
-        if mode != TILE_MODE:
-            return Fault(ILLEGAL_INSTRUCTION, "the copy's mode is not that of the tensor map", got=mode, required=TILE_MODE)
-        big = max(self.map.global_dim)
-        if big <= GLOBAL_DIM_USABLE_SM90:
-            return None
-        return Fault(
-            ILLEGAL_INSTRUCTION,
-            "an extent of the tensor map is more than the copy engine can count",
-            got=f"{big} elements",
-            required=f"at most {GLOBAL_DIM_USABLE_SM90}",
-            fix="split the array, or fold a dimension into another",
-        )
+        # The fault of every copy through this map, whatever its coordinates.
+        self.fault = mode_fault(mode, TILE_MODE) or extent_fault(tensor)
 
     # ---- rules on coordinates
     def check(self, coords: Sequence[int]) -> None:
         """The rules that every tile-mode copy obeys: rank, extents, the 16-byte grid of the inner coordinate."""
         if len(coords) != len(self.shape):
-            raise Fault(
-                ILLEGAL_INSTRUCTION,
-                "the copy's rank is not that of the tensor map",
-                got=f"{len(coords)} coordinates",
-                required=f"{len(self.shape)}",
-            )
+            raise rank_fault(len(coords), len(self.shape))
         if self.fault is not None:
             raise self.fault
         if coords[-1] * self.item % GRANULE:
@@ -196,6 +204,10 @@ class TensorPlan:
         if all(lo < hi for lo, hi in clip):
             self._each(coords, clip, GRANULE, units[tuple(slice(lo, hi) for lo, hi in clip)], write=True)
 
+    def reduce(self, coords: Sequence[int], units: Array, op: str) -> None:
+        """Combines the box with what is there, clipped as a store is."""
+        reduce_box(self, coords, units, op)
+
     def is_inside(self, coords: Sequence[int]) -> bool:
         """True when a store's box is not clipped (coordinates are not negative)."""
         return all(c + last < dim for c, last, dim in zip(coords, self._last, self._store_dims, strict=True))
@@ -209,13 +221,13 @@ class TensorPlan:
         *outer, (lo, hi) = self._clip(coords, self._store_dims)
         return (*outer, (lo * self.item // GRANULE, hi * self.item // GRANULE))
 
-    def region(self, coords: Sequence[int]) -> Region | None:
-        """The bytes of a box that a store writes, in steps of 16; None when it lies outside. A load reads no more than these."""
+    def regions(self, coords: Sequence[int]) -> list[Region]:
+        """The bytes of a box that a store writes, in steps of 16; none when it lies outside. A load reads no more than these."""
         clip = self._clip_units(coords)
         if any(lo >= hi for lo, hi in clip):
-            return None
+            return []
         shape = tuple(hi - lo for lo, hi in clip)
-        return Region(self._first_address(coords, clip, GRANULE), shape, (*self.moves[:-1], GRANULE), GRANULE)
+        return [Region(self._first_address(coords, clip, GRANULE), shape, (*self.moves[:-1], GRANULE), GRANULE)]
 
     def store_rows(self, coords: Sequence[int]) -> tuple[Clip, tuple[int, ...], list[int]]:
         """For reductions: the clip in elements, the shape of its outer part, and the global address of each clipped row in order."""

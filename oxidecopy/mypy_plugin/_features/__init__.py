@@ -26,6 +26,13 @@ CALLS: Final[dict[str, Sequence[Act]]] = {
     f"{_names.BARRIER}.test_wait": (tokens.waited, recorded.tokens_stay, leaks.token_asked),
     f"{_names.DESCRIPTOR}.g2s": (recorded.tokens_stay, leaks.token_lent, copies.issued),
     f"{_names.DESCRIPTOR}.g2s_multicast": (recorded.tokens_stay, leaks.token_lent, copies.issued_to_many),
+    f"{_names.DESCRIPTOR}.gather4": (recorded.tokens_stay, leaks.token_lent, copies.issued),
+    f"{_names.IM2COL}.g2s": (recorded.tokens_stay, leaks.token_lent, copies.issued),
+    f"{_names.IM2COL}.g2s_multicast": (recorded.tokens_stay, leaks.token_lent, copies.issued_to_many),
+    f"{_names.BULK}.bulk_g2s": (recorded.tokens_stay, leaks.token_lent, copies.issued),
+    f"{_names.BULK}.bulk_g2s_multicast": (recorded.tokens_stay, leaks.token_lent, copies.issued_to_many),
+    f"{_names.BULK}.bulk_s2s": (copies.issued_to_peers,),
+    f"{_names.BULK}.bulk_reduce_s2s": (copies.issued_to_peers,),
     **dict.fromkeys((f"{bar}.{name}" for bar in (_names.BARRIER, _names.BARRIERS) for name in ("init", "init_by")), (leaks.barrier_made,)),
     **dict.fromkeys(
         (f"{_names.BARRIER}.{name}" for name in ("wait_phase", "wait_parity", "try_wait_parity", "test_wait_parity")),

@@ -54,15 +54,23 @@ def _total(flow: Flow, call: Call, state: State) -> int | None:
 
 
 def issued(flow: Flow, call: Call, state: State) -> None:
-    """Adds what a copy reports to its token's barrier."""
+    """Adds what a copy reports to its token's barrier: the tile's bytes, or those that it is told to move."""
+    view, asked = _view(flow, state), call.arguments.get("nbytes", [])
     for e, _ in call.arguments.get("tile", [])[:1]:
-        _add(_barriers(call), 0, _view(flow, state).bytes_of_tile(e), state)
+        _add(_barriers(call), 0, view.announced(asked[0][0]) if asked else view.bytes_of_tile(e), state)
 
 
 def issued_to_many(flow: Flow, call: Call, state: State) -> None:
     """A multicast reports to barriers of other CTAs: their sums are not known here."""
     for barrier in _barriers(call):
         state.bytes[barrier] = UNKNOWN_BYTES
+
+
+def issued_to_peers(flow: Flow, call: Call, state: State) -> None:
+    """A copy to another CTA reports to that one's barrier, and this one's is told by its peers: the sums are not known here."""
+    for _, values in call.arguments.get("bar", []):
+        for barrier in values:
+            state.bytes[barrier] = UNKNOWN_BYTES
 
 
 def lent(flow: Flow, call: Call, state: State) -> None:

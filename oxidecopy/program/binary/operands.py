@@ -7,7 +7,7 @@ from typing import Final
 from oxidecopy.isa import ops
 from oxidecopy.isa.elem import Elem
 from oxidecopy.isa.expr import Cond, Expr
-from oxidecopy.isa.ops import ArrayRef, BarrierRef, Choice, Imm, Kind, MapRef, OperandKind, ScalarRef, ThreadSet, TileRef
+from oxidecopy.isa.ops import ArrayRef, BarrierRef, CacheHint, Choice, Imm, Kind, MapRef, OperandKind, ScalarRef, ThreadSet, TileRef
 from oxidecopy.program.binary.codecs import Codec, codec_of, record, word
 from oxidecopy.program.binary.stream import Reader, Writer
 
@@ -19,6 +19,9 @@ FORMS: Final[dict[Kind, Codec]] = {
     ops.EXPR: codec_of(Expr),
     ops.COND: codec_of(Cond),
     ops.COORDS: codec_of(tuple[Expr, ...]),
+    ops.GATHER: codec_of(tuple[Expr, ...]),
+    ops.OFFSETS: codec_of(tuple[Expr, ...]),
+    ops.HINT: codec_of(CacheHint | None),
     ops.THREADS: codec_of(ThreadSet),
     ops.VALUE: codec_of(float | int | ScalarRef),
     ops.NAME: codec_of(str),

@@ -18,6 +18,7 @@ from oxidecopy.isa.expr import ZERO, Expr, SymKind
 from oxidecopy.isa.ops import (
     ArrayRef,
     BarrierRef,
+    CacheHint,
     Choice,
     Imm,
     Instr,
@@ -193,6 +194,26 @@ def _read_coords(cursor: Cursor, names: Names) -> tuple[Expr, ...]:
     return tuple(coords)
 
 
+def _write_hint(hint: CacheHint | None, _: Names) -> str:
+    if hint is None:
+        return "none"
+    plain = hint == CacheHint(hint.primary)
+    return hint.primary if plain else f"{hint.primary}({hint.fraction!r}, {hint.secondary})"
+
+
+def _read_hint(cursor: Cursor, _: Names) -> CacheHint | None:
+    primary = cursor.word(f"one of {', '.join(ops.PRIMARY_POLICIES)}")
+    if primary == "none":
+        return None
+    if not cursor.take("("):
+        return CacheHint(primary)
+    fraction = _read_value(cursor, _)
+    cursor.expect(",")
+    secondary = cursor.word(f"one of {', '.join(ops.SECONDARY_POLICIES)}")
+    cursor.expect(")")
+    return CacheHint(primary, float(fraction) if not isinstance(fraction, ScalarRef) else float("nan"), secondary)
+
+
 def _write_threads(threads: ThreadSet) -> str:
     return "{" + ", ".join(str(lo) if hi == lo + 1 else f"{lo}..{hi - 1}" for lo, hi in threads.ranges) + "}"
 
@@ -291,6 +312,9 @@ FORMS: Final[dict[Kind, Form]] = {
     ops.EXPR: Form(lambda e, _: format_node(e), lambda cursor, names: read_expr(cursor, names.symbols), keyword=True),
     ops.COND: Form(lambda c, _: format_node(c), lambda cursor, names: read_cond(cursor, names.symbols)),
     ops.COORDS: Form(_write_coords, _read_coords),
+    ops.GATHER: Form(_write_coords, _read_coords),
+    ops.OFFSETS: Form(_write_coords, _read_coords, keyword=True),
+    ops.HINT: Form(_write_hint, _read_hint, keyword=True),
     ops.THREADS: Form(lambda threads, _: _write_threads(threads), lambda cursor, _: _read_threads(cursor)),
     ops.VALUE: Form(_write_value, _read_value),
     ops.NAME: Form(lambda name, _: format_name(name), lambda cursor, _: cursor.name("the name of a counter")),
@@ -316,6 +340,11 @@ def _read_immediate(cursor: Cursor, kind: Imm) -> int:
     return cursor.integer()
 
 
+def _is_next(cursor: Cursor, separator: str, field: str) -> bool:
+    """True when an operand that may be absent comes next."""
+    return (cursor.following.text if cursor.peek.is_mark(separator) else cursor.peek.text) == field
+
+
 def _is_result(kind: OperandKind) -> bool:
     return isinstance(kind, Imm) and kind.makes
 
@@ -326,8 +355,10 @@ def write_op(op: Instr, names: Names) -> str:
     text, separator, arrow = op.mnemonic, " ", " -> "
     results = ""
     for field, kind in ops.operands(type(op)):
-        form = _form(kind)
-        operand = form.write(getattr(op, field), names)
+        form, value = _form(kind), getattr(op, field)
+        if kind in ops.ABSENT and value == ops.ABSENT[kind]:
+            continue
+        operand = form.write(value, names)
         if _is_result(kind):
             results += arrow + operand
             arrow = ", "
@@ -344,6 +375,8 @@ def read_op(op: type[Instr], cursor: Cursor, names: Names) -> Instr:
     table = ops.operands(op)
     for field, kind in (*((f, k) for f, k in table if not _is_result(k)), *((f, k) for f, k in table if _is_result(k))):
         form = _form(kind)
+        if kind in ops.ABSENT and not _is_next(cursor, separator, field):
+            continue
         if _is_result(kind):
             cursor.expect(arrow)
             arrow = ","

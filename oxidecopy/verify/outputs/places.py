@@ -8,6 +8,7 @@ from enum import Enum
 from typing import final
 
 from oxidecopy.isa import ops
+from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.isa.expr import ZERO, Cond, Const, Expr, Sym, SymKind, add, mod, mul, substitute, substitute_cond
 from oxidecopy.isa.ops import ThreadSet
 from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL, Launch, Program, Step
@@ -58,12 +59,17 @@ class Place:
 
 
 Copy = ops.TensorG2S | ops.TensorG2SMulticast | ops.TensorS2G | ops.TensorReduce
+Run = ops.BulkG2S | ops.BulkG2SMulticast | ops.BulkS2G | ops.BulkReduce
 
 
 def places(program: Program, launch: Launch, folded: Mapping[int, ops.Instr]) -> list[Place]:
-    """Every access that can be placed: copies in tile mode, and plain stores."""
+    """Every access that can be placed: copies in tile mode, runs of plain bulk copies that are boxes, and plain stores.
+
+    Tensors with any other access are left out: what is stored there is known in part only.
+    """
     finder = _Finder(program, launch, folded)
-    return list(finder.visit(program.steps, (), (), ThreadSet(((0, program.threads),))))
+    found = list(finder.visit(program.steps, (), (), ThreadSet(((0, program.threads),))))
+    return [place for place in found if place.tensor not in finder.unplaced]
 
 
 def rank_of(cluster: tuple[int, int, int]) -> Expr:
@@ -83,8 +89,11 @@ class _Finder:
         self._same = {name: group[0] for group in launch.same for name in group}
         self._folded = folded
         self._rank = {RANK_SYMBOL: rank_of(program.cluster)}
+        self.unplaced: set[str] = set()
 
-    def visit(self, steps: tuple[Step, ...], loops: tuple[ops.Loop, ...], conds: tuple[Cond, ...], threads: ThreadSet) -> Iterator[Place]:
+    def visit(  # noqa: C901  a case per op
+        self, steps: tuple[Step, ...], loops: tuple[ops.Loop, ...], conds: tuple[Cond, ...], threads: ThreadSet
+    ) -> Iterator[Place]:
         for step in steps:
             op = self._folded[id(step)]
             match op:
@@ -101,6 +110,12 @@ class _Finder:
                     place = self._copy(step, op, loops, conds, threads)
                     if place is not None:
                         yield place
+                case ops.BulkG2S() | ops.BulkG2SMulticast() | ops.BulkS2G() | ops.BulkReduce():
+                    place = self._run(step, op, loops, conds, threads)
+                    if place is not None:
+                        yield place
+                case ops.TensorGather4() | ops.TensorScatter4():
+                    self.unplaced.add(self._same.get(op.map.name, op.map.name))
                 case _:
                     pass
 
@@ -125,6 +140,7 @@ class _Finder:
         param = self._program.maps[op.map.name]
         bound = self._maps[param.bound_names[0]]
         if bound.mode != TILE or bound.interleave != "none":
+            self.unplaced.add(self._same.get(op.map.name, op.map.name))
             return None
         coords, extents, dims = self._unranked(op.coords), bound.tile_shape, bound.global_dim
         steps = (*bound.element_strides[:-1], 1)
@@ -148,5 +164,41 @@ class _Finder:
             table=op.map.index is not None,
         )
 
+    def _run(self, step: Step, op: Run, loops: tuple[ops.Loop, ...], conds: tuple[Cond, ...], threads: ThreadSet) -> Place | None:
+        name = self._same.get(op.array.name, op.array.name)
+        dims, coords = self._arrays[op.array.name].shape, self._unranked(op.coords)
+        extents = run_extents(dims, coords, op.nbytes // DTYPES[self._arrays[op.array.name].dtype].nbytes)
+        if extents is None:
+            self.unplaced.add(name)
+            return None
+        return Place(
+            step=step,
+            tensor=name,
+            way=Way.LOAD if isinstance(op, ops.BulkG2S | ops.BulkG2SMulticast) else Way.STORE,
+            op=op.op if isinstance(op, ops.BulkReduce) else "",
+            coords=coords,
+            extents=extents,
+            steps=(1,) * len(dims),
+            dims=dims,
+            loops=loops,
+            conds=conds,
+            threads=threads,
+        )
+
     def _unranked(self, coords: tuple[Expr, ...]) -> tuple[Expr, ...]:
         return tuple(substitute(e, self._rank) for e in coords)
+
+
+def run_extents(dims: tuple[int, ...], coords: tuple[Expr, ...], count: int) -> tuple[int, ...] | None:
+    """The box that a run of `count` elements from `coords` on is, None when it is none: whole rows, or a part of one."""
+    if not dims:
+        return None
+    inner = dims[-1]
+    if count <= inner:  # the rule on bounds keeps it in the array; a run that goes on in the next row is told by its start
+        start = coords[-1]
+        fits = start.value + count <= inner if isinstance(start, Const) else len(dims) == 1 or inner % count == 0
+        return (*(1 for _ in dims[:-1]), count) if fits else None
+    if coords[-1] != ZERO or count % inner:
+        return None
+    outer = run_extents(dims[:-1], coords[:-1], count // inner)
+    return (*outer, inner) if outer is not None else None

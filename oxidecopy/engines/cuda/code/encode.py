@@ -5,7 +5,18 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final
 
-from oxidecopy.engines.cuda.abi import FEW_BARRIERS, INLINE_MAPS_LARGE, MANY_FAMILY, ONCE_FAMILY, RECORD, WIDE_FAMILY, DeviceOp
+from oxidecopy.engines.cuda.abi import (
+    ENTRY_POINTS,
+    FEW_BARRIERS,
+    FULL_FAMILY,
+    INLINE_MAPS_LARGE,
+    KERNEL_PREFIX,
+    MANY_FAMILY,
+    ONCE_FAMILY,
+    RECORD,
+    WIDE_FAMILY,
+    DeviceOp,
+)
 from oxidecopy.engines.cuda.code import refusals
 from oxidecopy.engines.cuda.code.agents import Cast
 from oxidecopy.engines.cuda.code.counted import Counted
@@ -156,8 +167,15 @@ def _image(program: Program, low: Lowering, emitter: Emitter, warps: tuple[Warp,
         wrong.append(refusals.maps(program, low.single_maps))
     code = b"".join(records)
     tokens = low.tokens
+    family = _family([records[pc] for pc in emitter.sites])
+    if tokens is not None:
+        if family.startswith(FULL_FAMILY):
+            wrong.append(refusals.extra(program))
+        family = MANY_FAMILY if low.cast.many else WIDE_FAMILY
     table = 0 if tokens is not None else len(warps)  # else it lies behind the records
     form = form_of(len(low.maps), table, len(words), len(code), always_global=tokens is not None)
+    if form and f"{KERNEL_PREFIX}{family}_{form}" not in ENTRY_POINTS:
+        form = "global"  # a smaller room than any that it needs
     if not form:
         wrong.append(refusals.arguments(program, code_offset(table, len(words)), room("global")))
     _raise(wrong)
@@ -167,7 +185,7 @@ def _image(program: Program, low: Lowering, emitter: Emitter, warps: tuple[Warp,
     made, args_at = template(form, warps, words, code, slots, crew=crew, engine_words=tokens.words if tokens is not None else 0)
     return Image(
         name=program.name,
-        family=_family([records[pc] for pc in emitter.sites]) if tokens is None else MANY_FAMILY if low.cast.many else WIDE_FAMILY,
+        family=family,
         form=form,
         code=code,
         warps=warps,
@@ -190,7 +208,8 @@ def _family(heads: list[bytes]) -> str:
     """The smallest that has all ops and barriers."""
     if heads[0][0] == DeviceOp.ONCE:
         return ONCE_FAMILY
-    family = "map" if any(head[0] == DeviceOp.MAP_TILES for head in heads) else "move"
+    found = {head[0] for head in heads}
+    family = FULL_FAMILY if DeviceOp.COPY_EXTRA in found else "map" if DeviceOp.MAP_TILES in found else "move"
     return f"{family}_named" if any(_barrier(head) >= FEW_BARRIERS for head in heads) else family
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
 from oxidecopy.engines.cuda.abi import RING_FLAG_COUNTER, RING_FLAG_PLACED, RING_FLAG_READ, STAGES_MAX, DeviceOp, EvalFn
 from oxidecopy.engines.cuda.code import refusals
 from oxidecopy.engines.cuda.code.coordinates import NotPlacedError, Placement, placement
+from oxidecopy.engines.cuda.code.extra import is_extra
 from oxidecopy.engines.cuda.code.image import Where
 from oxidecopy.engines.cuda.code.nodes import Copy, Fused
 from oxidecopy.engines.cuda.code.scalars import Found, Instruction, OverflowingError, Scalars, TooDeepError
@@ -265,6 +266,8 @@ class Pattern:
         yield 1, values.add(phase, (lead, ()))  # one stage: every iteration is a phase
 
     def _copy(self, op: AnyCopy, ring: Ring) -> Copy:
+        if is_extra(self.low, op):
+            raise NotFusedError("a copy has a cache hint, or goes through an im2col map")
         tile = self.low.tile(op.tile)
         stride = self._stride(tile, ring)
         tile = self.values.add(tile, ring.stage, -stride)

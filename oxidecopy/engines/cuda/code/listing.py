@@ -11,12 +11,14 @@ from oxidecopy.engines.cuda.abi import NO_REG, DeviceOp, DTypeCode, ElemFn, Eval
 from oxidecopy.engines.cuda.code.coordinates import COORDINATE
 from oxidecopy.engines.cuda.code.image import Image
 from oxidecopy.isa.dtypes import REDUCE_OPS
+from oxidecopy.isa.ops import PRIMARY_POLICIES, SECONDARY_POLICIES
 
 _RECORD: Final = struct.Struct("<4B8B5i")
 _EVAL: Final = struct.Struct("<BBHi")
 _ELEM: Final = struct.Struct("<4BI")
 _RING: Final = struct.Struct("<4iHBBHHii")
 _COPY: Final = struct.Struct("<4B3iHHBB10x")
+_EXTRA: Final = struct.Struct("<4Bfi20x")
 _ONCE: Final = struct.Struct("<4B2i20x")
 _LAYOUT: Final = struct.Struct("<6i4Bi")
 _COORDINATES: Final = {
@@ -25,7 +27,15 @@ _COORDINATES: Final = {
     DeviceOp.TENSOR_S2G,
     DeviceOp.TENSOR_REDUCE,
     DeviceOp.STORE_GLOBAL,
+    DeviceOp.COPY_EXTRA,
 }
+_OF_ARRAYS: Final = (
+    DeviceOp.BULK_G2S,
+    DeviceOp.BULK_G2S_MULTICAST,
+    DeviceOp.BULK_S2G,
+    DeviceOp.BULK_REDUCE,
+    DeviceOp.BULK_PREFETCH,
+)
 _JUMPS: Final = {DeviceOp.JUMP: 0, DeviceOp.JUMP_UNLESS: 0, DeviceOp.LOOP: 4, DeviceOp.NEXT: 4, DeviceOp.NEXT_STAGE: 4}
 _TOKENS: Final = {
     DeviceOp.MBARRIER_ARRIVE,
@@ -72,23 +82,25 @@ def _agent(image: Image, begin: int, end: int) -> Iterator[str]:
         op, aux, slot, flags, *rest = _RECORD.unpack_from(image.code, pc * abi.RECORD_BYTES)
         regs, imms = rest[:8], rest[8:]
         where = image.sites[pc]
-        named = "once" if op == DeviceOp.ONCE else _head(image, DeviceOp(op), aux, slot, flags, regs, imms)
+        tail = image.code[(pc + 1) * abi.RECORD_BYTES : following * abi.RECORD_BYTES]
+        named = "once" if op == DeviceOp.ONCE else _head(image, DeviceOp(op), tail, (aux, slot, flags), regs, imms)
         line = f"  {pc:5}  {named}"
         words = where.words.splitlines()[0]
         site = f"  :{where.site.line}" if where.site else ""
         yield f"{line:<72}  # {words}{site}"
-        tail = image.code[(pc + 1) * abi.RECORD_BYTES : following * abi.RECORD_BYTES]
         head = image.code[pc * abi.RECORD_BYTES : (pc + 1) * abi.RECORD_BYTES]
         for text in _tail(image, DeviceOp(op), aux, imms, head, tail):
             yield f"           {text}"
 
 
-def _head(image: Image, op: DeviceOp, aux: int, slot: int, flags: int, regs: list[int], imms: list[int]) -> str:  # noqa: C901 - sorts of op
+def _head(image: Image, op: DeviceOp, tail: bytes, fields: tuple[int, int, int], regs: list[int], imms: list[int]) -> str:  # noqa: C901 - sorts
+    aux, slot, flags = fields
     words = [op.name.lower()]
     first = 3 if op in _COORDINATES or (op in _TOKENS and flags) else 5
-    if op in (DeviceOp.STORE_GLOBAL, DeviceOp.LOAD_INDEX):
+    extra = DeviceOp(tail[0]) if op is DeviceOp.COPY_EXTRA else None
+    if op in (DeviceOp.STORE_GLOBAL, DeviceOp.LOAD_INDEX) or extra in _OF_ARRAYS:
         words.append(list(image.arrays)[slot])
-    elif op in _COORDINATES:
+    elif op in _COORDINATES and extra not in (DeviceOp.BULK_S2S, DeviceOp.BULK_REDUCE_S2S):
         words.append(f"map {slot + imms[4]} + r{imms[3] - 1}" if imms[3] else image.maps[slot + imms[4]])
     if op in (DeviceOp.STORE_GLOBAL, DeviceOp.FILL, DeviceOp.IOTA, DeviceOp.MAP_TILES):
         words += [_operand(regs[0], imms[0]), f"share {imms[2] & 0xFFFF}-{imms[2] >> 16} of {imms[3]}"]
@@ -126,6 +138,8 @@ def _tail(image: Image, op: DeviceOp, aux: int, imms: list[int], head: bytes, ta
         yield _evals(tail, 0, imms[0])
     elif op in (DeviceOp.PRODUCE, DeviceOp.DRAIN):
         yield from _ring(image, op, tail)
+    elif op is DeviceOp.COPY_EXTRA:
+        yield _extra(tail)
     elif op is DeviceOp.ONCE:
         yield from _once(image, head, tail)
     elif op in (DeviceOp.STORE_GLOBAL, DeviceOp.FILL, DeviceOp.IOTA):
@@ -134,6 +148,16 @@ def _tail(image: Image, op: DeviceOp, aux: int, imms: list[int], head: bytes, ta
         for i in range(1 + aux):
             yield ("out " if not i else f"in {i - 1} ") + _layout(tail, i)
         yield "; ".join(_elem(tail, (1 + aux) * abi.RECORD_BYTES + 8 * i) for i in range(imms[1]))
+
+
+def _extra(tail: bytes) -> str:
+    kind, im2col, policy, dtype, fraction, nbytes = _EXTRA.unpack_from(tail)
+    words = [DeviceOp(kind).name.lower()] + ["im2col"] * im2col
+    if nbytes:
+        words.append(f"{nbytes} bytes of {DTypeCode(dtype).name.lower()}")
+    if policy:
+        words.append(f"{PRIMARY_POLICIES[policy - 1 & 3]}({fraction:g}, {SECONDARY_POLICIES[policy - 1 >> 2]})")
+    return " ".join(words)
 
 
 def _ring(image: Image, op: DeviceOp, tail: bytes) -> Iterator[str]:

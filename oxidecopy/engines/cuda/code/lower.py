@@ -14,7 +14,7 @@ from oxidecopy.engines.cuda.code.deal import Deal
 from oxidecopy.engines.cuda.code.fuse import Pattern
 from oxidecopy.engines.cuda.code.image import LoopNote, Where
 from oxidecopy.engines.cuda.code.inits import together
-from oxidecopy.engines.cuda.code.lower_ops import COPIES, lower_op
+from oxidecopy.engines.cuda.code.lower_ops import lower_op
 from oxidecopy.engines.cuda.code.nodes import Fused, If, Node, Repeat, Stream
 from oxidecopy.engines.cuda.code.operands import Operands
 from oxidecopy.engines.cuda.code.tokens import Tokens, stamp_of
@@ -63,9 +63,9 @@ class Lowering:
             match step.op:
                 case Loop():
                     self.loops[id(step)] = len(self.loops)
-                case ops.StoreGlobal(array=array) | ops.LoadIndex(array=array):
-                    arrays.add(array.name)
-                case op if isinstance(op, COPIES):
+                case op if isinstance(op, ops.StoreGlobal | ops.LoadIndex | ops.BulkCopy | ops.BulkPrefetch):
+                    arrays.add(op.array.name)
+                case op if isinstance(op, ops.TensorCopy | ops.TensorPrefetch):
                     maps.add(op.map.name)
                 case _:
                     pass

@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 from oxidecopy.engines.cuda.abi import EVAL_BYTES, DeviceOp
 from oxidecopy.engines.cuda.code import refusals
 from oxidecopy.engines.cuda.code.elements import DEPTH_MAX, code_of, compile_elem, depth_of, length_of
+from oxidecopy.engines.cuda.code.extra import KINDS, coordinates, extra, is_extra
 from oxidecopy.engines.cuda.code.image import Where
 from oxidecopy.engines.cuda.code.nodes import Node, Op
 from oxidecopy.engines.cuda.code.values import INT_MAX, INT_MIN, ZERO, Lin, Test
 from oxidecopy.isa import limits, ops
 from oxidecopy.isa.dtypes import REDUCE_OPS
-from oxidecopy.isa.expr import Expr
 
 if TYPE_CHECKING:
     from oxidecopy.engines.cuda.code.lower import AgentLowering
 
 Local: TypeAlias = ops.MbarrierArrive | ops.MbarrierArriveExpectTx | ops.MbarrierArriveDrop | ops.MbarrierExpectTx | ops.MbarrierCompleteTx
 Copy: TypeAlias = ops.TensorG2S | ops.TensorG2SMulticast | ops.TensorS2G | ops.TensorReduce
+Extra: TypeAlias = ops.TensorPrefetch | ops.TensorGather4 | ops.TensorScatter4 | ops.BulkCopy | ops.BulkPrefetch | ops.Send
 Wait: TypeAlias = ops.MbarrierWait | ops.MbarrierWaitPhase | ops.MbarrierWaitParity
 Ask: TypeAlias = ops.MbarrierTestToken | ops.MbarrierTestParity
 Group: TypeAlias = ops.CommitGroup | ops.WaitGroup | ops.WaitGroupRead
-COPIES: Final = (ops.TensorG2S, ops.TensorG2SMulticast, ops.TensorS2G, ops.TensorReduce)
 ELEM_INSTRUCTIONS_MAX: Final = 4096  # of one map; what is longer would take the device longer than it takes to read it
 Plain: TypeAlias = (
     ops.MbarrierInit
@@ -33,6 +33,7 @@ Plain: TypeAlias = (
     | Wait
     | Ask
     | Copy
+    | Extra
     | Group
     | ops.FenceProxyAsync
     | ops.FenceMbarrierInit
@@ -70,7 +71,20 @@ def lower_op(low: AgentLowering, op: Plain, where: Where) -> list[Node]:  # noqa
         case ops.MbarrierTestToken() | ops.MbarrierTestParity():
             return [_ask(low, op, where)]
         case ops.TensorG2S() | ops.TensorG2SMulticast() | ops.TensorS2G() | ops.TensorReduce():
-            return [_copy(low, op, where)]
+            return [extra(low, op, where) if is_extra(low, op) else _copy(low, op, where)]
+        case (
+            ops.TensorPrefetch()
+            | ops.TensorGather4()
+            | ops.TensorScatter4()
+            | ops.BulkG2S()
+            | ops.BulkG2SMulticast()
+            | ops.BulkS2G()
+            | ops.BulkReduce()
+            | ops.BulkPrefetch()
+            | ops.BulkS2S()
+            | ops.BulkReduceS2S()
+        ):
+            return [extra(low, op, where)]
         case ops.CommitGroup() | ops.WaitGroup() | ops.WaitGroupRead():
             return _group(low, op, where)
         case ops.FenceProxyAsync():
@@ -175,13 +189,6 @@ def _ask(low: AgentLowering, op: Ask, where: Where) -> Op:
 
 
 # ---- tensor copies
-_COPY: Final = {
-    ops.TensorG2S: DeviceOp.TENSOR_G2S,
-    ops.TensorG2SMulticast: DeviceOp.TENSOR_G2S_MULTICAST,
-    ops.TensorS2G: DeviceOp.TENSOR_S2G,
-    ops.TensorReduce: DeviceOp.TENSOR_REDUCE,
-}
-FIRST_COORDINATE: Final = 3
 STAMP: Final = 7
 
 
@@ -200,18 +207,14 @@ def _copy(low: AgentLowering, op: Copy, where: Where) -> Op:
         case ops.TensorS2G():
             pass
     return Op(
-        op=_COPY[type(op)],
+        op=KINDS[type(op)],
         where=where,
         aux=len(op.coords),
         slot=low.map(op.map),
         flags=flags,
         operands=tuple(operands),
-        exact=_coordinates(low, op.coords),
+        exact=coordinates(low, op.coords),
     )
-
-
-def _coordinates(low: AgentLowering, coords: tuple[Expr, ...]) -> tuple[tuple[int, Lin], ...]:
-    return tuple([(FIRST_COORDINATE + i, low.value(e)) for i, e in enumerate(coords)])
 
 
 def _group(low: AgentLowering, op: Group, where: Where) -> list[Node]:
@@ -248,7 +251,7 @@ def _store_global(low: AgentLowering, op: ops.StoreGlobal, where: Where) -> Op:
         aux=len(op.coords),
         map=low.array(op.array.name),
         operands=((0, low.tile(op.tile)),),
-        exact=_coordinates(low, op.coords),
+        exact=coordinates(low, op.coords),
         imms=_share(low),
         tail=low.layout_record(op.tile),
     )

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from pathlib import PurePath
-from typing import Final, TypeAlias, assert_never, final
+from typing import Final, assert_never, final
 
 from oxidecopy.engines.cuda.code.numbers import bits_of
 from oxidecopy.engines.cuda.emit.carried import stamp
 from oxidecopy.engines.cuda.emit.context import Context
+from oxidecopy.engines.cuda.emit.copies import copy_text
 from oxidecopy.engines.cuda.emit.elements import literal_bits
 from oxidecopy.engines.cuda.emit.names import comment
 from oxidecopy.engines.cuda.emit.ranges import Span
@@ -26,7 +27,6 @@ from oxidecopy.program.program import Step
 COMMENT_COLUMN: Final = 100
 # A token of a branch that the verified launch does not take has no phase.
 _NEVER: Final = "__trap();  // the launch that was verified does not come here"
-Copy: TypeAlias = ops.TensorG2S | ops.TensorG2SMulticast | ops.TensorS2G | ops.TensorReduce
 
 
 @final
@@ -181,8 +181,8 @@ class Body:
     # ---- ops
     def _statements(self, op: ops.Instr) -> list[str]:
         match op:
-            case ops.TensorG2S() | ops.TensorG2SMulticast() | ops.TensorS2G() | ops.TensorReduce():
-                return [self._copy(op)]
+            case op if isinstance(op, ops.Copy):
+                return [copy_text(self.ctx, op)]
             case ops.StoreGlobal() | ops.Fill() | ops.Iota() | ops.MapTiles():
                 return [self._together(op)]
             case ops.LoadIndex():
@@ -316,29 +316,6 @@ class Body:
     def _test(self, form: str, bar: ops.BarrierRef, parity: str, pred: int) -> str:
         self.ctx.answers.add(pred)
         return f"answer{pred} = {self.ctx.ptx.test(form)}({self.ctx.barrier(bar)}, {parity});"
-
-    def _copy(self, op: Copy) -> str:
-        ctx = self.ctx
-        rank = len(op.coords)
-        coords = ", ".join(ctx.exprs.narrow(c) for c in reversed(op.coords))
-        source = f"&{ctx.params[op.map.name]}"
-        if (
-            op.map.index is not None
-        ):  # what the host has written is acquired by each block (PTX 9.7.13.4); in a kernel's parameter it need not be
-            source = f"{ctx.ptx.use('tensormap_acquired')}({source}[{ctx.exprs.text(op.map.index)}])"
-        tile = f"smem + {ctx.tile(op.tile)}"
-        match op:
-            case ops.TensorG2S(bar=bar):
-                return f"{ctx.ptx.load(rank, multicast=False)}({tile}, {source}, {coords}, {ctx.barrier(bar)});"
-            case ops.TensorG2SMulticast(bar=bar, cta_mask=mask):
-                made = ctx.exprs.text(mask)
-                return f"{ctx.ptx.load(rank, multicast=True)}({tile}, {source}, {coords}, {ctx.barrier(bar)}, (u16)({made}));"
-            case ops.TensorS2G():
-                return f"{ctx.ptx.store(rank)}({source}, {coords}, {tile});"
-            case ops.TensorReduce(op=which):
-                return f"{ctx.ptx.store(rank, which)}({source}, {coords}, {tile});"
-            case _:
-                assert_never(op)
 
     # ---- all threads in scope together
     def _together(self, op: ops.StoreGlobal | ops.Fill | ops.Iota | ops.MapTiles) -> str:

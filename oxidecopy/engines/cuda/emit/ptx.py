@@ -6,7 +6,10 @@ Coordinates come innermost first.
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
+
+if TYPE_CHECKING:
+    from oxidecopy.isa.ops import CacheHint
 
 _HEAD: Final = "__device__ __forceinline__"
 _SIMPLE: Final[dict[str, tuple[str, str, str]]] = {  # name -> parameters, instruction, operands
@@ -187,29 +190,116 @@ class Ptx:
         self.state("mbarrier_try_wait")
         return self.state("mbarrier_wait_state")
 
-    def load(self, rank: int, *, multicast: bool) -> str:
-        """Global to shared."""
-        name = f"cp_async_bulk_tensor_{rank}d_g2s" + ("_multicast" if multicast else "")
+    def load(self, rank: int, *, multicast: bool, offsets: int = 0, hint: bool = False, mode: str = "tile") -> str:
+        """Global to shared. With `offsets`, im2col; with `hint`, a cache policy comes last."""
+        name = f"cp_async_bulk_tensor_{rank}d_g2s" + _suffix(mode, hint) + ("_multicast" if multicast else "")
         kind = ".multicast::cluster" if multicast else ""
-        mask = f", %{rank + 3}" if multicast else ""
+        places = 5 if mode == "tile::gather4" else rank
+        values = f'"r"(to), "l"(map), "r"(bar), {_values(places)}' + "".join(f', "h"({o})' for o in _OFFSETS[:offsets])
+        more = ["mask"] * multicast + ["policy"] * hint
+        tail = "".join(f", %{places + offsets + 3 + i}" for i in range(len(more)))
+        picked = f", {_places(offsets, places + 3)}" if offsets else ""
+        space = "shared::cta" if mode == "tile::gather4" else "shared::cluster"
         instruction = (
-            f"cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes{kind} "
-            f"[%0], [%1, {_places(rank, 3)}], [%2]{mask};"
+            f"cp.async.bulk.tensor.{rank}d.{space}.global.{mode}.mbarrier::complete_tx::bytes{kind}{_HINT if hint else ''} "
+            f"[%0], [%1, {_places(places, 3)}], [%2]{picked}{tail};"
         )
-        operands = f'"r"(to), "l"(map), "r"(bar), {_values(rank)}' + (', "h"(mask)' if multicast else "")
-        parameters = f"u32 to, const TensorMap* map, {_coords(rank)}, u32 bar" + (", u16 mask" if multicast else "")
+        operands = values + (', "h"(mask)' if multicast else "") + (', "l"(policy)' if hint else "")
+        parameters = f"u32 to, const TensorMap* map, {_coords(places)}, u32 bar" + "".join(f", u16 {o}" for o in _OFFSETS[:offsets])
+        parameters += (", u16 mask" if multicast else "") + (", u64 policy" if hint else "")
+        return self.define(name, parameters, instruction, operands)
+
+    def store(self, rank: int, op: str = "", *, hint: bool = False, mode: str = "tile") -> str:
+        """Shared to global, or a reduction by `op`."""
+        word = _WORDS.get(op, op)
+        name = f"cp_reduce_async_bulk_tensor_{rank}d_{word}" if op else f"cp_async_bulk_tensor_{rank}d_s2g"
+        form = f"cp.reduce.async.bulk.tensor.{rank}d.global.shared::cta.{word}" if op else None
+        form = form or f"cp.async.bulk.tensor.{rank}d.global.shared::cta"
+        places = 5 if mode == "tile::scatter4" else rank
+        tail = f", %{places + 2}" if hint else ""
+        instruction = f"{form}.{mode}.bulk_group{_HINT if hint else ''} [%0, {_places(places, 2)}], [%1]{tail};"
+        parameters = f"const TensorMap* map, {_coords(places)}, u32 from" + (", u64 policy" if hint else "")
+        operands = f'"l"(map), "r"(from), {_values(places)}' + (', "l"(policy)' if hint else "")
+        return self.define(name + _suffix(mode, hint), parameters, instruction, operands)
+
+    def prefetch(self, rank: int, *, offsets: int, hint: bool, mode: str) -> str:
+        """A box of a map into L2."""
+        picked = f", {_places(offsets, rank + 1)}" if offsets else ""
+        tail = f", %{rank + offsets + 1}" if hint else ""
+        instruction = (
+            f"cp.async.bulk.prefetch.tensor.{rank}d.L2.global.{mode}{_HINT if hint else ''} [%0, {_places(rank, 1)}]{picked}{tail};"
+        )
+        values = "".join(f', "h"({o})' for o in _OFFSETS[:offsets]) + (', "l"(policy)' if hint else "")
+        parameters = f"const TensorMap* map, {_coords(rank)}" + "".join(f", u16 {o}" for o in _OFFSETS[:offsets])
+        name = f"cp_async_bulk_prefetch_tensor_{rank}d" + _suffix(mode, hint)
+        return self.define(name, parameters + (", u64 policy" if hint else ""), instruction, f'"l"(map), {_values(rank)}{values}')
+
+    def policy(self, hint: CacheHint) -> str:
+        """A cache policy, made where it is used."""
+        name = f"createpolicy_{hint.primary}_{hint.secondary}"
+        self._used.setdefault(
+            name,
+            f"""{_HEAD} u64 {name}(float fraction) {{
+    u64 policy;
+    asm("createpolicy.fractional.L2::{hint.primary}.L2::{hint.secondary}.b64 %0, %1;" : "=l"(policy) : "f"(fraction));
+    return policy;
+}}""",
+        )
+        return f"ptx::{name}({hint.fraction!r}f)"
+
+    # ---- plain bulk copies; global addresses are pointers
+    def bulk_load(self, *, multicast: bool, hint: bool) -> str:
+        """A run of an array to shared memory."""
+        name = "cp_async_bulk_g2s" + ("_multicast" if multicast else "") + ("_hint" if hint else "")
+        more = ["mask"] * multicast + ["policy"] * hint
+        tail = "".join(f", %{4 + i}" for i in range(len(more)))
+        kind = (".multicast::cluster" if multicast else "") + (_HINT if hint else "")
+        instruction = f"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes{kind} [%0], [%1], %2, [%3]{tail};"
+        operands = f'"r"(to), {_GLOBAL.format("from")}, "r"(bytes), "r"(bar)' + (', "h"(mask)' if multicast else "")
+        parameters = "u32 to, const void* from, u32 bytes, u32 bar" + (", u16 mask" if multicast else "")
+        return self.define(name, parameters + (", u64 policy" if hint else ""), instruction, operands + (', "l"(policy)' if hint else ""))
+
+    def bulk_store(self, op: str = "", kind: str = "", *, hint: bool) -> str:
+        """Shared memory to a run of an array, or a reduction by `op` of elements of PTX type `kind`."""
+        word = _WORDS.get(op, op)
+        name = (f"cp_reduce_async_bulk_{word}_{kind}" if op else "cp_async_bulk_s2g") + ("_hint" if hint else "")
+        form = "cp.reduce.async.bulk" if op else "cp.async.bulk"
+        noftz = ".noftz" if word == "add" and kind in ("f16", "bf16") else ""
+        typed = f".{word}{noftz}.{kind}" if op else ""
+        instruction = f"{form}.global.shared::cta.bulk_group{_HINT if hint else ''}{typed} [%0], [%1], %2{', %3' if hint else ''};"
+        operands = f'{_GLOBAL.format("to")}, "r"(from), "r"(bytes)' + (', "l"(policy)' if hint else "")
+        return self.define(name, "void* to, u32 from, u32 bytes" + (", u64 policy" if hint else ""), instruction, operands)
+
+    def bulk_prefetch(self, *, hint: bool) -> str:
+        """A run of an array into L2."""
+        instruction = f"cp.async.bulk.prefetch.L2.global{_HINT if hint else ''} [%0], %1{', %2' if hint else ''};"
+        operands = f'{_GLOBAL.format("from")}, "r"(bytes)' + (', "l"(policy)' if hint else "")
+        parameters = "const void* from, u32 bytes" + (", u64 policy" if hint else "")
+        return self.define("cp_async_bulk_prefetch" + ("_hint" if hint else ""), parameters, instruction, operands)
+
+    def bulk_send(self, op: str = "", kind: str = "") -> str:
+        """Shared memory to that of another CTA of the cluster: `to` and `bar` are addresses there."""
+        word = _WORDS.get(op, op)
+        name = f"cp_reduce_async_bulk_s2s_{word}_{kind}" if op else "cp_async_bulk_s2s"
+        form = "cp.reduce.async.bulk" if op else "cp.async.bulk"
+        typed = f".{word}.{kind}" if op else ""
+        instruction = f"{form}.shared::cluster.shared::cta.mbarrier::complete_tx::bytes{typed} [%0], [%1], %2, [%3];"
+        return self.define(name, "u32 to, u32 from, u32 bytes, u32 bar", instruction, '"r"(to), "r"(from), "r"(bytes), "r"(bar)')
+
+    def define(self, name: str, parameters: str, instruction: str, operands: str) -> str:
+        """An instruction of a form of its own."""
         self._used.setdefault(name, _function(name, parameters, instruction, operands))
         return f"ptx::{name}"
 
-    def store(self, rank: int, op: str = "") -> str:
-        """Shared to global, or a reduction by `op`."""
-        name = f"cp_reduce_async_bulk_tensor_{rank}d_{_WORDS.get(op, op)}" if op else f"cp_async_bulk_tensor_{rank}d_s2g"
-        form = f"cp.reduce.async.bulk.tensor.{rank}d.global.shared::cta.{_WORDS.get(op, op)}" if op else None
-        form = form or f"cp.async.bulk.tensor.{rank}d.global.shared::cta"
-        instruction = f"{form}.tile.bulk_group [%0, {_places(rank, 2)}], [%1];"
-        parameters = f"const TensorMap* map, {_coords(rank)}, u32 from"
-        self._used.setdefault(name, _function(name, parameters, instruction, f'"l"(map), "r"(from), {_values(rank)}'))
-        return f"ptx::{name}"
+
+_HINT: Final = ".L2::cache_hint"
+_OFFSETS: Final = ("offset_w", "offset_h", "offset_d")
+_GLOBAL: Final = '"l"(__cvta_generic_to_global({}))'
+
+
+def _suffix(mode: str, hint: bool) -> str:  # noqa: FBT001  # a part of a name, not an option
+    word = {"tile": "", "im2col_no_offs": "_im2col"}.get(mode, "_" + mode.removeprefix("tile::"))
+    return word + ("_hint" if hint else "")
 
 
 _N: Final = '"n"(N)'

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from typing import Literal as L
+
+import oxidecopy as ox
+
+Armed = ox.TxToken[ox.TmaBarrier]
+Row = ox.TmaDescriptor[ox.f32, ox.D2, ox.SwizzleNone, ox.Box2[L[1], L[64]]]
+Box = ox.TmaDescriptor[ox.f32, ox.D2, ox.SwizzleNone, ox.Box2[L[8], L[64]]]
+Conv = ox.Im2colDescriptor[ox.f16, ox.D4, ox.Swizzle128B, ox.Box2[L[32], L[64]]]
+Signal = ox.ManagedBarrier[ox.Ready, ox.TmaBarrier]
+
+
+def hints(cta: ox.Cta, src: ox.TmaDescriptor[ox.f32, ox.D2], leader: ox.Leader, token: Armed) -> None:
+    tile = cta.shared(src)
+    src.prefetch(leader, (0, 0, 0))  # E
+    src.g2s(leader, tile, (0, 0), token, cache_hint="evict_first")  # E
+    src.s2g(leader, tile, (0, 0), cache_hint=ox.cache.fractional(ox.cache.fractional(ox.cache.evict_last, 0.5), 0.5))  # E
+    src.s2g(leader, tile, (0, 0), cache_hint=ox.cache.fractional(ox.cache.evict_last, 0.5, rest=ox.cache.evict_last))  # E
+
+
+def runs(cta: ox.Cta, src: ox.GlobalArray[ox.i32, ox.D2], leader: ox.Leader, token: Armed, plain: ox.BarrierToken[ox.TmaBarrier]) -> None:
+    tile = cta.shared(ox.i32, (64,), align=ox.A16)
+    other = cta.shared(ox.u32, (64,), align=ox.A16)
+    ox.bulk_g2s(leader, tile, src, (0,), token)  # E
+    ox.bulk_g2s(leader, other, src, (0, 0), token)  # E
+    ox.bulk_g2s(leader, tile, src, (0, 0), plain)  # E
+    ox.bulk_reduce(ox.reduce.inc, leader, tile, src, (0, 0))  # E
+    ox.bulk_prefetch(leader, src, (0, 0))  # E
+
+
+def floats(cta: ox.Cta, dst: ox.GlobalArray[ox.f32, ox.D1], leader: ox.Leader) -> None:
+    tile = cta.shared(ox.f32, (64,), align=ox.A16)
+    ox.bulk_reduce(ox.reduce.min, leader, tile, dst, (0,))  # E
+
+
+def alone(cta: ox.Cta, leader: ox.Leader, full: Signal, token: Armed, src: ox.GlobalArray[ox.u64, ox.D1]) -> None:
+    tile = cta.shared(ox.u64, (64,), align=ox.A16)
+    ox.bulk_g2s_multicast(leader, tile, src, (0,), token, cta_mask=3)  # E
+    ox.bulk_s2s(leader, tile, tile, full, cta_rank=1)  # E
+
+
+def sends(cta: ox.ClusterCta, leader: ox.ClusterLeader, full: Signal, unready: ox.ManagedBarrier[ox.Uninit, ox.TmaBarrier]) -> None:
+    tile = cta.shared(ox.u64, (64,), align=ox.A16)
+    other = cta.shared(ox.i64, (64,), align=ox.A16)
+    square = cta.shared(ox.u64, (8, 8), align=ox.A16)
+    ox.bulk_s2s(leader, tile, other, full, cta_rank=1)  # E
+    ox.bulk_s2s(leader, tile, square, full, cta_rank=1)  # E
+    ox.bulk_s2s(leader, tile, tile, unready, cta_rank=1)  # E
+    ox.bulk_reduce_s2s(ox.reduce.max, leader, tile, tile, full, cta_rank=0)  # E
+
+
+def combined(cta: ox.ClusterCta, leader: ox.ClusterLeader, full: Signal) -> None:
+    a, b = cta.shared(ox.i32, (64,), align=ox.A16), cta.shared(ox.f32, (64,), align=ox.A16)
+    ox.bulk_reduce_s2s(ox.reduce.inc, leader, a, a, full, cta_rank=0)  # E
+    ox.bulk_reduce_s2s(ox.reduce.add, leader, b, b, full, cta_rank=0)  # E
+
+
+def pixels(cta: ox.Cta, src: Conv, boxes: Box, leader: ox.Leader, token: Armed) -> None:
+    tile = cta.shared(src)
+    src.g2s(leader, tile, (0, 0, 0, 0), token)  # E
+    src.g2s(leader, tile, (0, 0, 0, 0), token, offsets=(1,))  # E
+    src.g2s(leader, tile, (0, 0, 0), token, offsets=(1, 1))  # E
+    src.s2g(leader, tile, (0, 0, 0, 0), offsets=(0, 0))  # E
+    src.reduce(ox.reduce.bit_or, leader, tile, (0, 0, 0, 0))  # E
+    src.prefetch(leader, (0, 0, 0, 0))  # E
+    boxes.g2s(leader, cta.shared(boxes), (0, 0), token, offsets=(0, 0))  # E
+
+
+def taken(src: Conv, boxes: Box) -> None:
+    as_tiled(src)  # E
+    as_pixels(boxes)  # E
+
+
+def as_tiled(src: ox.TmaDescriptor[ox.f16, ox.D4, ox.Swizzle128B]) -> None: ...
+
+
+def as_pixels(src: ox.Im2colDescriptor[ox.f32, ox.D4]) -> None: ...
+
+
+def rows(cta: ox.Cta, src: Row, boxes: Box, leader: ox.Leader, token: Armed) -> None:
+    tile = cta.shared(ox.f32, ox.Box2[L[4], L[64]], align=ox.A1024)
+    src.gather4(leader, tile, (1, 2, 3), 0, token)  # E
+    src.gather4(leader, cta.shared(src), (1, 2, 3, 4), 0, token)  # E
+    boxes.gather4(leader, tile, (1, 2, 3, 4), 0, token)  # E
+    boxes.scatter4(leader, tile, (1, 2, 3, 4), 0)  # E

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from typing import Literal as L
+
+import oxidecopy as ox
+
+Armed = ox.TxToken[ox.TmaBarrier]
+Row = ox.TmaDescriptor[ox.f32, ox.D2, ox.SwizzleNone, ox.Box2[L[1], L[64]]]
+Conv = ox.Im2colDescriptor[ox.f16, ox.D4, ox.Swizzle128B, ox.Box2[L[32], L[64]]]
+Signal = ox.ManagedBarrier[ox.Ready, ox.TmaBarrier]
+
+
+def hints(cta: ox.Cta, src: ox.TmaDescriptor[ox.f32, ox.D2], leader: ox.Leader, token: Armed) -> None:
+    tile = cta.shared(src)
+    src.prefetch(leader, (0, 0), cache_hint=ox.cache.evict_last)
+    src.g2s(leader, tile, (0, 0), token, cache_hint=ox.cache.evict_first)
+    src.s2g(leader, tile, (0, 0), cache_hint=ox.cache.fractional(ox.cache.evict_last, 0.5))
+    src.reduce(ox.reduce.add, leader, tile, (0, 0), cache_hint=ox.cache.fractional(ox.cache.evict_normal, 0.5, rest=ox.cache.evict_first))
+
+
+def runs(cta: ox.Cta, src: ox.GlobalArray[ox.i32, ox.D2], leader: ox.Leader, token: Armed) -> None:
+    tile = cta.shared(ox.i32, (64,), align=ox.A16)
+    ox.bulk_prefetch(leader, src, (0, 0), nbytes=256)
+    ox.bulk_g2s(leader, tile, src, (cta.block_idx.x, 0), token)
+    ox.bulk_s2g(leader, tile, src, (0, 0), nbytes=128, cache_hint=ox.cache.evict_first)
+    ox.bulk_reduce(ox.reduce.max, leader, tile, src, (0, 0))
+
+
+def sends(cta: ox.ClusterCta, leader: ox.ClusterLeader, full: Signal, token: Armed, src: ox.GlobalArray[ox.u64, ox.D1]) -> None:
+    tile = cta.shared(ox.u64, (64,), align=ox.A16)
+    there = cta.shared(ox.u64, (64,), align=ox.A128)
+    ox.bulk_g2s_multicast(leader, tile, src, (0,), token, cta_mask=3)
+    ox.bulk_s2s(leader, tile, there, full, cta_rank=1 - cta.cta_rank)
+    ox.bulk_reduce_s2s(ox.reduce.add, leader, tile, there, full, cta_rank=0)
+
+
+def combined(cta: ox.ClusterCta, leader: ox.ClusterLeader, full: Signal) -> None:
+    a, b = cta.shared(ox.i32, (64,), align=ox.A16), cta.shared(ox.i32, (64,), align=ox.A16)
+    ox.bulk_reduce_s2s(ox.reduce.min, leader, a, b, full, cta_rank=0)
+    c, d = cta.shared(ox.u32, (64,), align=ox.A16), cta.shared(ox.u32, (64,), align=ox.A16)
+    ox.bulk_reduce_s2s(ox.reduce.inc, leader, c, d, full, cta_rank=0)
+
+
+def pixels(cta: ox.Cta, src: Conv, leader: ox.Leader, token: Armed) -> None:
+    tile = cta.shared(src)
+    src.prefetch(leader, (0, 0, 0, 0), offsets=(1, 2))
+    src.g2s(leader, tile, (0, 0, 0, 0), token, offsets=(cta.block_idx.z // 3, cta.block_idx.z % 3))
+    src.s2g(leader, tile, (0, 0, 0, 0))
+    src.reduce(ox.reduce.add, leader, tile, (0, 0, 0, 0))
+
+
+def pixels_for_all(cta: ox.ClusterCta, src: Conv, leader: ox.ClusterLeader, token: Armed) -> None:
+    src.g2s_multicast(leader, cta.shared(src), (0, 0, 0, 0), token, offsets=(0, 0), cta_mask=3)
+
+
+def rows(cta: ox.Cta, src: Row, leader: ox.Leader, token: Armed) -> None:
+    tile = cta.shared(ox.f32, ox.Box2[L[4], L[64]], align=ox.A1024)
+    src.gather4(leader, tile, (1, 2, 3, cta.block_idx.x), 0, token)
+    src.scatter4(leader, tile, (1, 2, 3, 4), 0)
