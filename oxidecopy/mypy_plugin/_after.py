@@ -33,6 +33,16 @@ class Waiting:
         self.done: set[FuncItem | None] = set()
         self._calls: dict[Context, list[DeferredNode]] = {}  # ours that are not visited yet, and the list in which each waits
 
+    @property
+    def everywhere(self) -> bool:
+        """Is this round over the whole file? With parallel workers, and in some versions, its statements come first and functions later."""
+        return self.whole and self.checker.recurse_into_functions
+
+    @property
+    def enough(self) -> bool:
+        """All that is still to be seen will be looked at, for our call waits to be visited."""
+        return bool(self.functions and self._calls) and self.everywhere and not self.checker.options.fine_grained_incremental
+
     def see(self) -> None:
         """Something of interest is being visited now: the pass is wanted."""
         checker = self.checker

@@ -8,16 +8,19 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Final
 
 from mypy.checker import TypeChecker
 from mypy.nodes import Context, Expression, FuncDef, FuncItem, LambdaExpr, MypyFile, Var
-from mypy.types import CallableType, Overloaded, Type
+from mypy.types import CallableType, Overloaded, Type, get_proper_type
 
 from oxidecopy.mypy_plugin import _codes, _messages
 from oxidecopy.mypy_plugin._config import DEFAULTS, Config
 from oxidecopy.mypy_plugin._features.literals_entry import literal_problems
 from oxidecopy.mypy_plugin._flow import Flow
 from oxidecopy.mypy_plugin._types import Tracking
+
+_CALLABLE: Final = (CallableType, Overloaded)
 
 
 class Driver:
@@ -63,14 +66,15 @@ class Driver:
     # ---- where there is something to do
     def _scan(self) -> bool:
         """Notes the lines with expressions of interest."""
-        lines: set[int] = set()
+        interesting = self.tracking.interesting
+        # What takes something comes first: it may say of a class that it is tracked.
+        lines = {e.line for e, t in self.types.items() if isinstance(get_proper_type(t), _CALLABLE) and interesting(t)}
         known = -1
-        while known != len(self.tracking.extra):  # again when a class turned out to be taken somewhere
+        while known != len(self.tracking.extra):  # again when a class turned out to be taken after all
             known = len(self.tracking.extra)
             for e, t in self.types.items():
                 line = e.line
-                # Of a line that is known already, only what takes something can still tell more.
-                if (line not in lines or isinstance(t, CallableType | Overloaded)) and self.tracking.interesting(t):
+                if line not in lines and not isinstance(get_proper_type(t), _CALLABLE) and interesting(t):
                     lines.add(line)
         self._lines = sorted(lines)
         return bool(lines)

@@ -31,6 +31,7 @@ class OxidecopyPlugin(Plugin):
         self._told = Told(self.config.problems)
         self._rewording = Rewording()
         self._waiting: dict[str, _after.Waiting] = {}  # by path: files of an import cycle are checked in turns
+        self._latest: _after.Waiting | None = None
 
     @override
     def report_config_data(self, ctx: ReportConfigContext) -> Any:
@@ -41,15 +42,20 @@ class OxidecopyPlugin(Plugin):
     def get_function_hook(self, fullname: str) -> Callable[[FunctionContext], Type] | None:
         if fullname == _after.CALL:
             return self._checked
-        return self._see if self.everything or fullname.startswith(_names.PREFIX) or self._takes(fullname) else None
+        return self._see if self._wanted() and (fullname.startswith(_names.PREFIX) or self.everything or self._takes(fullname)) else None
 
     @override
     def get_method_hook(self, fullname: str) -> Callable[[MethodContext], Type] | None:
-        return self._see if self.everything or fullname.startswith(_names.PREFIX) or self._takes(fullname) else None
+        return self._see if self._wanted() and (fullname.startswith(_names.PREFIX) or self.everything or self._takes(fullname)) else None
 
     @override
     def get_attribute_hook(self, fullname: str) -> Callable[[AttributeContext], Type] | None:
-        return self._see_attribute if self.everything or fullname.startswith(_names.PREFIX) else None
+        return self._see_attribute if self._wanted() and (fullname.startswith(_names.PREFIX) or self.everything) else None
+
+    def _wanted(self) -> bool:
+        """Is there something to see? Not once it is known that the pass will be over all of the file in hand."""
+        latest = self._latest
+        return latest is None or latest.checker.errors.file != latest.checker.path or not latest.enough
 
     def _takes(self, fullname: str) -> bool:
         """A function, method or constructor with an Owned parameter."""
@@ -77,6 +83,7 @@ class OxidecopyPlugin(Plugin):
             waiting = self._waiting[checker.path] = _after.Waiting(checker)
         self._rewording.attach(checker)
         waiting.see()
+        self._latest = waiting
 
     # ---- the pass
     def _checked(self, ctx: FunctionContext) -> Type:
@@ -97,8 +104,7 @@ class OxidecopyPlugin(Plugin):
 
         checker, later = waiting.checker, waiting.unfinished()
         driver = Driver(checker, checker.tree, everything=self.everything, config=self.config)
-        # With parallel workers a file's own statements come first, and most functions later.
-        if waiting.whole and checker.recurse_into_functions:
+        if waiting.everywhere:
             driver.file(but=waiting.done | later)
         else:
             driver.some(waiting.functions, but=waiting.done | later)

@@ -16,8 +16,6 @@ from mypy.errorcodes import ErrorCode
 from mypy.errors import ErrorInfo, Errors, ErrorWatcher
 
 from oxidecopy.mypy_plugin import _codes
-from oxidecopy.mypy_plugin._features import boxes, wrong_state
-from oxidecopy.mypy_plugin._features.found import Source
 
 _CODES: Final = (errorcodes.MISC, errorcodes.ARG_TYPE, errorcodes.ASSIGNMENT)
 
@@ -52,17 +50,19 @@ class Rewording:
         """Changes the words; holds nothing back."""
         checker = self._checker
         if checker is not None and checker.path == path and info.severity == "error" and info.code in _CODES and not info.blocker:
+            from oxidecopy.mypy_plugin._features import boxes, wrong_state  # where nothing is wrong, nobody waits for their import
+            from oxidecopy.mypy_plugin._features.found import Source
+
             maps = list(reversed(checker._type_maps))  # noqa: SLF001
             source = Source(tree=checker.tree, maps=maps, line=info.line, column=info.column)
             told = wrong_state.said(info.message, source)
             if told is not None:
                 info.message = told
             else:
-                self._box(path, info, source)
+                self._box(path, info, boxes.said(info.message, source))
         return False
 
-    def _box(self, path: str, info: ErrorInfo, source: Source) -> None:
-        told = boxes.said(info.message, source)
+    def _box(self, path: str, info: ErrorInfo, told: str | None) -> None:
         if told is not None and self._may_be(_codes.BOX, path, info):
             info.message, info.code = told, _codes.BOX
 

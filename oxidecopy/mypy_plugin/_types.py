@@ -24,6 +24,7 @@ from mypy.types import (
 from oxidecopy.mypy_plugin import _names
 
 _DEPTH_MAX: Final = 5  # types nest without end where classes name themselves
+_HOLDING: Final = (TupleType, UnionType, TypeVarType)  # types without a class of their own whose values may hold some
 
 
 def is_owned(t: Type | None) -> bool:
@@ -104,10 +105,18 @@ class Tracking:
         """May a value of this type go, or hold one that can?"""
         if t is None:
             return False
-        known = self._answers.get(id(t))
-        if known is None:
-            known = self._answers[id(t)] = t, any(self.class_tracked(info) for info in _classes(t))
-        return known[1]
+        p = get_proper_type(t)
+        if isinstance(p, Instance):
+            # Nearly all types are these, so they have a short way.
+            known = self._known.get(p.type)
+            if known or not p.args:
+                return self.class_tracked(p.type) if known is None else known
+        elif not isinstance(p, _HOLDING):
+            return False
+        answer = self._answers.get(id(t))
+        if answer is None:
+            answer = self._answers[id(t)] = t, any(self.class_tracked(info) for info in _classes(p))
+        return answer[1]
 
     def class_tracked(self, info: TypeInfo) -> bool:
         """The same for a class, whatever its arguments: it, or what it can reach through attributes, can go."""

@@ -76,6 +76,7 @@ INTERNALS = {
     "mypy.errors.ErrorInfo.severity",
     "mypy.errors.Errors._watchers",
     "mypy.errors.Errors.error_info_map",
+    "mypy.errors.Errors.file",
     "mypy.errors.Errors.ignored_files",
     "mypy.errors.Errors.ignored_lines",
     "mypy.errors.Errors.is_error_code_enabled",

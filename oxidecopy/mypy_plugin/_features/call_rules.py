@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import prod
 from typing import Final
 
-from mypy.nodes import CallExpr, Decorator, Expression, FuncItem, MypyFile, RefExpr, TupleExpr
+from mypy.nodes import CallExpr, Decorator, Expression, FuncItem, MemberExpr, MypyFile, RefExpr, TupleExpr
 
 from oxidecopy.mypy_plugin import _names
 from oxidecopy.mypy_plugin._codes import TX
@@ -48,6 +48,8 @@ def _decorators(tree: MypyFile, fn: FuncItem) -> list[CallExpr]:
 
 def of_call(call: CallExpr, view: View, cluster: int | None) -> Iterator[Problem]:
     """What is wrong with the numbers of one call; `cluster` as `declared_cluster` gives it."""
+    if not isinstance(call.callee, MemberExpr) or call.callee.name not in METHODS:
+        return
     if receiver(call, view, "g2s_multicast", _names.DESCRIPTOR) is not None:
         yield from _mask(named(call, "cta_mask"), view, cluster)
     for method in ("arrive_remote", "arrive_expect_tx_remote"):

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, final
 
-from mypy.nodes import AssignmentStmt, CallExpr, Context, Expression, FuncDef, FuncItem, IndexExpr, MemberExpr, MypyFile, TypeAliasExpr
+from mypy.nodes import (
+    AssignmentStmt,
+    CallExpr,
+    Context,
+    Expression,
+    ForStmt,
+    FuncDef,
+    FuncItem,
+    IndexExpr,
+    MemberExpr,
+    MypyFile,
+    Node,
+    TypeAliasExpr,
+)
 from mypy.types import CallableType, Type
 
 from oxidecopy.mypy_plugin._features import box_rules, call_rules, shared_total
 from oxidecopy.mypy_plugin._features.literals import Problem, View
-from oxidecopy.mypy_plugin._features.literals_walk import Walker, nothing
+from oxidecopy.mypy_plugin._features.literals_walk import inside
 
 _CLUSTERED: Final = frozenset({"g2s_multicast", "arrive_remote", "arrive_expect_tx_remote", "multicast_ring"})
 _CALLS: Final = _CLUSTERED | shared_total.METHODS | call_rules.METHODS | {box_rules.METHOD}  # all others are none of ours
+_FUNCTIONS: Final[frozenset[type[object]]] = frozenset({FuncDef})
 
 
 def literal_problems(tree: MypyFile, fn: FuncItem | None, types: Mapping[Expression, Type], module: str) -> Iterator[Problem]:
@@ -33,16 +47,16 @@ def literal_problems(tree: MypyFile, fn: FuncItem | None, types: Mapping[Express
         yield from box_rules.of_call(call, view)
         yield from call_rules.of_call(call, view, cluster)
     if fn is not None and body.takes_memory:
-        yield from shared_total.problems(fn, view, cluster)
+        yield from shared_total.problems(fn, view, cluster, body.calls, body.loops)
 
 
 @final
-class _Body(Walker):
-    """Calls and annotations of one function, or of a module, without those of the functions inside."""
+class _Body:
+    """Calls, loops and annotations of one function, or of a module, without those of the functions inside."""
 
     def __init__(self) -> None:
-        super().__init__({FuncDef: nothing, CallExpr: self._call, AssignmentStmt: self._assignment})
         self.calls: list[CallExpr] = []
+        self.loops: list[ForStmt] = []
         self.annotations: list[tuple[Context, Type]] = []
         self.clustered = False
         self.takes_memory = False
@@ -54,7 +68,18 @@ class _Body(Walker):
             for argument, annotation in zip(fn.arguments, signature.arg_types, strict=False):
                 self.annotations.append((argument, annotation))
             self.annotations.append((fn, signature.ret_type))
-        self.visit(fn.body)
+        self.all([fn.body])
+
+    def all(self, roots: Sequence[Node]) -> None:
+        """What is in these nodes, in the order of the source."""
+        for node in inside(roots, _FUNCTIONS):
+            if isinstance(node, CallExpr):
+                self._call(node)
+            elif isinstance(node, AssignmentStmt):
+                self._assignment(node)
+            elif isinstance(node, ForStmt):
+                self.loops.append(node)
+        self.calls.sort(key=_place)
 
     def _call(self, o: CallExpr) -> None:
         name = o.callee.name if isinstance(o.callee, MemberExpr) else ""
@@ -62,11 +87,13 @@ class _Body(Walker):
             self.calls.append(o)
             self.clustered |= name in _CLUSTERED
             self.takes_memory |= name in shared_total.METHODS
-        self.deeper(o)
 
     def _assignment(self, o: AssignmentStmt) -> None:
         if o.unanalyzed_type is not None and o.type is not None:
             self.annotations.append((o, o.type))
         if isinstance(o.rvalue, IndexExpr) and isinstance(o.rvalue.analyzed, TypeAliasExpr):
             self.annotations.append((o, o.rvalue.analyzed.node.target))
-        self.deeper(o)
+
+
+def _place(node: Context) -> tuple[int, int]:
+    return node.line, node.column

@@ -6,6 +6,7 @@ A total is the least that any path to here has made, so an error is one on every
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import prod
 from typing import Final, final
 
 from mypy.nodes import (
@@ -61,10 +62,14 @@ CTA: Final = "oxidecopy.typed.cta.Cta"
 
 Totals = dict[object, int]
 
+_JUMPS: Final[frozenset[type[object]]] = frozenset({BreakStmt, ContinueStmt, ReturnStmt, RaiseStmt})
 
-def problems(fn: FuncItem, view: View, cluster: int | None) -> list[Problem]:
-    """Calls of `fn` that bring a total over the limit; `cluster` is the CTAs of a declared cluster."""
+
+def problems(fn: FuncItem, view: View, cluster: int | None, calls: Iterable[CallExpr], loops: Iterable[ForStmt]) -> list[Problem]:
+    """Calls of `fn` that bring a total over the limit; `cluster` is the CTAs of a declared cluster, `calls` and `loops` are what it has."""
     walk = _Walk(fn, view, cluster or 1)
+    if walk.most(calls, loops) <= SHARED_BYTES_MAX:
+        return []
     for statement in fn.body.body if not isinstance(fn, LambdaExpr) else ():
         walk.visit(statement)
     return walk.found
@@ -106,6 +111,11 @@ class _Walk(Walker):
         self._last: dict[object, CallExpr] = {}
         self._doubtful = 0  # inside what may not be executed, or not once
         self.found: list[Problem] = []
+
+    def most(self, calls: Iterable[CallExpr], loops: Iterable[ForStmt]) -> int:
+        """No total is more than this: as if each call were executed, as often as all loops around each other say."""
+        made = (self._made(call)[1] for call in calls)
+        return sum(nbytes for nbytes in made if nbytes is not None) * prod(max(1, self._times(loop.expr)) for loop in loops)
 
     # ---- paths
     def _least(self, ends: Iterable[Totals | None]) -> Totals | None:
@@ -291,4 +301,4 @@ class _Walk(Walker):
 
 def _jumps(block: Block) -> bool:
     """Does something in it leave it early?"""
-    return any_of(block, (BreakStmt, ContinueStmt, ReturnStmt, RaiseStmt))
+    return any_of(block, _JUMPS)
