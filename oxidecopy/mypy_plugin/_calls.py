@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import final
+from typing import TypeAlias, final
 
 from mypy.argmap import map_actuals_to_formals
 from mypy.nodes import (
     ARG_STAR,
+    ARG_STAR2,
     CallExpr,
     Decorator,
     Expression,
@@ -31,18 +32,19 @@ from oxidecopy.mypy_plugin._types import class_of, is_owned, signatures, takes_s
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(eq=False, slots=True, kw_only=True)
 class Callee:
-    """Who is called; `bound`: the first formal is filled already."""
+    """Who is called; `bound`: the first formal is filled already; `container`: a method of one of Python's containers."""
 
     fullname: str = ""
     node: Node | None = None
     receiver: Expression | None = None
     bound: bool = False
+    container: bool = False
 
 
 @final
-@dataclass(slots=True, kw_only=True)
+@dataclass(eq=False, slots=True, kw_only=True)
 class Call:
     """One call, for the features: whom, on what, with what, and what came of it."""
 
@@ -64,9 +66,14 @@ class Plan:
     takes_receiver: bool
 
 
+# What a call's plan depends on, where a function has one signature: the function, whether it is bound, the names of the arguments.
+PlanKey: TypeAlias = "tuple[Node, bool, tuple[str | None, ...]]"
+
+
 class Calls(Assigns):
     """Calls. What a call of the library means beyond its signature is in `_features`."""
 
+    shared_plans: dict[PlanKey, Plan]  # of all functions of the file
     _plans: dict[CallExpr, Plan]
     _callees: dict[CallExpr, Callee]
 
@@ -99,7 +106,8 @@ class Calls(Assigns):
             found = info.get(callee.name) if info is not None else None
             if found is not None and found.node is not None:
                 static = _is_static(found.node)
-                return Callee(fullname=_full(found.node), node=found.node, receiver=callee.expr, bound=not static)
+                container = _of_container(found.node)
+                return Callee(fullname=_full(found.node), node=found.node, receiver=callee.expr, bound=not static, container=container)
         t = self.type_of(callee)
         found = t.type.get("__call__") if isinstance(t, Instance) else None
         if found is not None:
@@ -111,7 +119,7 @@ class Calls(Assigns):
         callee = self.resolve(e)
         held, called = NONE, NONE
         if callee.receiver is not None:
-            held = self.evaluate(callee.receiver, state, whole=callee.bound and not _of_container(callee.node))
+            held = self.evaluate(callee.receiver, state, whole=callee.bound and not callee.container)
         elif isinstance(e.callee, NameExpr | MemberExpr) or not isinstance(e.callee, SuperExpr):
             called = self.evaluate(e.callee, state)
         actuals = [self.evaluate(arg, state) for arg in e.args]
@@ -135,12 +143,14 @@ class Calls(Assigns):
     def _pass(self, call: Call, called: Values, state: State) -> None:
         """Matches arguments and parameters, and takes those that are marked Owned."""
         e, taken = call.expr, set[Value]()
-        what = f'"{call.callee.fullname.rsplit(".", 1)[-1]}"' if call.callee.fullname else f'"{self.text(e.callee)}"'
         plan = self._plans.get(e)  # a loop's body is run through several times
         if plan is None:
-            plan = self._plans[e] = self._plan(call)
+            plan = self._plans[e] = self._plan_of(call)
         for name, actual in plan.pairs:
             call.arguments.setdefault(name, []).append((e.args[actual], call.actuals[actual]))
+        if not (plan.owned or plan.takes_receiver or called):
+            return
+        what = f'"{call.callee.fullname.rsplit(".", 1)[-1]}"' if call.callee.fullname else f'"{self.text(e.callee)}"'
         for actual in plan.owned:
             take = self.take_elements if e.arg_kinds[actual] == ARG_STAR else self.take
             take(e.args[actual], call.actuals[actual], state, what, e, taken)
@@ -149,6 +159,19 @@ class Calls(Assigns):
         for value in called:
             if value.method:
                 self.take(e.callee, self.slot(value, "()", state), state, f'"{value.method}"', e, taken)
+
+    def _plan_of(self, call: Call) -> Plan:
+        """The plan of a function with one signature is the same wherever it is called with as many arguments of the same names."""
+        node, e = call.callee.node, call.expr
+        if node is None or ARG_STAR in e.arg_kinds or ARG_STAR2 in e.arg_kinds:
+            return self._plan(call)
+        key = node, call.callee.bound, tuple(e.arg_names)
+        known = self.shared_plans.get(key)
+        if known is None:
+            known = self._plan(call)
+            if len(signatures(node)) == 1:
+                self.shared_plans[key] = known
+        return known
 
     def _plan(self, call: Call) -> Plan:
         """Of overloads, each says what it takes; the one that mypy chose is not known here, and they agree on it."""
@@ -174,9 +197,8 @@ class Calls(Assigns):
 
     def _containers(self, call: Call, state: State) -> None:
         """Python's containers: what is put in can be reached through them; what is cleared away is no longer known."""
-        callee = call.callee.node
         name = call.expr.callee.name if isinstance(call.expr.callee, MemberExpr) else ""
-        if not call.held or not name or not _of_container(callee):
+        if not call.held or not name or not call.callee.container:
             return
         if name in _names.ADDING:
             values = unions(call.actuals)

@@ -41,7 +41,7 @@ class Move:
 
     def possibly(self) -> Move:
         """The same, on some path."""
-        return self if self.maybe else replace(self, maybe=True)
+        return self if self.maybe else Move(what=self.what, line=self.line, node=self.node, maybe=True, ended=self.ended)
 
     @property
     def key(self) -> tuple[int, bool, bool]:

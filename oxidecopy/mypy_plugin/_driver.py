@@ -15,6 +15,7 @@ from mypy.nodes import Context, Expression, FuncDef, FuncItem, LambdaExpr, MypyF
 from mypy.types import CallableType, Overloaded, Type, get_proper_type
 
 from oxidecopy.mypy_plugin import _codes, _messages
+from oxidecopy.mypy_plugin._calls import Plan, PlanKey
 from oxidecopy.mypy_plugin._config import DEFAULTS, Config
 from oxidecopy.mypy_plugin._features.literals_entry import literal_problems
 from oxidecopy.mypy_plugin._flow import Flow
@@ -35,6 +36,7 @@ class Driver:
         self.functions = 0
         self.done: set[FuncItem | None] = set()
         self._lines: list[int] = []
+        self._plans: dict[PlanKey, Plan] = {}
 
     def file(self, but: Collection[FuncItem | None] = ()) -> None:
         """The module's statements and every function in it; None stands for the module's statements."""
@@ -88,6 +90,7 @@ class Driver:
     # ---- running
     def _flow(self, function: FuncItem | None, outer: frozenset[Var]) -> Flow:
         flow = Flow(self.tree.fullname, self.types, self.tracking, outer, function)
+        flow.shared_plans = self._plans
         flow.look_for_leaks(self.tree, self.config)
         return flow
 

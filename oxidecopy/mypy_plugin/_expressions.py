@@ -67,6 +67,8 @@ from oxidecopy.mypy_plugin._features import leak_paths, leaks, recorded, symboli
 from oxidecopy.mypy_plugin._patterns import Patterns, UnknownNodeError
 from oxidecopy.mypy_plugin._types import shown
 
+_PLACES: Final = (NameExpr, MemberExpr, IndexExpr)
+
 Evaluator: TypeAlias = Callable[["Expressions", Expression, State], Values]
 
 
@@ -77,9 +79,10 @@ class Expressions(Patterns):
     def evaluate(self, e: Expression | None, state: State, *, whole: bool = True) -> Values:
         if e is None:
             return NONE
-        if isinstance(e, NameExpr | MemberExpr | IndexExpr):
+        if isinstance(e, _PLACES):
             values = self.place(e, state)
-            self.use(e, values, state, whole=whole)
+            if values:
+                self.use(e, values, state, whole=whole)
             return values
         meaning = MEANINGS.get(type(e))
         if meaning is None:

@@ -29,6 +29,7 @@ class Flow(Statements):
         self.returns = []
         self.raising = []
         self.chains = {}
+        self.shared_plans = {}
         self._plans = {}
         self._callees = {}
         self.config: Config = DEFAULTS

@@ -86,7 +86,8 @@ class Statements(Expressions):
         for statement in body:
             if state is None:
                 return None
-            self._may_raise(state)
+            if self.raising:
+                self._may_raise(state)
             runner = RUNNERS.get(type(statement))
             if runner is None:
                 raise UnknownNodeError(f"unknown statement {type(statement).__name__}")

@@ -28,6 +28,7 @@ from oxidecopy.mypy_plugin._features.literals_walk import inside
 _CLUSTERED: Final = frozenset({"g2s_multicast", "arrive_remote", "arrive_expect_tx_remote", "multicast_ring"})
 _CALLS: Final = _CLUSTERED | shared_total.METHODS | call_rules.METHODS | {box_rules.METHOD}  # all others are none of ours
 _FUNCTIONS: Final[frozenset[type[object]]] = frozenset({FuncDef})
+_LOOKED_AT: Final[frozenset[type[object]]] = frozenset({CallExpr, AssignmentStmt, ForStmt})
 
 
 def literal_problems(tree: MypyFile, fn: FuncItem | None, types: Mapping[Expression, Type], module: str) -> Iterator[Problem]:
@@ -72,7 +73,7 @@ class _Body:
 
     def all(self, roots: Sequence[Node]) -> None:
         """What is in these nodes, in the order of the source."""
-        for node in inside(roots, _FUNCTIONS):
+        for node in inside(roots, _FUNCTIONS, _LOOKED_AT):
             if isinstance(node, CallExpr):
                 self._call(node)
             elif isinstance(node, AssignmentStmt):
