@@ -41,9 +41,10 @@ def test_stores_of_two_ctas_meet() -> None:
     stored(b, 0)
     refused(b, "OX3201", "store")
     assert "OX4117" in {rule for rule, _ in findings(b)}
-    for make in (lambda b: stored(b, mul(BX, N)), lambda b: stored(b, 0, op="add")):
+    at: E
+    for at, op in ((mul(BX, N), ""), (0, "add")):
         b = Builder()
-        make(b)
+        stored(b, at, op=op)
         accepted(b)
         assert not findings(b)
 
