@@ -438,7 +438,8 @@ _MEMORY: Final = (
         "OX4118",
         "HazardError",
         "A cluster loads nothing that another one stores in the same launch",
-        "Nothing orders clusters: it may get old or new elements. "
+        "Nothing orders clusters: it may get old or new elements. Inside a cluster another CTA's store must have been waited for "
+        "(`wait_group`), and then a sync passed. "
         + NO_SCRIPT
         + "it takes a launch of several blocks, which the verifier refuses first (OX3203); the tests explore one.",
         "PTX memory consistency model: blocks of a grid run in any order",

@@ -4,6 +4,7 @@ Beside each buffer that a program stores to lies a shadow: for every granule the
 loaded it. Clusters run one after the other here and at the same time on a GPU, so whatever two of them do to one granule is unordered.
 Inside a cluster the clocks decide, and for a bulk store the `wait_group` that saw it through. A reduction leaves no mark where a store
 lies, since any number of one operation may meet: a store after reductions of several clusters is only held against the last of them.
+Of loads and stores inside one cluster only a load after the store of another CTA is looked at.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ class _Store(NamedTuple):
     """A store that was issued. `at` is its agent's epoch, or the number of its bulk group."""
 
     cluster: int
+    cta: int
     agent: int
     bulk: bool
     op: str
@@ -97,11 +99,11 @@ class Ledger:
         """A store or, with `op`, a reduction by a bulk copy is issued."""
         group = _clock(agent).committed + 1
         for region in plan.regions(coords):
-            self._store(agent, region, _Store(self._cluster, agent.index, True, op, group, site))  # noqa: FBT003
+            self._store(agent, region, _Store(self._cluster, agent.cta.rank, agent.index, True, op, group, site))  # noqa: FBT003
 
     def plain(self, agent: Agent, region: Region, site: Site | None) -> None:
         """Threads store elements."""
-        self._store(agent, region, _Store(self._cluster, agent.index, False, "", _clock(agent).now, site))  # noqa: FBT003
+        self._store(agent, region, _Store(self._cluster, agent.cta.rank, agent.index, False, "", _clock(agent).now, site))  # noqa: FBT003
 
     def load(self, agent: Agent, plan: Source, coords: Coords, site: Site | None) -> None:
         """A load by a bulk copy is issued."""
@@ -112,8 +114,9 @@ class Ledger:
             stored, loaded = marks
             for number in _numbers(stored):
                 old = self._stores[number - 1]
-                if old.cluster != self._cluster:
-                    self._findings.add(reports.load_of_stored(agent, site, old.site, "stored"))
+                if old.cluster != self._cluster or (old.cta != agent.cta.rank and not self._ordered(old, agent)):
+                    whose = "cluster" if old.cluster != self._cluster else "CTA"
+                    self._findings.add(reports.load_of_stored(agent, site, old.site, "stored", whose))
             loaded[...] = self._cluster
 
     def _store(self, agent: Agent, region: Region, new: _Store) -> None:
@@ -123,7 +126,7 @@ class Ledger:
         stored, loaded = marks
         for cluster in _numbers(loaded):
             if cluster != self._cluster:
-                self._findings.add(reports.load_of_stored(agent, new.site, None, "loaded"))
+                self._findings.add(reports.load_of_stored(agent, new.site, None, "loaded", "cluster"))
         for number in _numbers(stored):
             old = self._stores[number - 1]
             if not (old.op and old.op == new.op) and not self._ordered(old, agent):

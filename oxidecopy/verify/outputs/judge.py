@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple, final
 import numpy as np
 
 from oxidecopy.isa import ops
-from oxidecopy.isa.expr import Const, Expr, Sym, SymKind
-from oxidecopy.program.program import BLOCK_SYMBOLS, Launch, MapParam, Program, Step
+from oxidecopy.isa.expr import Const, Expr, Sym, SymKind, substitute
+from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL, Launch, MapParam, Program, Step
 from oxidecopy.verify import rule_ids as ids
 from oxidecopy.verify.affine import Range, range_of, strided
+from oxidecopy.verify.outputs.crossing import alike, may_be_ordered
 from oxidecopy.verify.outputs.cells import Cells, cells
 from oxidecopy.verify.outputs.distinct import proves_distinct
 from oxidecopy.verify.outputs.instances import Instances, instances
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 COVER_MAX: Final = 1 << 20  # cells of a tensor among which missing ones are looked for: some 10 ms
 _WIDEST: Final = 1 << 62
+_CLUSTER: Final = "CTAs of one cluster do it, and whether what they tell each other orders them is not looked at"
 CTAS_MAX: Final = 32  # of those that store to one place twice, how many are gone through op by op
 
 
@@ -97,7 +99,7 @@ class _Judge:
             if not apart:
                 self._stores(name, known, cut)
             self._cover(name, known, cut)
-        if loads:
+        if loads and not self._own_boxes(loads, writes):
             self._loads(name, loads, known if len(known) == len(writes) else None)
 
     # ---- the proof without counting
@@ -112,6 +114,10 @@ class _Judge:
         env = self._ranges(place.loops)
         free = [*BLOCK_SYMBOLS, *(loop.counter for loop in place.loops)]
         return proves_distinct(place.coords, place.extents, env, free, self._dealt(place))
+
+    def _own_boxes(self, loads: list[Place], writes: list[Place]) -> bool:
+        """True when each CTA loads boxes that it alone stores, by the same coordinates: work in place."""
+        return not any(place.op for place in writes) and self._apart(writes) and all(_box(place) == _box(writes[0]) for place in loads)
 
     def _ranges(self, loops: tuple[ops.Loop, ...]) -> dict[str, Range]:
         env = {name: strided(0, n - 1, 1) for name, n in zip(BLOCK_SYMBOLS, self.launch.grid, strict=True)}
@@ -150,10 +156,13 @@ class _Judge:
         starts = np.flatnonzero(np.diff(cell, prepend=-1))
         least, most = np.minimum.reduceat(cta, starts), np.maximum.reduceat(cta, starts)
         clash = _clash(kinds, starts)
-        across = np.flatnonzero(clash & (least != most)) if len(starts) else starts
-        if len(across):
-            self._meet(name, known, cut, order, _pair(kinds, cta, *_group(starts, len(cell), int(across[0]))))
-            return
+        clusters = self._cluster(cta)
+        apart = np.minimum.reduceat(clusters, starts) != np.maximum.reduceat(clusters, starts) if len(starts) else clash
+        for meeting, whose in ((clash & apart, clusters), (clash & (least != most), cta)):
+            if meeting.any():
+                met = _pair(kinds, whose, *_group(starts, len(cell), int(np.flatnonzero(meeting)[0])))
+                self._meet(name, known, cut, order, met)
+                return
         own = np.flatnonzero((np.diff(cell) == 0) & ~((kinds[1:] == kinds[:-1]) & (kinds[1:] > 0))) if len(cell) else starts
         if len(own):
             self._ordered(name, known, cut, order[own], order[own + 1])
@@ -165,6 +174,9 @@ class _Judge:
         if not all(each.certain for _, each in places_):
             self._undecided(name, places_[1][0], "stores that meet are under the answer of a test")
             return
+        if self._tell_each_other(step, other, cut, known, a, b):
+            self._undecided(name, places_[1][0], _CLUSTER)
+            return
         self.out.add(
             ids.STORES_MEET,
             f"two CTAs store to the same elements of {name!r}: which one is last is left to chance",
@@ -174,6 +186,18 @@ class _Judge:
             fix="let the coordinates tell the blocks apart (in elements), launch as many blocks as there are boxes, or reduce instead",
             causes=[("stored here too", other)] if other is not step else [],
         )
+
+    def _tell_each_other(self, step: Step, other: Step, cut: Cells, known: list[tuple[Place, Instances]], a: int, b: int) -> bool:
+        """True when the stores of rows `a` and `b` are of one cluster, and what its CTAs tell each other may order them."""
+        one, two = int(cut.cta[a]), int(cut.cta[b])
+        if self._cluster(one) != self._cluster(two) or not may_be_ordered(self.program.steps, self.folded, step, other):
+            return False
+        if step is not other:
+            return True
+        # The same store in the same turn: CTAs that do the same ops are there together.
+        _, each = known[int(cut.place[a])]
+        turns = [int(cut.instance[row]) - int(np.searchsorted(each.cta, cut.cta[row])) for row in (a, b)]
+        return turns[0] != turns[1] or not alike(self.program.steps, self.folded, self._own(one), self._own(two))
 
     def _ordered(self, name: str, known: list[tuple[Place, Instances]], cut: Cells, first: Column, second: Column) -> None:
         """Stores of one CTA to one cell."""
@@ -194,7 +218,7 @@ class _Judge:
                     self.program.steps,
                     self.folded,
                     involved[0].threads.first,
-                    dict(zip(BLOCK_SYMBOLS, self._block(cta), strict=True)) | {"cta_rank": self._rank(cta)},
+                    self._own(cta),
                     stores,
                     _cells_of(known, cut, int(cta)),
                 )
@@ -253,17 +277,22 @@ class _Judge:
         meets = (cut.cell[stored[at]] == cut.cell[loaded]) & (cut.cta[stored[at]] != cut.cta[loaded])
         if not meets.any():
             return
-        first = int(np.flatnonzero(meets)[0])
+        across = meets & (self._cluster(cut.cta[stored[at]]) != self._cluster(cut.cta[loaded]))
+        first = int(np.flatnonzero(across if across.any() else meets)[0])
         row, writer = int(loaded[first]), int(stored[at[first]])
+        load, store = (([*writes, *located])[int(cut.place[at_])][0] for at_ in (row, writer))
+        if not across.any() and may_be_ordered(self.program.steps, self.folded, load.step, store.step):
+            self._undecided(name, load, _CLUSTER)
+            return
         self.out.add(
             ids.LOAD_OF_STORED,
             f"a CTA loads elements of {name!r} that another CTA of the same launch stores: it may get old or new ones",
-            step=([*writes, *located])[int(cut.place[row])][0].step,
+            step=load.step,
             got=f"elements {_words(cut.box_of(cut.cell[[row]])[0])}: block {self._block(cut.cta[row])} loads what block "
             f"{self._block(cut.cta[writer])} stores",
             required="each CTA loads what no other one stores",
             fix="store to another array, or split the work into two launches",
-            causes=[("stored here", ([*writes, *located])[int(cut.place[writer])][0].step)],
+            causes=[("stored here", store.step)],
         )
 
     # ---- words
@@ -282,12 +311,34 @@ class _Judge:
         number = int(cta)
         return number % x, number // x % y, number // (x * y)
 
+    def _own(self, cta: Column | int) -> dict[str, int]:
+        """The symbols that tell a CTA."""
+        return dict(zip(BLOCK_SYMBOLS, self._block(cta), strict=True)) | {RANK_SYMBOL: self._rank(cta)}
+
+    def _cluster(self, cta: Column | int) -> Column:
+        """The number of the cluster that a CTA is in; of one tile of a counter it is the tile, as there are no clusters then."""
+        x, y, _ = self.launch.grid
+        number = np.asarray(cta, np.int64)
+        a, b, c = self.program.cluster
+        at: Column = number % x // a + x // a * (number // x % y // b + y // b * (number // (x * y) // c))
+        return at
+
     def _rank(self, cta: Column | int) -> int:
         rank, scale = 0, 1
         for at, size in zip(self._block(cta), self.program.cluster, strict=True):
             rank += at % size * scale
             scale *= size
         return rank
+
+
+def _box(place: Place) -> tuple[object, ...]:
+    """Which boxes an access goes to, whatever its loop counters are called."""
+    names: dict[str, Expr] = {}
+    bounds: list[tuple[Expr, Expr, int]] = []
+    for depth, loop in enumerate(place.loops):
+        bounds.append((substitute(loop.start, names), substitute(loop.stop, names), loop.step))
+        names[loop.counter] = Sym(f"loop {depth}", SymKind.LOOP)
+    return tuple(substitute(e, names) for e in place.coords), tuple(bounds), place.extents, place.steps, place.dims
 
 
 def _fits(e: Expr, env: Mapping[str, Range]) -> bool:

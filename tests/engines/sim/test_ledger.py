@@ -6,7 +6,7 @@ import pytest
 
 from oxidecopy.engines.sim import explore
 from tests.engines.sim.harness import Rig
-from tests.helpers.programs import BX, RANK, Builder, E, mul
+from tests.helpers.programs import BX, RANK, Builder, E, add, mul
 
 MEET, LOADED = "OX4117", "OX4118"
 
@@ -120,4 +120,30 @@ def test_a_block_loads_what_another_one_stores(broken: bool) -> None:
         b.s2g((mul(BX, 4), 0), name="buf")
         b.commit()
         b.wait_group()
+    assert findings(b) == ({LOADED} if broken else set())
+
+
+@pytest.mark.parametrize("broken", [True, False])
+def test_a_cta_loads_what_another_one_of_its_cluster_has_stored(broken: bool) -> None:
+    """One round each, with a sync of the cluster between them; without `wait_group` it orders nothing."""
+    b = Builder(grid=(2, 1, 1), cluster=(2, 1, 1), threads=64)
+    b.map("buf", box=(4, 32), dims=(16, 32))
+    b.tile(shape=(4, 32))
+    b.tile(shape=(4, 32), name="loaded")
+    b.bar()
+    b.init()
+    b.fill()
+    b.fence()
+    b.sync()
+    with b.elect():
+        b.s2g((mul(RANK, 4), 0), name="buf")
+        b.commit()
+        b.wait_read() if broken else b.wait_group()
+    b.cluster_sync()
+    with b.elect():
+        token = b.arm(4 * 32 * 4)
+        b.g2s((add(4, mul(RANK, -4)), 0), name="buf", tile=1)
+        b.wait(token)
+        b.wait_group()
+    b.cluster_sync()
     assert findings(b) == ({LOADED} if broken else set())

@@ -11,7 +11,7 @@ from oxidecopy.isa.expr import FloorDiv, Mod, Sym, SymKind
 from oxidecopy.isa.ops import MapRef
 from oxidecopy.program.program import Launch, MapParam
 from oxidecopy.verify import inspect, verify
-from tests.helpers.programs import BX, BY, RANK, Builder, E, add, div, e, lt, mod, mul
+from tests.helpers.programs import BX, BY, RANK, Builder, E, add, div, e, eq, lt, mod, mul
 from tests.helpers.verdicts import Make, accepted, made, refused, report
 
 ROWS, COLS = 64, 64
@@ -204,6 +204,82 @@ def test_stores_of_two_threads_to_one_place_are_not_decided() -> None:
     accepted(b, "OX3107", "OX3106")
 
 
+# ---- CTAs of one cluster
+def in_turns(b: Builder, sync: bool) -> None:
+    """The CTAs of a cluster store to one place, one after the other."""
+    b.grid, b.cluster = (2, 1, 1), (2, 1, 1)
+    staged(b)
+    for rank in range(2):
+        with b.elect(), b.when(eq(RANK, rank)):
+            put(b, (0, 0))
+            b.wait_group()
+        if sync:
+            b.cluster_sync()
+    if not sync:
+        b.cluster_sync()
+
+
+def test_syncs_of_a_cluster_may_order_its_stores() -> None:
+    b = Builder()
+    in_turns(b, sync=True)
+    accepted(b, "OX3107", "OX3106")
+    b = Builder()
+    in_turns(b, sync=False)
+    refused(b, "OX3201")
+
+
+def in_rounds(b: Builder, row: E) -> None:
+    """Stores in a loop, each round ending with a sync of the cluster."""
+    b.grid, b.cluster = (2, 1, 1), (2, 1, 1)
+    staged(b)
+    with b.loop(2) as i:
+        with b.elect():
+            put(b, (mul(mod(add(i, row), 2), ROWS), 0), tag="store")
+            b.wait_group()
+        b.cluster_sync()
+
+
+def test_ctas_that_do_the_same_are_never_in_turn() -> None:
+    """Another one's store of the round before is behind a sync, its store of this round is not."""
+    b = Builder()
+    in_rounds(b, RANK)
+    accepted(b, "OX3107", "OX3106")
+    b = Builder()
+    in_rounds(b, 0)
+    refused(b, "OX3201", "store")
+
+
+def handed_on(b: Builder, multicast: bool) -> None:
+    """CTA 0 loads a tile for both, or each its own; CTA 1 stores to where CTA 0 has loaded from."""
+    b.grid, b.cluster = (2, 1, 1), (2, 1, 1)
+    b.map("buf")
+    b.tile()
+    b.bar()
+    b.init()
+    b.cluster_sync()
+    with b.elect():
+        token = b.arm(ROWS * COLS * 4)
+        if multicast:
+            with b.when(eq(RANK, 0)):
+                b.multicast(3, name="buf")
+        else:
+            b.g2s((mul(RANK, ROWS), 0), name="buf", tag="load")
+        b.wait(token)
+        with b.when(eq(RANK, 1)):
+            put(b, (0, 0), name="buf")
+        b.wait_group()
+    b.cluster_sync()
+
+
+def test_a_multicast_tells_other_ctas_that_it_has_loaded() -> None:
+    b = Builder()
+    handed_on(b, multicast=True)
+    accepted(b, "OX3106", "OX3107")
+    b = Builder()
+    handed_on(b, multicast=False)
+    refused(b, "OX3203", "load")
+
+
 # ---- loads of what is stored
 def in_place(b: Builder, row: E) -> None:
     b.map("buf")
@@ -226,6 +302,23 @@ def test_a_block_loads_what_another_one_stores(row: E) -> None:
     b = Builder()
     in_place(b, mul(BX, ROWS))
     accepted(b)
+
+
+@pytest.mark.parametrize("off", [0, ROWS])
+def test_work_in_place_is_proven_for_any_number_of_blocks(off: int) -> None:
+    b = Builder(grid=(1 << 19, 1, 1))
+    b.map("buf", dims=(1 << 25, COLS))
+    b.tile()
+    b.bar()
+    b.init()
+    with b.elect(), b.loop(1) as i:
+        token = b.arm(ROWS * COLS * 4)
+        b.g2s((add(mul(add(BX, mul(i, 1 << 19)), ROWS), off), 0), name="buf")
+        b.wait(token)
+    with b.elect(), b.loop(1) as i:
+        put(b, (mul(add(BX, mul(i, 1 << 19)), ROWS), 0), name="buf")
+        b.wait_group()
+    accepted(b, *(["OX3107"] if off else []))
 
 
 def copying(*, same: bool = False, overlapping: bool = False) -> tuple[Builder, Launch]:
