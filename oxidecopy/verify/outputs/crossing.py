@@ -1,18 +1,27 @@
 """What the CTAs of a cluster may tell each other: between which accesses of two of them some order can come from.
 
-CTAs of different clusters tell each other nothing. Inside a cluster a sync, an arrival on another CTA's barrier or a multicast load may
-order two accesses; whether it does is not followed here. Where there is nothing of that kind between them, nothing orders them.
+CTAs of different clusters tell each other nothing. Inside a cluster a sync, an arrival on another CTA's barrier or a copy into another
+CTA may order two accesses; whether it does is not followed here. Where there is nothing of that kind between them, nothing orders them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from oxidecopy.isa import ops
 from oxidecopy.isa.expr import Cond, Const, Expr, substitute, substitute_cond
 from oxidecopy.program.program import Step
 
-_TELLS = ops.ClusterSync | ops.MbarrierArriveRemote | ops.MbarrierArriveExpectTxRemote | ops.TensorG2SMulticast
+_TELLS: Final = (
+    ops.ClusterSync,
+    ops.MbarrierArriveRemote,
+    ops.MbarrierArriveExpectTxRemote,
+    ops.TensorG2SMulticast,
+    ops.BulkG2SMulticast,
+    ops.BulkS2S,
+    ops.BulkReduceS2S,
+)
 
 
 def may_be_ordered(steps: tuple[Step, ...], folded: Mapping[int, ops.Instr], one: Step, other: Step) -> bool:

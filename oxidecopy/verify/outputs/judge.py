@@ -6,7 +6,7 @@ Three ways, the cheapest that decides: a proof that all instances of the one sto
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple, final
@@ -18,8 +18,8 @@ from oxidecopy.isa.expr import Const, Expr, Sym, SymKind, substitute
 from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL, Launch, MapParam, Program, Step
 from oxidecopy.verify import rule_ids as ids
 from oxidecopy.verify.affine import Range, range_of, strided
-from oxidecopy.verify.outputs.crossing import alike, may_be_ordered
 from oxidecopy.verify.outputs.cells import Cells, cells
+from oxidecopy.verify.outputs.crossing import alike, may_be_ordered
 from oxidecopy.verify.outputs.distinct import proves_distinct
 from oxidecopy.verify.outputs.instances import Instances, instances
 from oxidecopy.verify.outputs.places import Place, Way, places
@@ -38,18 +38,21 @@ CTAS_MAX: Final = 32  # of those that store to one place twice, how many are gon
 
 def check_outputs(program: Program, launch: Launch, folded: Mapping[int, ops.Instr], opaque: Opaque, out: Collector) -> None:
     """Reports on all tensors that the program stores to."""
-    found = sorted(places(program, launch, folded), key=lambda place: place.tensor)
+    every = places(program, launch, folded)
+    found = sorted(every.placed, key=lambda place: place.tensor)
     judge = _Judge(program, launch, folded, opaque, out)
     for name, group in groupby(found, key=lambda place: place.tensor):
         accesses = list(group)
         if any(place.way is not Way.LOAD for place in accesses):
             judge.tensor(name, accesses)
-    _overlaps(program, launch, found, out)
+    for name, step in every.stored.items():
+        judge.undecided(name, step, "some are not boxes of its elements (im2col, interleaved, gather, scatter or runs across rows)")
+    written = dict(every.stored) | {place.tensor: place.step for place in found if place.way is not Way.LOAD}
+    _overlaps(program, launch, written, out)
 
 
-def _overlaps(program: Program, launch: Launch, found: Iterable[Place], out: Collector) -> None:
+def _overlaps(program: Program, launch: Launch, written: Mapping[str, Step], out: Collector) -> None:
     """Memory that is shared, but not by parameters with the same view: there elements are not compared."""
-    written = {place.tensor: place.step for place in found if place.way is not Way.LOAD}
     owners = {name: p.name for p in program.params if isinstance(p, MapParam) for name in p.bound_names}
     tables = {p.name for p in program.params if isinstance(p, MapParam) and p.entries is not None}
     alike = [pair for group in launch.same for pair in pairwise(group) if any(owners.get(name) in tables for name in pair)]
@@ -94,7 +97,7 @@ class _Judge:
         cut = cells(known, writes[0].dims) if len(known) == len(writes) else None
         if cut is None:
             if not apart:
-                self._undecided(name, writes[0], "its stores depend on values of the run, or are too many to compare")
+                self.undecided(name, writes[0].step, "its stores depend on values of the run, or are too many to compare")
         else:
             if not apart:
                 self._stores(name, known, cut)
@@ -172,10 +175,10 @@ class _Judge:
         places_ = [known[int(cut.place[row])] for row in (a, b)]
         step, other = places_[1][0].step, places_[0][0].step
         if not all(each.certain for _, each in places_):
-            self._undecided(name, places_[1][0], "stores that meet are under the answer of a test")
+            self.undecided(name, places_[1][0].step, "stores that meet are under the answer of a test")
             return
         if self._tell_each_other(step, other, cut, known, a, b):
-            self._undecided(name, places_[1][0], _CLUSTER)
+            self.undecided(name, places_[1][0].step, _CLUSTER)
             return
         self.out.add(
             ids.STORES_MEET,
@@ -206,10 +209,10 @@ class _Judge:
         if all(place.way is Way.PLAIN for place in involved) and len(threads) == 1 and _equal_boxes(known, cut, first, second):
             return  # each thread stores the same elements again, in the order of its ops
         if any(place.way is Way.PLAIN for place in involved) or len(threads) > 1 or len(involved[0].threads) > 1:
-            self._undecided(name, involved[-1], "one place is stored to by several threads, whose order is not looked at")
+            self.undecided(name, involved[-1].step, "one place is stored to by several threads, whose order is not looked at")
             return
         if self.opaque.trips or self.opaque.ranges:
-            self._undecided(name, involved[-1], "one place is stored to more than once, in loops that only the running program knows")
+            self.undecided(name, involved[-1].step, "one place is stored to more than once, in loops that only the running program knows")
             return
         stores = {id(place.step): place for place in involved}
         try:
@@ -226,7 +229,7 @@ class _Judge:
                     self._unordered(name, cta, *wrong)
                     return
         except TooLongError:
-            self._undecided(name, involved[-1], "one place is stored to more than once, by a thread with too many ops to go through")
+            self.undecided(name, involved[-1].step, "one place is stored to more than once, by a thread with too many ops to go through")
 
     def _unordered(self, name: str, cta: Column, later: Step, earlier: Step) -> None:
         self.out.add(
@@ -265,7 +268,7 @@ class _Judge:
         located = [(place, each) for place in loads for each in [self._located(place)] if each is not None]
         cut = cells([*writes, *located], loads[0].dims) if writes is not None and len(located) == len(loads) else None
         if writes is None or cut is None:
-            self._undecided(name, loads[0], "it is loaded and stored, by accesses that cannot be compared")
+            self.undecided(name, loads[0].step, "it is loaded and stored, by accesses that cannot be compared")
             return
         stored = np.flatnonzero(cut.place < len(writes))
         stored = stored[np.argsort(cut.cell[stored], kind="stable")]
@@ -282,7 +285,7 @@ class _Judge:
         row, writer = int(loaded[first]), int(stored[at[first]])
         load, store = (([*writes, *located])[int(cut.place[at_])][0] for at_ in (row, writer))
         if not across.any() and may_be_ordered(self.program.steps, self.folded, load.step, store.step):
-            self._undecided(name, load, _CLUSTER)
+            self.undecided(name, load.step, _CLUSTER)
             return
         self.out.add(
             ids.LOAD_OF_STORED,
@@ -296,11 +299,11 @@ class _Judge:
         )
 
     # ---- words
-    def _undecided(self, name: str, place: Place, why: str) -> None:
+    def undecided(self, name: str, step: Step, why: str) -> None:
         self.out.add(
             ids.MEETING_UNDECIDED,
             f"whether accesses to {name!r} meet is not decided: {why}",
-            step=place.step,
+            step=step,
             required="coordinates from block indices and loop counters, each box stored once",
             fix="make sure that no two stores meet, and that nothing is loaded that another CTA stores",
             key=(name, why),

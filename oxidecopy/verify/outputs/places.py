@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import final
+from typing import Final, NamedTuple, final
 
 from oxidecopy.isa import ops
 from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.isa.expr import ZERO, Cond, Const, Expr, Sym, SymKind, add, mod, mul, substitute, substitute_cond
 from oxidecopy.isa.ops import ThreadSet
+from oxidecopy.program.destinations import REDUCES, STORES
 from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL, Launch, Program, Step
 from oxidecopy.program.tensor_map import TILE
 
@@ -59,17 +60,30 @@ class Place:
 
 
 Copy = ops.TensorG2S | ops.TensorG2SMulticast | ops.TensorS2G | ops.TensorReduce
+_STORING: Final = (*STORES, *REDUCES)
 Run = ops.BulkG2S | ops.BulkG2SMulticast | ops.BulkS2G | ops.BulkReduce
 
 
-def places(program: Program, launch: Launch, folded: Mapping[int, ops.Instr]) -> list[Place]:
-    """Every access that can be placed: copies in tile mode, runs of plain bulk copies that are boxes, and plain stores.
+class Found(NamedTuple):
+    """The accesses of a program.
 
-    Tensors with any other access are left out: what is stored there is known in part only.
+    Attributes:
+        placed: copies in tile mode, runs of plain bulk copies that are boxes, and plain stores.
+        stored: of tensors with any other access, which are left out of `placed` as they are known in part only, a step that stores to it.
     """
+
+    placed: tuple[Place, ...]
+    stored: Mapping[str, Step]
+
+
+def places(program: Program, launch: Launch, folded: Mapping[int, ops.Instr]) -> Found:
+    """Every access, as far as it can be placed."""
     finder = _Finder(program, launch, folded)
     found = list(finder.visit(program.steps, (), (), ThreadSet(((0, program.threads),))))
-    return [place for place in found if place.tensor not in finder.unplaced]
+    left = {name: step for name, step in finder.unplaced if isinstance(folded[id(step)], _STORING)}
+    names = {name for name, _ in finder.unplaced}
+    left |= {place.tensor: place.step for place in found if place.way is not Way.LOAD and place.tensor in names}
+    return Found(tuple(place for place in found if place.tensor not in names), left)
 
 
 def rank_of(cluster: tuple[int, int, int]) -> Expr:
@@ -89,7 +103,7 @@ class _Finder:
         self._same = {name: group[0] for group in launch.same for name in group}
         self._folded = folded
         self._rank = {RANK_SYMBOL: rank_of(program.cluster)}
-        self.unplaced: set[str] = set()
+        self.unplaced: list[tuple[str, Step]] = []
 
     def visit(  # noqa: C901  a case per op
         self, steps: tuple[Step, ...], loops: tuple[ops.Loop, ...], conds: tuple[Cond, ...], threads: ThreadSet
@@ -115,7 +129,7 @@ class _Finder:
                     if place is not None:
                         yield place
                 case ops.TensorGather4() | ops.TensorScatter4():
-                    self.unplaced.add(self._same.get(op.map.name, op.map.name))
+                    self.unplaced.append((self._same.get(op.map.name, op.map.name), step))
                 case _:
                     pass
 
@@ -140,7 +154,7 @@ class _Finder:
         param = self._program.maps[op.map.name]
         bound = self._maps[param.bound_names[0]]
         if bound.mode != TILE or bound.interleave != "none":
-            self.unplaced.add(self._same.get(op.map.name, op.map.name))
+            self.unplaced.append((self._same.get(op.map.name, op.map.name), step))
             return None
         coords, extents, dims = self._unranked(op.coords), bound.tile_shape, bound.global_dim
         steps = (*bound.element_strides[:-1], 1)
@@ -169,7 +183,7 @@ class _Finder:
         dims, coords = self._arrays[op.array.name].shape, self._unranked(op.coords)
         extents = run_extents(dims, coords, op.nbytes // DTYPES[self._arrays[op.array.name].dtype].nbytes)
         if extents is None:
-            self.unplaced.add(name)
+            self.unplaced.append((name, step))
             return None
         return Place(
             step=step,

@@ -280,6 +280,30 @@ def test_a_multicast_tells_other_ctas_that_it_has_loaded() -> None:
     refused(b, "OX3203", "load")
 
 
+# ---- what is no box of elements
+@pytest.mark.parametrize("scattered", [True, False])
+def test_what_is_no_box_is_not_decided(scattered: bool) -> None:
+    """A scatter of four rows; of memory that another parameter shares, it is a store like any other one."""
+    b = Builder(grid=(2, 1, 1))
+    b.sm = 100
+    b.map("dst", box=(1, 16), dims=(64, 64))
+    b.map("src", box=(1, 16), dims=(64, 64))
+    b.tile(shape=(4 if scattered else 1, 16))
+    b.fill()
+    b.fence()
+    b.sync()
+    with b.elect():
+        if scattered:
+            b.op(ops.TensorScatter4(map=MapRef("dst"), tile=b.ref(0), coords=tuple(map(e, (5, 6, 7, 8, 16)))))
+        else:
+            b.s2g((BX, 0), name="dst")
+        b.commit()
+        b.wait_group()
+    accepted(b, *(["OX3107"] if scattered else []))
+    found = inspect(b.program(), replace(b.launch(), overlapping=(("dst", "src"),)))
+    assert [d.rule for d in found.violations] == ["OX3204"]
+
+
 # ---- loads of what is stored
 def in_place(b: Builder, row: E) -> None:
     b.map("buf")
