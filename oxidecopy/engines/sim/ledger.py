@@ -170,4 +170,4 @@ def _clock(agent: Agent) -> AgentClock:
 
 def _numbers(marks: Marks) -> list[int]:
     """The different marks, without 0."""
-    return [int(n) for n in np.unique(marks) if n] if marks.any() else []
+    return sorted(set(marks[marks != 0].tolist()))

@@ -18,7 +18,7 @@ from oxidecopy.isa.expr import Const, Expr, Sym, SymKind, substitute
 from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL, Launch, MapParam, Program, Step
 from oxidecopy.verify import rule_ids as ids
 from oxidecopy.verify.affine import Range, range_of, strided
-from oxidecopy.verify.outputs.cells import Cells, cells
+from oxidecopy.verify.outputs.cells import Cells, cells, different
 from oxidecopy.verify.outputs.crossing import alike, may_be_ordered
 from oxidecopy.verify.outputs.distinct import proves_distinct
 from oxidecopy.verify.outputs.instances import Instances, instances
@@ -216,7 +216,7 @@ class _Judge:
             return
         stores = {id(place.step): place for place in involved}
         try:
-            for cta in np.unique(cut.cta[first])[:CTAS_MAX]:
+            for cta in different(cut.cta[first])[:CTAS_MAX]:
                 wrong = unordered(
                     self.program.steps,
                     self.folded,
@@ -246,11 +246,13 @@ class _Judge:
         """An output of plain stores and copies has all its elements stored; sums may go anywhere."""
         if any(place.op or place.table for place, _ in known) or not all(each.certain for _, each in known):
             return
-        reached = np.unique(cut.cell)
+        reached = different(cut.cell)
         if len(reached) == cut.cover:
             return
         if cut.cover <= COVER_MAX:
-            box, whole = cut.box_of(np.setdiff1d(np.arange(cut.cover), reached, assume_unique=True))
+            missing = np.ones(cut.cover, bool)
+            missing[reached] = False
+            box, whole = cut.box_of(np.flatnonzero(missing))
         else:
             box, whole = tuple((0, axis.dim) for axis in cut.axes), not len(reached)
         self.out.add(
