@@ -26,6 +26,7 @@ Without an ID, list all rules.
 """
 EXAMPLES: Final = ("oxidecopy explain OX3001", "oxidecopy explain", "oxidecopy explain OX2007 --json")
 
+_LIKE: Final = 0.8  # of `difflib`: one digit off, or two swapped
 GATES: Final = {
     "1": "recording",
     "2": "tensor maps",
@@ -67,7 +68,7 @@ def _find(wanted: str) -> Rule:
     for rule in table.values():
         if rule.title.startswith(f"{wanted.strip().lower()}: "):  # a type checker's code, as `oxidecopy-moved`
             return rule
-    near = get_close_matches(name, table, 3)
+    near = get_close_matches(name, table, 3, _LIKE)
     raise UsageError(
         Diagnostic(
             rule="OX6009",

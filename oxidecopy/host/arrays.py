@@ -39,6 +39,7 @@ _WAYS_OUT: Final = {
     "complex64": "x.view(np.float32): pairs of f32",
     "complex128": "x.view(np.float64): pairs of f64",
     "longdouble": "x.astype(np.float64)",
+    "float128": "x.astype(np.float64)",
 }
 PAD_BYTE: Final = 0xFF  # between padded rows: NaN as a float, so a copy that reads past an edge shows
 
@@ -94,7 +95,17 @@ def element_type(dtype: object, sm: int) -> type[DType]:
         fix = f"ox.{known.__name__}" if known else "an element type of oxidecopy, such as ox.f32"
         raise InputError(refusal("OX5008", "the dtype is no element type", got=name, required="a class such as ox.f32 or ox.bf16", fix=fix))
     info = dtype.info
-    if sm < info.min_sm or info.bits % 8:
+    if info.bits % 8 and sm >= info.min_sm:
+        raise InputError(
+            refusal(
+                "OX5010",
+                f"there are no arrays of packed {info.name} yet",
+                got=f"{info.bits} bits",
+                required="whole bytes; `ox.validate` judges maps of packed types all the same",
+                fix="carry the packed bytes as ox.u8",
+            )
+        )
+    if sm < info.min_sm:
         raise InputError(
             refusal(
                 "OX5010",
@@ -147,6 +158,8 @@ def storage_faults(dtype: np.dtype[Any], name: str) -> list[Diagnostic]:
     plain = dtype.newbyteorder("=") if dtype.byteorder in "<>" and dtype.names is None else dtype
     if plain.name not in INFERRED and plain.name not in NAMED and not is_raw(plain):
         fix = _WAYS_OUT.get(plain.name, "x.astype(np.float32), or a view as integers of the same size")
+        if dtype.names is not None:
+            fix = f"one field, copied: np.ascontiguousarray(x[{dtype.names[0]!r}])"
         faults.append(
             refusal(
                 "OX5002",

@@ -165,7 +165,8 @@ def _made(
             )
         )
     if not found.address or found.address % size:
-        raise InputError(_place("elements are not aligned", f"address {found.address:#x}", f"a multiple of {size} bytes"))
+        got, required = f"address {found.address:#x}", f"a multiple of {size} bytes"
+        raise InputError(refusal(NO_PLACE, "elements are not aligned", got=got, required=required, fix="make a copy of it: dev.array(x)"))
     nbytes = sum((n - 1) * s for n, s in zip(found.shape, strides, strict=True)) + size
     start, span, readonly = whole_memory or (found.address, nbytes, found.readonly)
     try:
@@ -216,7 +217,7 @@ def _type_faults(found: Foreign, dtype: type[DType], x: object) -> list[Diagnost
 def _rank_faults(shape: tuple[int, ...], rank: object) -> list[Diagnostic]:
     if rank is None or (type(rank) is int and rank == len(shape)):
         return []
-    fix = f"rank={len(shape)}, or a view of rank {rank}" if type(rank) is int else "rank=2"
+    fix = f"rank={len(shape)}, or a view of rank {rank}" if type(rank) is int else f"rank={len(shape)}"
     return [refusal(OTHER_RANK, "the array is of another rank", got=f"shape {shape}", required=f"rank={rank!r}", fix=fix)]
 
 

@@ -28,6 +28,9 @@ class BoundLaunch:
         self._arguments = arguments
         self._options = options
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.program.name}, grid={tuple(self.launch.grid)})"
+
     @property
     def launch(self) -> Launch:
         """Grid, extents, strides and index values: what the proof is made for."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, final, overload
 
 from typing_extensions import TypeVar
 
@@ -80,6 +80,17 @@ class Device:
 
     def __repr__(self) -> str:
         return f"Device({self.name!r}, sm={self.sm})"
+
+    def __reduce__(self) -> NoReturn:
+        raise ExportError(
+            refusal(
+                "OX5039",
+                "a device is neither copied nor pickled: it holds the memory of this process",
+                got=repr(self),
+                required="one device for each use",
+                fix=f"pass it as it is; another process opens its own: Device.open({self.name!r})",
+            )
+        )
 
     # ---- arrays
     @overload

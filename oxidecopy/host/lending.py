@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 NOT_LENT: Final = "OX5039"
 _NO_WAIT: Final = -1
+_PAIR: Final = 2
 _DEFAULT: Final = 1  # the default stream, as DLPack and the CUDA array interface count
 
 
@@ -32,6 +33,10 @@ def capsule(
 ) -> CapsuleType:
     """As `GlobalArray.__dlpack__`."""
     at = Where(*engine.dlpack_device)
+    pairs: dict[str, object] = {"max_version": max_version, "dl_device": dl_device}
+    for name, pair in pairs.items():
+        if pair is not None and not (isinstance(pair, tuple) and len(pair) == _PAIR and None not in map(whole, pair)):
+            _refuse(f"`{name}` is no pair of integers", f"{name}={pair!r}", "a pair of integers, or None", f"leave `{name}` out")
     if copy:
         _refuse("an array is never copied on its way to another library", "copy=True", "copy=False, or nothing", "copy it there")
     if dl_device is not None and (int(dl_device[0]), int(dl_device[1])) != at:

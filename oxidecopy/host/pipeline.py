@@ -53,6 +53,9 @@ class Launchable(Generic[P]):
         self._grid = grid
         self._options = options
 
+    def __repr__(self) -> str:
+        return f"{self._pipeline!r}[{', '.join(map(str, self._grid))}]"
+
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> None:
         """Records (once for these types), verifies (once for this shape) and runs: to the end, but for `.on(stream)`."""
         self.bind(*args, **kwargs)()
@@ -107,6 +110,10 @@ class Pipeline(Generic[P]):
         self.__doc__ = fn.__doc__
         self.__name__ = getattr(fn, "__name__", repr(fn))
         self.__module__ = fn.__module__
+
+    def __repr__(self) -> str:
+        cluster = "" if self.cluster is None else f", cluster={self.cluster}"
+        return f"Pipeline({self.__name__}, threads={self.threads}{cluster})"
 
     @cached_property
     def signature(self) -> inspect.Signature:

@@ -92,12 +92,15 @@ def _base(f: Facts) -> Iterator[Breach]:
 def _edge(f: Facts) -> Iterator[Breach]:
     nbytes = -(-f.dims[-1] * f.bits // 8)
     behind = -nbytes % _CHUNK
-    if f.interleaved or not behind or (f.strides and f.strides[-1] == nbytes + behind):
+    if f.interleaved or not behind or nbytes + behind in f.strides:  # rows follow each other along any dimension, in permuted views
         return
+    per_chunk = _CHUNK * 8 // gcd(f.bits, _CHUNK * 8)
+    longer = up(f.dims[-1], per_chunk)
+    padded = "give the array padded rows: dev.empty(shape, dtype, pad=True)" if f.strides else f"make the array {longer:,} elements long"
     yield Breach(
         what=f"stores at the edge of a row of {f.array} write {behind} bytes behind it",
         got=f"{nbytes:,} bytes = {nbytes // _CHUNK:,} x {_CHUNK} + {nbytes % _CHUNK}",
-        fix="load only through this map, or give the array padded rows: dev.empty(shape, dtype, pad=True)",
+        fix=f"load only through this map, or {padded}",
     )
 
 

@@ -162,7 +162,11 @@ def _wide_stride(f: Facts) -> Iterator[Breach]:
 
 
 def _to(f: Facts) -> str:
-    return f" to {f.row_pitch} bytes" if f.row_pitch else ""
+    # Of a view that was cut from wider rows, those have to be padded.
+    row = f.slice_bytes or -(-f.dims[-1] * f.bits // 8) if f.dims else 0
+    cut_from = min((stride for stride in f.strides if stride >= row), default=0)
+    pitch = max(f.row_pitch, up(cut_from, f.unit)) if row else 0
+    return f" to {pitch} bytes" if pitch else ""
 
 
 def _padded(f: Facts, unit: int) -> MapParameters:

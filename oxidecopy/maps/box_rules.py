@@ -85,7 +85,9 @@ def _inner_bytes(f: Facts) -> Iterator[Breach]:
         return
     step = _inner_step(f)
     below = min(f.inner, limits.BOX_DIM_MAX) // step * step
-    near = [n for n in (below, below + step) if 1 <= n <= limits.BOX_DIM_MAX]
+    span = f.swizzle.span_bytes if f.swizzle and not f.interleaved else 0
+    most = min(limits.BOX_DIM_MAX, span * 8 // f.bits) if span else limits.BOX_DIM_MAX
+    near = [n for n in (below, below + step) if 1 <= n <= most] or [most // step * step]
     nbytes = row_bits / 8
     yield Breach(
         what=f"{'the innermost extent of the box is' if f.tiled else 'the channels of a pixel are'} no multiple of {_UNIT} bytes",
@@ -136,10 +138,10 @@ def _footprint(f: Facts) -> Iterator[Breach]:
     if f.tiled:
         mended, fix = _smaller_box(f, counts, nbytes, room)
     else:
-        pixels = max(room // f.row_bytes, 1)
+        pixels = min(max(room // f.row_bytes, 1), limits.PIXELS_MAX)
         mended, fix = f.but(pixels=pixels), f"pixels={pixels}"
     yield Breach(
-        what="the box holds more than a block's shared memory",
+        what=f"{'the box holds' if f.tiled else 'the pixels of one copy hold'} more than a block's shared memory",
         got=f"{' x '.join(map(str, counts))} x {f.size} = {nbytes:,} bytes",
         fix=fix,
         mended=mended,

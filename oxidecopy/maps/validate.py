@@ -8,8 +8,8 @@ strides all work. Python integers cannot overflow, so any parameters get a verdi
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Final, final
+from dataclasses import dataclass, fields
+from typing import Final, SupportsIndex, final
 
 from oxidecopy.errors import DescriptorError, Diagnostic, UsageError
 from oxidecopy.maps import advice_rules, array_rules, box_rules, option_rules
@@ -24,6 +24,8 @@ _BY_KIND: Final = {
     for kind in KINDS
 }
 _ARCH: Final = re.compile(r"(?:sm_|compute_)?(\d{2,3})[af]?|(\d{1,2})\.(\d)")
+_OLDEST: Final = 20  # smaller integers are meant as 9 for 9.0
+_TUPLES: Final = ("global_dim", "global_strides", "box_dim", "element_strides", "lower", "upper")
 _MENDS_MAX: Final = 64  # fixes applied one after the other: more than there are rules
 
 
@@ -105,14 +107,49 @@ def validate(parameters: MapParameters, *, arch: int | str = 90) -> Verdict:
         arch: the compute capability: 90, "9.0", "sm_90" or "sm_90a".
 
     Raises:
-        UsageError: for an `arch` that is none.
+        UsageError: for an `arch` that is none, or parameters that are not made of integers.
     """
     sm = compute_capability(arch)
+    _readable(parameters)
     facts = Facts(parameters, sm)
     findings = [*_found(facts, "encodes"), *_found(facts, "usable")]
     if not any(f.rule.gate == "encodes" for f in findings):
         findings += _found(facts, "advice")
     return Verdict(parameters=parameters, sm=sm, findings=tuple(findings))
+
+
+def _readable(parameters: object) -> None:
+    """Any integers have a verdict; nothing else has.
+
+    Raises:
+        UsageError: with every field that holds something else.
+    """
+    if not isinstance(parameters, MapParameters):
+        fix = "`desc.verdict` judges a descriptor; `ox.MapParameters.of(tensor_map, address)` makes parameters of a map"
+        required = "ox.MapParameters"
+        raise UsageError(
+            Diagnostic(rule="OX2057", what="these are no parameters of a map", got=type(parameters).__name__, required=required, fix=fix)
+        )
+    wrong = []
+    for field in fields(MapParameters):
+        value = getattr(parameters, field.name)
+        if field.name == "kind":
+            known, required = value in KINDS, ", ".join(map(repr, KINDS))
+        elif field.name == "element":
+            known, required = isinstance(value, str), "a word"
+        elif field.name in _TUPLES:
+            known, required = value is None or (isinstance(value, tuple) and all(map(_is_integer, value))), "a tuple of integers, or None"
+        else:
+            known, required = _is_integer(value), "an integer"
+        if not known:
+            what, fix = f"`{field.name}` of a map's parameters is of another type", "pass the numbers that the driver is called with"
+            wrong.append(Diagnostic(rule="OX2057", what=what, got=f"{value!r} ({type(value).__name__})"[:200], required=required, fix=fix))
+    if wrong:
+        raise UsageError(*wrong)
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, SupportsIndex) and not isinstance(value, bool)
 
 
 def errors_of(parameters: MapParameters, sm: int) -> list[Diagnostic]:
@@ -143,10 +180,11 @@ def compute_capability(arch: object) -> int:
     Raises:
         UsageError: when it is none.
     """
-    if isinstance(arch, int) and not isinstance(arch, bool) and 10 <= arch < 1000:
+    if isinstance(arch, int) and not isinstance(arch, bool) and _OLDEST <= arch < 1000:
         return arch
     named = _ARCH.fullmatch(arch) if isinstance(arch, str) else None
     if named is None:
         required = '90, "9.0", "sm_90" or "sm_90a"'
-        raise UsageError(Diagnostic(rule="OX2055", what="no compute capability", got=repr(arch), required=required, fix="arch=90"))
+        fix = f"arch={arch * 10}" if isinstance(arch, int) and 9 <= arch < _OLDEST else "arch=90"
+        raise UsageError(Diagnostic(rule="OX2055", what="no compute capability", got=repr(arch), required=required, fix=fix))
     return int(named[1] or named[2] + named[3])

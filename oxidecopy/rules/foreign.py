@@ -113,7 +113,8 @@ RULES: Final[tuple[Rule, ...]] = (
     _rule(
         39,
         "An array is handed out as it is, where it is.",
-        "Protocols let others ask for a copy, for another device, or not tell them that memory is read-only.",
+        "Protocols let others ask for a copy, for another device, or not tell them that memory is read-only; np.asarray, copy and pickle "
+        "would copy unseen. What is copied is asked for by its name.",
         f"{_DLPACK}: __dlpack__",
         _A + "a.__dlpack__(copy=True)\n",
         _A + "np.from_dlpack(a).copy()\n",

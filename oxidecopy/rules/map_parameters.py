@@ -254,4 +254,13 @@ RULES: Final[tuple[Rule, ...]] = (
         "script shows this rule: only `oxidecopy conformance descriptors` passes parameters on, and its own are made to be passed.",
         source=MEASURED,
     ),
+    Rule(
+        id="OX2057",
+        title="What is judged are the parameters of a map.",
+        error="UsageError",
+        why="The validator judges the numbers that the driver is called with, however wrong. A descriptor has a verdict of its own.",
+        source="`ox.validate`",
+        wrong="desc = ox.TmaDescriptor.tiled(dev.empty((64,), ox.f32), box=(64,))\nox.validate(desc)\n",
+        right="desc = ox.TmaDescriptor.tiled(dev.empty((64,), ox.f32), box=(64,))\nox.validate(desc.parameters)\n",
+    ),
 )

@@ -7,7 +7,7 @@ here; what is needed of one is the `Memory` protocol, and to hand memory to othe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Protocol, final, overload, runtime_checkable
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, final, overload, runtime_checkable
 
 from typing_extensions import CapsuleType, TypeVar
 
@@ -144,6 +144,16 @@ class GlobalArray(Generic[DT, Sh_co]):
     def __repr__(self) -> str:
         return f"GlobalArray({self._dtype.__name__}, shape={self._shape}, strides_bytes={self.strides_bytes}, device={self.device.name!r})"
 
+    def __reduce__(self) -> NoReturn:
+        refuse(
+            ExportError,
+            "OX5039",
+            "an array is neither copied nor pickled: it is memory of a device in this process",
+            got=repr(self),
+            required="a copy that is asked for",
+            fix="a.numpy() is a copy that can be pickled; dev.array makes an array of it",
+        )
+
     @property
     def overlapping(self) -> bool:
         """Several of its elements share memory, as in a broadcast array: it can be read, not stored to."""
@@ -246,6 +256,19 @@ class GlobalArray(Generic[DT, Sh_co]):
         if not isinstance(self.device, Lender):
             raise AttributeError(f"{self.device.name} has no memory of CUDA's")  # noqa: TRY004  # as an object without it does
         return self.device.lend_cuda_array(self)
+
+    if not TYPE_CHECKING:  # a method that never returns would fit what numpy's types take
+
+        def __array__(self, *_: object, **__: object) -> NoReturn:
+            """Refused: numpy would copy unseen, or make an object of it."""
+            refuse(
+                ExportError,
+                "OX5039",
+                "an array is no numpy array, and is not turned into one unseen",
+                got=repr(self),
+                required="a copy, or a loan, that is asked for",
+                fix="a.numpy() copies it; np.from_dlpack(a) shares the memory, on the simulator",
+            )
 
     def _lender(self) -> Lender:
         if isinstance(self.device, Lender):

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Self
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self
 
 from typing_extensions import TypeVar
 
+from oxidecopy.errors import ExportError
 from oxidecopy.isa import expr
 from oxidecopy.isa.ops import MapRef
 from oxidecopy.maps.parameters import MapParameters
 from oxidecopy.maps.validate import Verdict, validate
+from oxidecopy.program.tensor_map import TILE
 from oxidecopy.typed.descriptor_checks import refuse_captured
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.handles import refuse_unknown
+from oxidecopy.typed.refusal import refuse
 from oxidecopy.typed.symbolic import Idx
 from oxidecopy.typed.table_extents import extents_of
 
@@ -50,6 +53,24 @@ class MapHandle(Generic[DT, C]):
         made._source = made._tensor_map = None
         made._index, made._param, made._recorder = index, param, recorder
         return made
+
+    def __repr__(self) -> str:
+        name = type(self).__name__
+        if self._param is not None:
+            return f"{name}({self._param.name!r})"
+        m = self.tensor_map
+        box = f"box {m.box_dim}" if m.mode == TILE else f"{m.box_dim[0]} pixels x {m.box_dim[1]} channels, corners {m.lower} {m.upper}"
+        return f"{name}({m.dtype}, shape={m.global_dim}, {box}, swizzle {m.swizzle}, device={self.array.device.name!r})"
+
+    def __reduce__(self) -> NoReturn:
+        refuse(
+            ExportError,
+            "OX5039",
+            "a descriptor is neither copied nor pickled: it points into the memory of this process",
+            got=type(self).__name__,
+            required="one descriptor for each use, made where its array is",
+            fix="pass it as it is; `desc.parameters` can be pickled",
+        )
 
     @property
     def tensor_map(self) -> TensorMap:

@@ -24,6 +24,9 @@ class ReduceOp(Generic[DT_contra]):
     def __init__(self, name: str) -> None:
         self.name = name
 
+    def __repr__(self) -> str:
+        return f"ox.reduce.{self.name}"
+
 
 add: Final[ReduceOp[HasAdd]] = ReduceOp("add")
 min: Final[ReduceOp[HasMinMax]] = ReduceOp("min")  # noqa: A001  # PTX's word; used as ox.reduce.min

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, final
 from oxidecopy.errors import DescriptorError, Diagnostic, OxidecopyError
 from oxidecopy.isa import limits
 from oxidecopy.maps.enumerators import FILLS, INTERLEAVES, PROMOTIONS, WIDE_MODES
+from oxidecopy.maps.facts import up
 from oxidecopy.maps.parameters import Kind, MapParameters
 from oxidecopy.maps.validate import errors_of
 from oxidecopy.program.tensor_map import IM2COL, SLICE_BYTES, TILE, TensorMap
@@ -117,6 +118,7 @@ class _Front:
         self._of = of
         self._choices = choices
         self._found: list[Diagnostic] = []
+        self._strides = of.strides_bytes
         self._steps: tuple[int, ...] | None = tuple(1 for _ in of.shape)
         if choices.element_strides is not None:
             self._steps = self.numbers("OX2016", "element_strides", choices.element_strides)
@@ -130,8 +132,8 @@ class _Front:
     def numbers(self, rule: str, name: str, value: object) -> tuple[int, ...] | None:
         """A tuple of integers; None, with a fault, when it is something else."""
         if not isinstance(value, tuple):
-            box = ", or for a box a type: ox.Box2[Literal[64], Literal[64]]" if name == "box" else ""
-            fix = f"{name}=({value},)" if type(value) is int else f"{name}=(64, 64){box}"
+            typed = ", or a type such as ox.Box2[Literal[64], Literal[64]]" if name == "box" else ""
+            fix = f"{name}={self._meant(name, value)}{typed}"
             self._add(rule, f"`{name}` is no tuple of integers", got=f"{value!r} ({type(value).__name__})", required=_TUPLE, fix=fix)
             return None
         numbers = [_integer(entry) for entry in value]
@@ -141,6 +143,18 @@ class _Front:
             self._add(rule, f"`{name}` must hold integers", got=", ".join(wrong), required=_TUPLE, fix=fix)
             return None
         return tuple(n for n in numbers if n is not None)
+
+    def _meant(self, name: str, value: object) -> tuple[int, ...]:
+        """A tuple of the right length, as near to `value` as can be."""
+        rank = len(self._of.shape)
+        count = rank - 2 if name in ("lower", "upper") else rank
+        one = _integer(value)
+        if one is not None:
+            return (*(one for _ in range(count - 1)), 1 if name == "element_strides" else one)
+        entries = [_integer(entry) for entry in value] if isinstance(value, list) else []
+        known = tuple(n for n in entries if n is not None)
+        usual = {"box": 64, "element_strides": 1}.get(name, 0)
+        return known if len(known) == len(entries) == count else (usual,) * count
 
     def number(self, name: str, value: object) -> int | None:
         """An integer; None, with a fault, when it is something else."""
@@ -154,12 +168,13 @@ class _Front:
         """Those that all kinds of map share."""
         of, choices = self._of, self._choices
         self._dense()
+        unit = 32 if of.interleave == "32B" else limits.GLOBAL_STRIDE_ALIGN
         return MapParameters(
             kind=kind,
             dtype=of.dtype.driver_enum,
             global_address=of.address,
             global_dim=of.shape,
-            global_strides=_meaningful(of, 32 if of.interleave == "32B" else limits.GLOBAL_STRIDE_ALIGN)[:-1],
+            global_strides=_meaningful(replace(of, strides_bytes=self._strides), unit)[:-1],
             element_strides=self._steps or (),
             interleave=INTERLEAVES[of.interleave],
             swizzle=choices.swizzle.driver_enum,
@@ -175,7 +190,7 @@ class _Front:
         found = [*self._found, *(d for d in errors_of(parameters, self._choices.sm) if d.rule not in blind)]
         if found:
             site = caller_site()
-            raise DescriptorError(*(replace(d, site=site) for d in sorted(found, key=lambda d: d.rule)))
+            raise DescriptorError(*(self._said(replace(d, site=site)) for d in sorted(found, key=lambda d: d.rule)))
         return TensorMap(
             dtype=self._of.dtype.name,
             global_dim=parameters.global_dim or (),
@@ -191,20 +206,30 @@ class _Front:
             upper=parameters.upper or (),
         )
 
+    def _said(self, d: Diagnostic) -> Diagnostic:
+        """Rows are those of the array before it was turned, not what lies innermost now."""
+        turned = d.rule == "OX2006" and self._strides != self._of.strides_bytes
+        return replace(d, fix="pad the rows before the array is turned: dev.array(x, pad=True)") if turned else d
+
     def _dense(self) -> None:
-        """The innermost dimension has no stride in a map: its elements must follow each other."""
+        """The innermost dimension has no stride in a map: its elements must follow each other.
+
+        Where they do not, the other strides are judged as the fix leaves them: another dimension innermost, or a dense copy.
+        """
         of = self._of
         size = of.unit_bytes
         if of.dtype.bits % 8 or not of.shape or of.shape[-1] <= 1 or of.strides_bytes[-1] == size:
             return
         other = [axis for axis, stride in enumerate(of.strides_bytes) if stride == size and of.shape[axis] > 1]
+        swapped = [of.strides_bytes[-1] if axis in other[:1] else stride for axis, stride in enumerate(of.strides_bytes)]
+        self._strides = tuple(swapped) if other else tuple(up(stride, limits.GLOBAL_STRIDE_ALIGN) for stride in of.strides_bytes)
         swap = f"dimension {other[0]} is the dense one: transpose the array so that it comes last, and the box with it" if other else ""
         self._add(
             "OX2005",
             f"the innermost dimension of {of} is not contiguous",
             got=f"{of.strides_bytes[-1]} bytes from one element to the next",
             required=f"{size} bytes, the size of one {of.dtype.name if of.interleave == 'none' else 'slice pixel'}",
-            fix=swap or "upload a copy: dev.array(np.ascontiguousarray(x))",
+            fix=swap or "upload a copy: dev.array(np.ascontiguousarray(x), pad=True)",
         )
 
     def whole_spans(self, box: tuple[int, ...]) -> None:

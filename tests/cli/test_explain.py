@@ -46,3 +46,8 @@ def test_unknown_id_with_near_ones() -> None:
     assert "did you mean OX60" in result.stderr
     assert "`oxidecopy explain` lists all" in command("explain", "zzz").stderr
     assert json_of(command("explain", "zzz", "--json"))["diagnostics"][0]["rule"] == "OX6009"
+
+
+def test_only_ids_that_look_alike_are_proposed() -> None:
+    assert "lists all" in command("explain", "OX9999").stderr
+    assert "OX2001" in command("explain", "OX20001").stderr

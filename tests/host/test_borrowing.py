@@ -525,3 +525,18 @@ def test_every_entry_of_a_table_is_looked_at() -> None:
     y.flags.writeable = False
     frozen = ox.TmaDescriptor.tiled(DEV.borrow(y, ox.f32), box=(4, 4))
     refused(ArgumentError, "OX5037", lambda: clear[2](ox.DescriptorTable([good, frozen])))
+
+
+def test_fixes_fit_what_was_passed() -> None:
+    x = np.zeros((8,), np.float32)
+    assert "fix: rank=1" in refused(InputError, "OX5033", lambda: DEV.borrow(x, ox.f32, rank=True))  # type: ignore[call-overload]
+    inside = np.zeros(65, np.uint8)[1:].view(np.float32)
+    assert "fix: make a copy of it" in refused(InputError, "OX5038", lambda: DEV.borrow(inside, ox.f32))
+    pairs = np.zeros(4, [("a", "f4"), ("b", "f4")])
+    assert "np.ascontiguousarray(x['a'])" in refused(InputError, "OX5002", lambda: DEV.borrow(pairs, ox.f32))
+    assert "x.astype(np.float64)" in refused(InputError, "OX5002", lambda: DEV.borrow(np.zeros(4, np.longdouble), ox.f64))
+
+
+def test_packed_types_have_no_arrays_yet() -> None:
+    later = ox.Device.open("sim", arch=100)
+    assert "there are no arrays of packed" in refused(InputError, "OX5010", lambda: later.zeros((64, 64), ox.u4x16_align8b))

@@ -156,3 +156,14 @@ def test_the_simulator_takes_all_of_it() -> None:
     a, out = DEV.array(numbers()), DEV.zeros((32, 32), ox.f32)
     copy_pipeline()[2, 2].on(5).attributes(cooperative=True, programmatic=True)(descriptor(a), out)
     assert np.array_equal(out.numpy(), numbers())
+
+
+def test_launches_say_what_they_are() -> None:
+    out = DEV.zeros((32, 32), ox.f32)
+    pipe = copy_pipeline()
+    assert repr(pipe[2, 2]) == f"{pipe!r}[2, 2, 1]"
+    assert repr(pipe).startswith("Pipeline(")
+    name = pipe.__name__
+    source = descriptor(DEV.array(numbers()))
+    assert repr(pipe[2, 2].bind(source, out)) == f"BoundLaunch({name}, grid=(2, 2, 1))"
+    assert repr(pipe[2, 2].prepare(source, out)) == f"PreparedLaunch({name}, grid=(2, 2, 1))"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import pickle
 import weakref
 from pathlib import Path
 from typing import Any
@@ -236,3 +237,14 @@ def test_two_devices_on_one_gpu_share_an_array(tmp_path: Path) -> None:
     gc.collect()
     assert np.array_equal(b.numpy(), numbers())
     engine.synchronize()
+
+
+def test_what_is_no_pair_is_refused() -> None:
+    a = DEV.zeros((4, 8), ox.f32)
+    assert "no pair" in refused(lambda: a.__dlpack__(max_version=1))  # type: ignore[arg-type]  # that is refused
+    assert "no pair" in refused(lambda: a.__dlpack__(dl_device="cpu"))  # type: ignore[arg-type]  # as above
+    assert "no pair" in refused(lambda: a.__dlpack__(dl_device=(1, 0, 0)))  # type: ignore[arg-type]  # as above
+
+
+def test_a_device_is_not_copied() -> None:
+    assert "Device.open('sim')" in refused(lambda: pickle.dumps(DEV))

@@ -280,3 +280,71 @@ def test_what_is_no_architecture(arch: object) -> None:
     with pytest.raises(UsageError) as caught:
         compute_capability(arch)
     assert caught.value.rules == ("OX2055",)
+
+
+# ---- what practice found
+def advice(**changes: Any) -> list[str]:
+    return [d.rule for d in validate(replace(TILED, **changes)).warnings]
+
+
+def test_padded_rows_may_lie_along_any_dimension() -> None:
+    odd = {"global_dim": (64, 4, 61), "box_dim": (8, 1, 32), "element_strides": (1, 1, 1)}
+    assert "OX2112" not in advice(**odd, global_strides=(256, 16384))  # (4, 64, 61), padded, with two dimensions exchanged
+    assert "OX2112" in advice(**odd, global_strides=(272, 17408))
+
+
+@pytest.mark.parametrize(("extent", "longer"), [(61, 64), (1, 4)])
+def test_an_array_of_one_row_is_made_longer_not_padded(extent: int, longer: int) -> None:
+    one = replace(TILED, global_dim=(extent,), global_strides=(), box_dim=(32,), element_strides=(1,))
+    (said,) = (d for d in validate(one).warnings if d.rule == "OX2112")
+    assert f"{longer} elements long" in said.fix
+    assert "OX2112" not in [d.rule for d in validate(replace(one, global_dim=(longer,))).warnings]
+
+
+def test_pixels_are_cut_to_what_a_copy_can_take() -> None:
+    said = {d.rule: d for d in validate(replace(IM2COL, pixels=2048)).errors}
+    assert (said["OX2015"].fix, said["OX2049"].fix) == ("pixels=1024", "pixels=1024")
+    assert validate(replace(IM2COL, pixels=1024)).usable
+
+
+def test_rows_are_not_mended_beyond_the_span() -> None:
+    said = {d.rule: d for d in validate(replace(TILED, box_dim=(32, 33))).errors}
+    assert said["OX2007"].fix == "box inner 32"
+    assert {d.rule: d for d in validate(replace(TILED, box_dim=(32, 33), swizzle=0)).errors}["OX2007"].fix == "box inner 32 or 36"
+
+
+def test_a_view_of_wider_rows_is_told_how_wide_those_become() -> None:
+    (said,) = validate(replace(TILED, dtype=6, global_dim=(64, 48), global_strides=(200,))).errors  # [:, :48] of 100
+    assert "pad the row to 208 bytes" in said.fix
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"kind": "tile"},
+        {"dtype": "f32"},
+        {"dtype": True},
+        {"global_address": 0.5},
+        {"global_dim": 64},
+        {"global_dim": [64, 64]},
+        {"box_dim": (32, 32.0)},
+        {"element": 7},
+    ],
+)
+def test_what_is_no_integer_is_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(UsageError) as caught:
+        validate(replace(TILED, **changes))
+    assert caught.value.rules == ("OX2057",)
+    assert next(iter(changes)) in str(caught.value)
+
+
+def test_only_parameters_are_judged() -> None:
+    with pytest.raises(UsageError, match=r"desc\.verdict"):
+        validate(object())  # type: ignore[arg-type]  # that is refused
+
+
+@pytest.mark.parametrize(("arch", "fix"), [(9, "arch=90"), (10, "arch=100"), (12, "arch=120"), (9.0, "arch=90"), (True, "arch=90")])
+def test_an_architecture_of_one_digit_is_no_compute_capability(arch: Any, fix: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        validate(TILED, arch=arch)
+    assert caught.value.diagnostics[0].fix == fix

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import oxidecopy as ox
+from oxidecopy.errors import ExportError
 from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.isa.ops import REDUCE
 from oxidecopy.isa.swizzle import SWIZZLES
@@ -194,3 +198,28 @@ def test_no_box(array: Any) -> None:
 def test_alignments_name_every_swizzle() -> None:
     assert {a.bytes for a in ALIGNMENTS} >= {info.repeat_bytes for info in SWIZZLES.values()}
     assert geometry.A1024.bytes == max(info.repeat_bytes for info in SWIZZLES.values())
+
+
+@pytest.mark.parametrize("use", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_descriptor_stays_where_its_array_is(use: Callable[[object], object]) -> None:
+    desc = ox.TmaDescriptor.tiled(ox.Device.open("sim").empty((64, 64), ox.f32), box=(32, 32))
+    with pytest.raises(ExportError, match=r"OX5039(.|\n)*desc\.parameters"):
+        use(desc)
+    assert pickle.loads(pickle.dumps(desc.parameters)) == desc.parameters
+
+
+def test_descriptors_say_what_they_are() -> None:
+    dev = ox.Device.open("sim")
+    tiled = ox.TmaDescriptor.tiled(dev.empty((64, 64), ox.f32), box=(32, 32), swizzle=ox.Swizzle128B)
+    assert repr(tiled) == "TmaDescriptor(f32, shape=(64, 64), box (32, 32), swizzle 128B, device='sim')"
+    images = dev.empty((4, 14, 14, 64), ox.bf16)
+    im2col = ox.TmaDescriptor.im2col(images, lower=(-1, -1), upper=(-1, 0), channels=64, pixels=32)
+    said = "Im2colDescriptor(bf16, shape=(4, 14, 14, 64), 32 pixels x 64 channels, corners (-1, -1) (-1, 0), swizzle none, device='sim')"
+    assert repr(im2col) == said
+    inside: list[str] = []
+
+    def pipe(cta: ox.Cta, src: ox.TmaDescriptor[ox.f32, ox.D2]) -> None:
+        inside.append(repr(src))
+
+    recorded(pipe)
+    assert inside == ["TmaDescriptor('src')"]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
+from oxidecopy.errors import ExportError
 from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.typed import dtypes
 from oxidecopy.typed.global_array import GlobalArray, storage_dtype
@@ -56,3 +60,10 @@ def test_storage_has_the_size_of_the_element(name: str) -> None:
     storage = storage_dtype(DTYPES[name])
     assert storage.name == DTYPES[name].numpy
     assert storage.itemsize == DTYPES[name].nbytes
+
+
+@pytest.mark.parametrize("use", [copy.copy, copy.deepcopy, pickle.dumps, np.asarray, np.array])
+def test_nothing_copies_an_array_unseen(use: Callable[[object], object]) -> None:
+    a, _ = _array((4, 8), (32, 4))
+    with pytest.raises(ExportError, match=r"OX5039(.|\n)*a\.numpy\(\)"):
+        use(a)

@@ -90,7 +90,7 @@ _TWINS: list[tuple[str, dict[str, Any], dict[str, Any], tuple[str, ...]]] = [
     ("OX2011", {"box": (64 / 2, 32)}, {"box": (64 // 2, 32)}, ("entry 0 is 32.0 (float)", "//")),
     ("OX2011", {"box": (True, 32)}, {"box": (1, 32)}, ("True (bool)",)),
     ("OX2011", {"box": [32, 32]}, {"box": (32, 32)}, ("[32, 32] (list)",)),
-    ("OX2011", {"box": 32}, {"box": (32, 32)}, ("box=(32,)",)),
+    ("OX2011", {"box": 32}, {"box": (32, 32)}, ("box=(32, 32)",)),
     ("OX2012", {"box": (32,)}, {"box": (1, 32)}, ("of length 1", "length 2", "box=(1, 32)")),
     ("OX2012", {"box": (2, 32, 16)}, {"box": (32, 16)}, ("of length 3", "box=(32, 16)")),
     ("OX2013", {"box": (257, 4)}, {"box": (256, 4)}, ("257", "1 to 256", "box (256, 4)")),
@@ -134,7 +134,7 @@ def test_each_rule_and_its_twin(rule: str, wrong: dict[str, Any], right: dict[st
 def test_transposed_array_is_told_which_dimension_is_dense() -> None:
     with pytest.raises(DescriptorError, match="dimension 0 is the dense one") as caught:
         _build(strides_bytes=(4, 256))
-    assert caught.value.rules == ("OX2005", "OX2006")
+    assert caught.value.rules == ("OX2005",)
 
 
 def test_all_broken_rules_at_once() -> None:
@@ -323,3 +323,42 @@ def test_what_no_interleaved_map_is_made_of(rule: str, shape: tuple[int, ...], c
     with pytest.raises(DescriptorError) as caught:
         _sliced(shape, **choices)
     assert caught.value.rules == (rule,)
+
+
+# ---- the fix works
+@pytest.mark.parametrize(
+    ("changes", "fix"),
+    [
+        ({"box": 32}, "box=(32, 32)"),
+        ({"box": [32, 16]}, "box=(32, 16)"),
+        ({"box": [32]}, "box=(64, 64)"),
+        ({"box": None}, "box=(64, 64)"),
+        ({"element_strides": 2}, "element_strides=(2, 1)"),
+        ({"element_strides": "x"}, "element_strides=(1, 1)"),
+    ],
+)
+def test_what_is_no_tuple_is_told_one_of_the_right_length(changes: dict[str, Any], fix: str) -> None:
+    with pytest.raises(DescriptorError) as caught:
+        _build(**changes)
+    (said,) = caught.value.diagnostics
+    assert said.fix.startswith(fix)
+    name, _, value = fix.partition("=")
+    _build(**{name: eval(value)})  # one of the literals above
+
+
+def test_a_transposed_array_is_not_told_to_pad_rows_that_are_none() -> None:
+    with pytest.raises(DescriptorError) as caught:
+        _build(strides_bytes=(4, 256))
+    assert caught.value.rules == ("OX2005",)
+    with pytest.raises(DescriptorError) as caught:
+        _build(strides_bytes=(4, 264))  # after the turn, the rows are 264 bytes apart
+    assert caught.value.rules == ("OX2005", "OX2006")
+    assert "264 bytes" in caught.value.diagnostics[1].got
+    assert "before the array is turned" in caught.value.diagnostics[1].fix
+
+
+def test_every_second_element_is_one_fault() -> None:
+    with pytest.raises(DescriptorError) as caught:
+        _build(strides_bytes=(520, 8))
+    assert caught.value.rules == ("OX2005",)
+    assert "pad=True" in caught.value.diagnostics[0].fix
