@@ -20,6 +20,7 @@ PROGRAMS = docs.programs(PAGE)
 # What the page calls the handles whose methods it names.
 HANDLES: dict[str, tuple[type, ...]] = {
     "desc": (ox.TmaDescriptor,),
+    "conv": (ox.Im2colDescriptor,),
     "bar": (ox.ManagedBarrier,),
     "full": (ox.ManagedBarrier,),
     "leader": (ox.ClusterLeader,),

@@ -28,7 +28,8 @@ def _steps_length(f: Facts) -> Iterator[Breach]:
 def _length(f: Facts, name: str, value: tuple[int, ...] | None) -> Iterator[Breach]:
     rank = f.p.rank
     if value is None or len(value) != rank:
-        resized = (1,) * rank if value is None else (1,) * (rank - len(value)) + value[max(0, len(value) - rank) :]
+        given = value or ((_least_inner(f),) if name == "box" else (1,))
+        resized = (1,) * (rank - len(given)) + given[max(0, len(given) - rank) :]
         yield Breach(
             what=f"`{name}` has another rank than {f.array}",
             got="a null pointer" if value is None else f"{value}, of length {len(value)}",

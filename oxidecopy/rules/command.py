@@ -126,8 +126,8 @@ RULES: Final[tuple[Rule, ...]] = (
         id="OX6014",
         title="What is measured or compared on a GPU is given one.",
         error="DeviceError",
-        why="`oxidecopy bench gpu` and `oxidecopy conformance --emitted` have nothing to say of a simulator. No script shows this rule: "
-        "where there is a GPU they run, and where there is none OX5013 says so first.",
+        why="`oxidecopy bench gpu`, `oxidecopy conformance --emitted` and `oxidecopy conformance descriptors` have nothing to say of a "
+        "simulator. No script shows this rule: where there is a GPU they run.",
         source="`oxidecopy bench gpu --help`",
     ),
     _rule(

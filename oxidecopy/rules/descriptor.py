@@ -54,9 +54,10 @@ _OWN: Final[tuple[Rule, ...]] = (
     _rule(
         5,
         "The elements of the innermost dimension follow each other in memory.",
-        "A map has no stride for it: a copy would read the bytes in between as elements. No script shows this rule: `dev.array` makes "
-        "every upload contiguous.",
+        "A map has no stride for it: a copy would read the bytes in between as elements. Views may step or be turned, uploads are dense.",
         API,
+        "a = dev.empty((64, 64), ox.f32)\nox.TmaDescriptor.tiled(a.T, box=(32, 32))\n",
+        "a = dev.empty((64, 64), ox.f32)\nox.TmaDescriptor.tiled(a, box=(32, 32))\n",
     ),
     _rule(
         6,

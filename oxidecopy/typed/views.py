@@ -64,11 +64,18 @@ class View:
     def selected(self, axis: object, index: object) -> View:
         """Without dimension `axis`, at `index` of it."""
         rank, where, number = len(self.shape), _axis(axis, len(self.shape)), whole(index)
-        if where is None or rank == 1:
+        if rank == 1:
+            _refuse(
+                "an array of one dimension has none that `select` could leave out",
+                f"shape {self.shape}",
+                "an array of rank 2 or more",
+                "a[i : i + 1] is one element of it",
+            )
+        if where is None:
             _refuse(
                 "there is no such dimension to select from",
                 f"axis {described(axis)} of shape {self.shape}",
-                f"0 to {rank - 1}, of several",
+                f"0 to {rank - 1}, or -{rank} to -1",
                 "a.select(0, index)",
             )
         extent = self.shape[where]

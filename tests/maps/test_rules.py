@@ -348,3 +348,13 @@ def test_an_architecture_of_one_digit_is_no_compute_capability(arch: Any, fix: s
     with pytest.raises(UsageError) as caught:
         validate(TILED, arch=arch)
     assert caught.value.diagnostics[0].fix == fix
+
+
+@pytest.mark.parametrize("box", [None, ()])
+def test_an_absent_box_is_mended_to_one_that_fits(box: tuple[int, ...] | None) -> None:
+    verdict = validate(replace(TILED, box_dim=box))
+    (said,) = verdict.errors
+    assert (said.rule, said.fix) == ("OX2012", "box=(1, 4)")
+    mended = verdict.findings[0].breach.mended
+    assert mended is not None
+    assert validate(mended).usable
