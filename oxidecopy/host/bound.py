@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, final
 
-from oxidecopy.errors import ArgumentError
+from oxidecopy.errors import ArgumentError, LifetimeError
 from oxidecopy.host.arguments import Arguments
 from oxidecopy.host.ranges import in_range
 from oxidecopy.runtime import Options, execute, prepare, verified
 from oxidecopy.typed.refusal import refuse
+from oxidecopy.typed.sites import at_the_users_line, give_line
 
 if TYPE_CHECKING:
     from oxidecopy.engines.base import Bindings, Engine, Prepared
@@ -53,10 +54,11 @@ class BoundLaunch:
     def __call__(self) -> None:
         """Verifies (once for this shape) and runs; on a stream it does not wait for the end."""
         arguments = self._arguments
-        if self._options == PLAIN:
-            in_range(self.program.name, lambda: execute(arguments.engine, self.program, arguments.bindings))()
-        else:
-            in_range(self.program.name, prepare(arguments.engine, self.program, arguments.bindings, self._options).call)()
+        with at_the_users_line():
+            if self._options == PLAIN:
+                in_range(self.program.name, lambda: execute(arguments.engine, self.program, arguments.bindings))()
+            else:
+                in_range(self.program.name, prepare(arguments.engine, self.program, arguments.bindings, self._options).call)()
 
 
 @final
@@ -75,7 +77,11 @@ class PreparedLaunch(BoundLaunch, Generic[P]):
 
     def __call__(self) -> None:
         """Launches."""
-        self._call()
+        try:
+            self._call()
+        except LifetimeError as error:
+            give_line(error)
+            raise
 
     def update(self, *args: P.args, **kwargs: P.kwargs) -> None:
         """Other arguments of the same types and shapes from the next call on. Launches in flight keep theirs.

@@ -15,6 +15,7 @@ from oxidecopy.interop.foreign import SupportsCudaArray, SupportsDLPack
 from oxidecopy.typed.dtypes import DType, f16, f32, f64, i32, i64, u8, u16, u32, u64
 from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.refusal import described, flag
+from oxidecopy.typed.sites import at_the_users_line
 
 if TYPE_CHECKING:
     import numpy as np
@@ -200,7 +201,8 @@ class Device:
                     "OX5015", "`free` takes a device array", got=described(a), required="a GlobalArray", fix="del x, for what is no array"
                 )
             )
-        self._sharing().free(a.buffer)
+        with at_the_users_line():
+            self._sharing().free(a.buffer)
 
     # ---- memory of other libraries
     @overload

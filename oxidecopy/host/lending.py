@@ -10,6 +10,7 @@ from oxidecopy.interop import cuda_array, dlpack
 from oxidecopy.interop.dlpack import Where
 from oxidecopy.interop.foreign import Foreign
 from oxidecopy.typed.refusal import refuse, whole
+from oxidecopy.typed.sites import at_the_users_line
 
 if TYPE_CHECKING:
     from typing_extensions import CapsuleType
@@ -67,7 +68,8 @@ def cuda_array_interface(engine: SupportsSharing, a: GlobalArray[Any, Any]) -> d
 
 
 def _lent(engine: SupportsSharing, a: GlobalArray[Any, Any], stream: int | None) -> Foreign:
-    address, keep = engine.lend(a.buffer, stream)
+    with at_the_users_line():
+        address, keep = engine.lend(a.buffer, stream)
     info = a.dtype.info
     return Foreign(
         address=address + a.offset_bytes,

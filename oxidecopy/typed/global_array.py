@@ -15,6 +15,7 @@ from oxidecopy.errors import ExportError
 from oxidecopy.typed.dtypes import DType, f16, f32, f32_ftz, f64, i32, i64, tf32, tf32_ftz, u8, u16, u32, u64
 from oxidecopy.typed.geometry import D2, D3, D4, D5
 from oxidecopy.typed.refusal import refuse
+from oxidecopy.typed.sites import at_the_users_line
 from oxidecopy.typed.symbolic import Idx
 from oxidecopy.typed.views import View, overlaps_itself
 
@@ -314,7 +315,8 @@ class GlobalArray(Generic[DT, Sh_co]):
 
         shape: tuple[int, ...] = self._shape  # type: ignore[assignment]  # on the host extents are integers
         dtype = storage_dtype(self._dtype.info)
-        raw = self.device.engine.read(self.buffer, self.offset_bytes, span_bytes(shape, self.strides_bytes, dtype.itemsize))
+        with at_the_users_line():
+            raw = self.device.engine.read(self.buffer, self.offset_bytes, span_bytes(shape, self.strides_bytes, dtype.itemsize))
         return np.array(np.ndarray(shape, dtype, buffer=raw, strides=self.strides_bytes), order="C", copy=True)
 
 

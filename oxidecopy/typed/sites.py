@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import sys
 from collections.abc import Iterator
@@ -12,14 +13,14 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from oxidecopy.errors import OxidecopyError, Site
+from oxidecopy.errors import LifetimeError, OxidecopyError, Site
 
 # With the separator at its end: a neighbour such as oxidecopy_play/ is the user's.
 _PACKAGE: Final = str(Path(__file__).resolve().parent.parent) + os.sep
 # The lessons lie inside the package once it is installed, but they are user code.
 _LESSONS: Final = _PACKAGE + "_examples" + os.sep
-# Modules of Python's that call ours for the user: an ExitStack enters blocks, a cached property is computed at its first use.
-_DOORS: Final = frozenset({contextmanager.__code__.co_filename, partialmethod.__init__.__code__.co_filename})
+# Modules of Python's that call ours for the user: an ExitStack enters blocks, a cached property is computed at its first use, copy asks.
+_DOORS: Final = frozenset(f.__code__.co_filename for f in (contextmanager, partialmethod.__init__, copy.copy))
 # Where the lessons can be: in an installed package, or beside the package of a checkout.
 LESSON_PLACES: Final = (Path(_LESSONS), Path(_PACKAGE).parent / "examples")
 
@@ -47,6 +48,22 @@ def _caller() -> FrameType | None:
     while frame and (in_package(frame.f_code.co_filename) or frame.f_code.co_filename in _DOORS):
         frame = frame.f_back
     return frame
+
+
+@contextmanager
+def at_the_users_line() -> Iterator[None]:
+    """For what engines say of memory: they know no user, and name no line."""
+    try:
+        yield
+    except LifetimeError as error:
+        give_line(error)
+        raise
+
+
+def give_line(error: OxidecopyError) -> None:
+    """The user's line, for what has none yet."""
+    site = caller_site()
+    error.diagnostics = tuple(d if d.site else replace(d, site=site) for d in error.diagnostics)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import pytest
 import oxidecopy as ox
 from oxidecopy.engines.base import Bindings, EngineGraph
 from oxidecopy.engines.sim import SimEngine
-from oxidecopy.errors import ArgumentError, OxidecopyError
+from oxidecopy.errors import ArgumentError, LifetimeError, OxidecopyError
 from oxidecopy.host.device import Device
 from oxidecopy.program.verified import VerifiedProgram
 from tests.helpers.launching import copy_pipeline, descriptor, numbers
@@ -167,3 +167,12 @@ def test_launches_say_what_they_are() -> None:
     source = descriptor(DEV.array(numbers()))
     assert repr(pipe[2, 2].bind(source, out)) == f"BoundLaunch({name}, grid=(2, 2, 1))"
     assert repr(pipe[2, 2].prepare(source, out)) == f"PreparedLaunch({name}, grid=(2, 2, 1))"
+
+
+def test_use_after_free_is_told_at_its_line() -> None:
+    a, out = DEV.array(numbers()), DEV.zeros((32, 32), ox.f32)
+    pipe = copy_pipeline()
+    launch, prepared = pipe[2, 2].bind(descriptor(a), out), pipe[2, 2].prepare(descriptor(a), out)
+    DEV.free(a)
+    for use in (launch, prepared, a.numpy, a.T.numpy, lambda: DEV.free(a), lambda: np.from_dlpack(a)):
+        assert "after it was freed" in refused(use, "OX5310", LifetimeError)

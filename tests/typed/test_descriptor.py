@@ -203,8 +203,11 @@ def test_alignments_name_every_swizzle() -> None:
 @pytest.mark.parametrize("use", [copy.copy, copy.deepcopy, pickle.dumps])
 def test_a_descriptor_stays_where_its_array_is(use: Callable[[object], object]) -> None:
     desc = ox.TmaDescriptor.tiled(ox.Device.open("sim").empty((64, 64), ox.f32), box=(32, 32))
-    with pytest.raises(ExportError, match=r"OX5039(.|\n)*desc\.parameters"):
+    with pytest.raises(ExportError, match=r"OX5039(.|\n)*desc\.parameters") as caught:
         use(desc)
+    site = caught.value.diagnostics[0].site
+    assert site is not None
+    assert site.file == __file__
     assert pickle.loads(pickle.dumps(desc.parameters)) == desc.parameters
 
 
