@@ -26,7 +26,7 @@ class Package:
         name: of the distribution.
         look: code that prints the version and defines `found`, the file that was imported.
         alone: its dependencies are those of the installed version.
-        tests: files for pytest.
+        tests: files for pytest, or single tests of one as it names them.
     """
 
     name: str

@@ -20,8 +20,16 @@ def test_each_is_installed_with_what_it_needs_and_tested(capsys: pytest.CaptureF
     assert install[-1] == "mypy==2.2.*"
     assert "--no-deps" not in install
     assert test[-len(plugin_versions.PACKAGE.tests) :] == plugin_versions.PACKAGE.tests
-    assert all((ROOT / name).is_file() for name in plugin_versions.PACKAGE.tests)
-    assert capsys.readouterr().out == "mypy 2.2.*: ok\nmypy 2.3.*: ok\n"
+    assert run.commands[-1][-1:] == plugin_versions.OTHER.tests
+    for name in (*plugin_versions.PACKAGE.tests, *plugin_versions.OTHER.tests):
+        file, _, test = name.partition("::")
+        assert f"def {test}" in (ROOT / file).read_text()
+    assert capsys.readouterr().out == "mypy 2.2.*: ok\nmypy 2.3.*: ok\nmypy 1.15.*: ok\n"
+
+
+def test_a_named_one_is_tested_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert plugin_versions.main(["2.4.*"], Recorder()) == 0
+    assert capsys.readouterr().out == "mypy 2.4.*: ok\n"
 
 
 def test_the_versions_are_those_of_the_range_but_for_the_newest() -> None:

@@ -1,4 +1,7 @@
-"""A folder with mypy's configuration and a few files, where mypy is run as users run it: a process of its own, or its daemon."""
+"""A folder with mypy's configuration and a few files, where mypy is run as users run it: a process of its own, or its daemon.
+
+It is used with any version of mypy: nothing of the plugin or of mypy's inside may be imported here.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,9 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
-from tests.mypy_plugin.analysed import ROOT
-
+ROOT: Final = Path(__file__).resolve().parents[2]
 CONFIG = "[mypy]\nplugins = oxidecopy.mypy_plugin\n"
 
 
@@ -29,7 +32,7 @@ class Project:
 
     def run(self, *command: str, given: str | None = None) -> str:
         """What a module, run as a program, prints; it must end as a checker does: 2 is for a file that is no Python."""
-        path = os.pathsep.join([*self.first, str(ROOT)])
+        path = os.pathsep.join(part for part in (*self.first, os.environ.get("PYTHONPATH", ""), str(ROOT)) if part)
         env = {**os.environ, "MYPYPATH": str(ROOT), "PYTHONPATH": path}
         done = subprocess.run(
             [sys.executable, "-m", *command], cwd=self.folder, env=env, capture_output=True, text=True, check=False, input=given

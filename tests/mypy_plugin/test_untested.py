@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from mypy.version import __version__ as MYPY  # noqa: N812
 
+from oxidecopy.mypy_plugin import _config
 from tests.mypy_plugin.project import CONFIG, Project, findings
 
 USER = """\
@@ -71,6 +73,18 @@ def test_a_wrong_option_is_said_in_every_run(tmp_path: Path) -> None:
     output = project.batch()
     assert codes(output) == wanted
     assert "[oxidecopy-mypy] has no option 'leeks' = 'on'" in output
+
+
+@pytest.mark.skipif(_config.tested(MYPY), reason="the mypy here is one that the plugin works with")
+def test_a_mypy_of_another_version(tmp_path: Path) -> None:
+    """`python -m oxidecopy._tools.plugin_versions` installs one: this one is not told a wrong number."""
+    project = Project(tmp_path, {"one.py": USER, "two.py": USER})
+    for _ in range(2):
+        output = project.batch()
+        assert codes(output) == ONE_ERROR
+        assert f"is tested with mypy 2.2 to 2.4, not {MYPY}: moves and scopes are not checked" in output
+    project.write("mypy.ini", CONFIG + "[oxidecopy-mypy]\nunsupported_mypy = note\n")
+    assert codes(project.batch()) == ONE_ERROR[:2]
 
 
 @pytest.mark.parametrize("silent", ["x = 1\n", "import oxidecopy\n"])
