@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, Protocol, final, runtime_checkable
 
 from oxidecopy.engines.views import View, shared_views, view
@@ -76,7 +77,7 @@ class Bindings:
 
     def launch(self, sm: int) -> Launch:
         """What a proof needs to know of the arguments, for a device of compute capability `sm`."""
-        same, overlapping = shared_views((name, bound.view) for bound_by in (self.maps, self.arrays) for name, bound in bound_by.items())
+        same, overlapping = self._shared()
         return Launch(
             grid=self.grid,
             maps=tuple(sorted((name, bound.map) for name, bound in self.maps.items())),
@@ -86,6 +87,14 @@ class Bindings:
             overlapping=overlapping,
             sm=sm,
         )
+
+    def _shared(self) -> tuple[tuple[tuple[str, ...], ...], tuple[tuple[str, str], ...]]:
+        """Names with one view, and pairs with memory in common; nothing, and quickly, where all are in buffers of their own."""
+        bound: list[tuple[str, BoundMap | BoundArray]] = [*self.maps.items(), *self.arrays.items()]
+        spans = sorted([(each.buffer.address, each.buffer.nbytes) for _, each in bound])
+        if all([start + nbytes <= after for (start, nbytes), (after, _) in pairwise(spans)]):
+            return (), ()
+        return shared_views((name, each.view) for name, each in bound)
 
 
 @final

@@ -110,8 +110,11 @@ class PreparedLaunch(BoundLaunch, Generic[P]):
 
 def _difference(one: Launch, other: Launch) -> str:
     """Those fields of `one` that are not as in `other`."""
-    return ", ".join(
-        f"{name} {getattr(one, name)}"
-        for name in ("grid", "maps", "arrays", "idx", "same", "overlapping")
-        if getattr(one, name) != getattr(other, name)
-    )
+    words = [f"{name} {getattr(one, name)}" for name in ("grid", "maps", "arrays", "idx") if getattr(one, name) != getattr(other, name)]
+    for is_so, is_not, mine, others in (
+        ("one view of memory", "views of their own", one.same, other.same),
+        ("memory in common", "no memory in common", one.overlapping, other.overlapping),
+    ):
+        words += [f"{is_so} for {' and '.join(map(repr, names))}" for names in mine if names not in others]
+        words += [f"{is_not} for {' and '.join(map(repr, names))}" for names in others if names not in mine]
+    return ", ".join(words)

@@ -54,6 +54,9 @@ def test_arguments_of_another_shape() -> None:
     elsewhere = ox.Device.open("sim")
     moved = elsewhere.array(numbers())
     refused(lambda: launch.update(descriptor(moved), moved), "OX5338")
+    said = refused(lambda: launch.update(descriptor(out), out), "OX5338")
+    assert "one view of memory for 'out' and 'src'" in said
+    assert "views of their own for 'out' and 'src'" in said
     launch()  # as before
     assert (out.numpy() == numbers()).all()
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, final
 
-from oxidecopy.engines.cuda.abi import REPORT_BYTES, REPORT_ENTRIES, REPORT_ENTRY, REPORT_ENTRY_WORDS, ReportKind
+from oxidecopy.engines.cuda.abi import NO_TOKEN, REPORT_BYTES, REPORT_ENTRIES, REPORT_ENTRY, REPORT_ENTRY_WORDS, ReportKind
 from oxidecopy.engines.cuda.code.image import Image
 from oxidecopy.errors import DeadlockError, Diagnostic, ExecutionError, Site
 from oxidecopy.isa.limits import CTA_WINDOW_BYTES, SHARED_BASE
@@ -121,7 +121,8 @@ def _wait(group: Sequence[Entry], facts: Facts) -> Diagnostic:
     how_long = (
         f"waited for {facts.limit_us / 1e6:g} s" if first.kind == ReportKind.TIMEOUT else "was waiting when another wait was given up"
     )
-    details = [f"its phase of parity {first.parity} is not over", *([f"iteration {first.iteration}"] if first.iteration else []), how_long]
+    phase = "nobody has made the token that it waits for" if first.parity == NO_TOKEN else f"its phase of parity {first.parity} is not over"
+    details = [phase, *([f"iteration {first.iteration}"] if first.iteration else []), how_long]
     where = facts.image.sites.get(first.pc)
     return Diagnostic(
         rule=DEADLOCK,

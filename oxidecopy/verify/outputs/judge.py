@@ -22,7 +22,7 @@ from oxidecopy.verify.outputs.cells import Cells, cells, different
 from oxidecopy.verify.outputs.crossing import alike, may_be_ordered
 from oxidecopy.verify.outputs.distinct import proves_distinct
 from oxidecopy.verify.outputs.instances import Instances, instances
-from oxidecopy.verify.outputs.places import Place, Way, places
+from oxidecopy.verify.outputs.places import Place, Way, places, tensors
 from oxidecopy.verify.outputs.replay import TooLongError, unordered
 
 if TYPE_CHECKING:
@@ -53,11 +53,15 @@ def check_outputs(program: Program, launch: Launch, folded: Mapping[int, ops.Ins
 
 def _overlaps(program: Program, launch: Launch, written: Mapping[str, Step], out: Collector) -> None:
     """Memory that is shared, but not by parameters with the same view: there elements are not compared."""
-    owners = {name: p.name for p in program.params if isinstance(p, MapParam) for name in p.bound_names}
-    tables = {p.name for p in program.params if isinstance(p, MapParam) and p.entries is not None}
-    alike = [pair for group in launch.same for pair in pairwise(group) if any(owners.get(name) in tables for name in pair)]
-    for pair in [*launch.overlapping, *alike]:
-        step = next((written[owner] for name in pair for owner in [owners.get(name, name)] if owner in written), None)
+    maps = [p for p in program.params if isinstance(p, MapParam)]
+    owners = {name: p.name for p in maps for name in p.bound_names}
+    tables = {p.name for p in maps if p.entries is not None}
+    stands_for = tensors(program, launch)
+    at = {name: (stands_for.get(p.name), n) for p in maps for n, name in enumerate(p.bound_names)}  # its tensor, and which entry of it
+    of_tables = [pair for group in launch.same for pair in pairwise(group) if any(owners.get(name) in tables for name in pair)]
+    for pair in [*launch.overlapping, *(pair for pair in of_tables if at.get(pair[0]) != at.get(pair[1]))]:
+        stored = [stands_for.get(owner, owner) for name in pair for owner in [owners.get(name, name)]]
+        step = next((written[tensor] for tensor in stored if tensor in written), None)
         if step is not None:
             a, b = pair
             out.add(

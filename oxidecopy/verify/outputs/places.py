@@ -12,7 +12,7 @@ from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.isa.expr import ZERO, Cond, Const, Expr, Sym, SymKind, add, mod, mul, substitute, substitute_cond
 from oxidecopy.isa.ops import ThreadSet
 from oxidecopy.program.destinations import REDUCES, STORES
-from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL, Launch, Program, Step
+from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL, Launch, MapParam, Program, Step
 from oxidecopy.program.tensor_map import TILE
 
 
@@ -86,6 +86,17 @@ def places(program: Program, launch: Launch, folded: Mapping[int, ops.Instr]) ->
     return Found(tuple(place for place in found if place.tensor not in names), left)
 
 
+def tensors(program: Program, launch: Launch) -> dict[str, str]:
+    """Of parameters with one view of memory the first, of tables with the same views at the same places too."""
+    first = {name: group[0] for group in launch.same for name in group}
+    tables: dict[tuple[str, ...], str] = {}
+    for p in program.params:
+        if isinstance(p, MapParam) and p.entries is not None:
+            entries = tuple(first.get(name, name) for name in p.bound_names)
+            first[p.name] = tables.setdefault(entries, p.name)
+    return first
+
+
 def rank_of(cluster: tuple[int, int, int]) -> Expr:
     """The cluster rank, x fastest, as the block indices give it."""
     rank: Expr = ZERO
@@ -100,7 +111,7 @@ class _Finder:
         self._program = program
         self._maps = dict(launch.maps)
         self._arrays = dict(launch.arrays)
-        self._same = {name: group[0] for group in launch.same for name in group}
+        self._same = tensors(program, launch)
         self._folded = folded
         self._rank = {RANK_SYMBOL: rank_of(program.cluster)}
         self.unplaced: list[tuple[str, Step]] = []

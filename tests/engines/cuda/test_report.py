@@ -126,6 +126,16 @@ def test_words_that_are_no_barrier_say_nothing(state: int) -> None:
     assert "bytes" not in error.diagnostics[0].got
 
 
+def test_a_token_that_nobody_has_made_is_said_to_be_missing() -> None:
+    """What families wide and many report for it; the barrier's state may look well."""
+    error = failure(report(entry(pc=1, barrier=DONE, parity=abi.NO_TOKEN, state=word(expected=2))), FACTS)
+    assert error is not None
+    (found,) = error.diagnostics
+    assert "`done`" in found.what
+    assert "nobody has made the token that it waits for" in found.got
+    assert "parity" not in found.got
+
+
 def test_warps_that_wait_alike_are_one_and_those_that_gave_up_first_come_first() -> None:
     told = [entry(ReportKind.TOLD, cta=n, warp=w, pc=2, barrier=FULL_2) for n in range(6) for w in (1, 2)]
     error = failure(report(*told, entry(cta=1, pc=1, barrier=DONE)), FACTS)

@@ -483,6 +483,28 @@ def test_entries_of_a_table_are_tensors_of_their_own() -> None:
         assert [d.rule for d in found] == ["OX3204"]
 
 
+@pytest.mark.parametrize(("entry", "rules"), [(BX, []), (mod(add(BX, 1), 2), ["OX3203"])])
+def test_tables_with_the_same_views_are_one_tensor(entry: E, rules: list[str]) -> None:
+    """Work in place on a list of matrices."""
+    b = Builder(grid=(2, 1, 1))
+    for name in ("src[0]", "src[1]", "dst[0]", "dst[1]"):
+        b.map(name, dims=(64, 64))
+    b.params[:] = [MapParam(name=name, dtype="f32", box_dim=(64, 64), element_strides=(1, 1), entries=2) for name in ("src", "dst")]
+    b.tile()
+    b.bar()
+    b.init()
+    with b.elect():
+        token = b.arm(64 * 64 * 4)
+        b.op(ops.TensorG2S(map=MapRef("src", BX), tile=b.ref(0), coords=(e(0), e(0)), bar=ops.BarrierRef(0, e(0))))
+        b.wait(token)
+        b.op(ops.TensorS2G(map=MapRef("dst", e(entry)), tile=b.ref(0), coords=(e(0), e(0))))
+        b.commit()
+        b.wait_group()
+    crossed = (("dst[0]", "src[1]"), ("dst[1]", "src[0]"))
+    for same, found in (((("dst[0]", "src[0]"), ("dst[1]", "src[1]")), rules), (crossed, ["OX3204", "OX3204"])):
+        assert [d.rule for d in inspect(b.program(), replace(b.launch(), same=same)).violations] == found
+
+
 def test_quotient_and_remainder_are_kept_apart() -> None:
     """Column by column instead of row by row: other nodes, the same proof."""
     b = Builder(grid=(16, 1, 1))
