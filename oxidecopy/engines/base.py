@@ -92,7 +92,7 @@ class Bindings:
         """Names with one view, and pairs with memory in common; nothing, and quickly, where all are in buffers of their own."""
         bound: list[tuple[str, BoundMap | BoundArray]] = [*self.maps.items(), *self.arrays.items()]
         spans = sorted([(each.buffer.address, each.buffer.nbytes) for _, each in bound])
-        if all([start + nbytes <= after for (start, nbytes), (after, _) in pairwise(spans)]):
+        if all(start + nbytes <= after for (start, nbytes), (after, _) in pairwise(spans)):
             return (), ()
         return shared_views((name, each.view) for name, each in bound)
 

@@ -92,7 +92,7 @@ def _sides(of: View, steps: tuple[int, ...], offset: int) -> Sides | None:
 
 
 def _meet(one: Sides, other: Sides) -> bool:
-    return all([first < high and low < end for (first, end), (low, high) in zip(one, other, strict=True)])
+    return all(first < high and low < end for (first, end), (low, high) in zip(one, other, strict=True))
 
 
 def _share(a: View, b: View) -> bool:
