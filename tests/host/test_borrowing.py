@@ -540,3 +540,14 @@ def test_fixes_fit_what_was_passed() -> None:
 def test_packed_types_have_no_arrays_yet() -> None:
     later = ox.Device.open("sim", arch=100)
     assert "there are no arrays of packed" in refused(InputError, "OX5010", lambda: later.zeros((64, 64), ox.u4x16_align8b))
+
+
+def test_what_was_lent_comes_back_as_the_same_memory() -> None:
+    a = DEV.array(numbers())
+    out = np.from_dlpack(a)
+    back, part = DEV.borrow(out, ox.f32), DEV.borrow(out[8:, 4:], ox.f32)
+    assert back.buffer is a.buffer
+    assert part.buffer is a.buffer
+    assert np.array_equal(part.numpy(), numbers()[8:, 4:])
+    with pytest.raises(OxidecopyError, match="OX3204"):  # load from it, store to it, in tiles that do not match
+        copy_pipeline()[2, 2](descriptor(a), back.T)

@@ -109,13 +109,13 @@ class GlobalMemory:
     def borrow(self, where: int, nbytes: int, *, keep: object, readonly: bool) -> tuple[SimBuffer, int]:
         """Host memory at the machine's address `where`: a buffer that covers it, and the offset in it.
 
-        Memory that is borrowed already is the same buffer, so that the simulator knows what is one memory. Its address has the last bits
-        of the machine's: what is not aligned there is not aligned here.
+        Memory that is borrowed already, or lent, is the same buffer, so that the simulator knows what is one memory. The address has the
+        last bits of the machine's: what is not aligned there is not aligned here.
         """
         with self.lock:
             for known in list(self._live.values()):
                 start = known.data.ctypes.data
-                usable = known.keep is not None and (known.data.flags.writeable or readonly)
+                usable = known.data.flags.writeable or readonly
                 if usable and start <= where and where + nbytes <= start + known.nbytes:
                     return known, where - start
             data = np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(where))
