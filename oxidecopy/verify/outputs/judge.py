@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from typing import TYPE_CHECKING, Final, NamedTuple, final
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, final
 
 import numpy as np
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 COVER_MAX: Final = 1 << 20  # cells of a tensor among which missing ones are looked for: some 10 ms
 _WIDEST: Final = 1 << 62
 _CLUSTER: Final = "CTAs of one cluster do it, and whether what they tell each other orders them is not looked at"
+_SIDES: Final[tuple[Literal["left", "right"], ...]] = ("left", "right")
 CTAS_MAX: Final = 32  # of those that store to one place twice, how many are gone through op by op
 
 
@@ -277,20 +278,24 @@ class _Judge:
             self.undecided(name, loads[0].step, "it is loaded and stored, by accesses that cannot be compared")
             return
         stored = np.flatnonzero(cut.place < len(writes))
-        stored = stored[np.argsort(cut.cell[stored], kind="stable")]
         loaded = np.flatnonzero(cut.place >= len(writes))
         if not len(stored):
             return
-        # Stores of other CTAs have been compared: those of one cell are of one CTA, or refused.
-        at = np.minimum(np.searchsorted(cut.cell[stored], cut.cell[loaded]), len(stored) - 1)
-        meets = (cut.cell[stored[at]] == cut.cell[loaded]) & (cut.cta[stored[at]] != cut.cta[loaded])
-        if not meets.any():
+        clusters = self._cluster(cut.cta)
+        stored = stored[np.lexsort((cut.cta[stored], clusters[stored], cut.cell[stored]))]
+        begin, end = (np.searchsorted(cut.cell[stored], cut.cell[loaded], side) for side in _SIDES)
+        loaded, begin, end = (column[begin < end] for column in (loaded, begin, end))
+        ends = [(loaded, stored[begin]), (loaded, stored[end - 1])]  # of those that store to the cell the first one and the last
+        across, inside = ([of[mine] != of[theirs] for mine, theirs in ends] for of in (clusters, cut.cta))
+        beyond = any(found.any() for found in across)
+        meeting = next(((pair, found) for pair, found in zip(ends, across if beyond else inside, strict=True) if found.any()), None)
+        if meeting is None:
             return
-        across = meets & (self._cluster(cut.cta[stored[at]]) != self._cluster(cut.cta[loaded]))
-        first = int(np.flatnonzero(across if across.any() else meets)[0])
-        row, writer = int(loaded[first]), int(stored[at[first]])
+        (mine, theirs), found = meeting
+        first = int(np.flatnonzero(found)[0])
+        row, writer = int(mine[first]), int(theirs[first])
         load, store = (([*writes, *located])[int(cut.place[at_])][0] for at_ in (row, writer))
-        if not across.any() and may_be_ordered(self.program.steps, self.folded, load.step, store.step):
+        if not beyond and may_be_ordered(self.program.steps, self.folded, load.step, store.step):
             self.undecided(name, load.step, _CLUSTER)
             return
         self.out.add(

@@ -328,6 +328,31 @@ def test_a_block_loads_what_another_one_stores(row: E) -> None:
     accepted(b)
 
 
+@pytest.mark.parametrize(
+    ("grid", "cluster"), [((2, 1, 1), (1, 1, 1)), ((2, 2, 1), (1, 2, 1)), ((2, 2, 1), (2, 1, 1)), ((2, 1, 1), (2, 1, 1))]
+)
+@pytest.mark.parametrize("broken", [True, False])
+def test_reductions_of_several_blocks_to_what_one_loads(grid: tuple[int, int, int], cluster: tuple[int, int, int], broken: bool) -> None:
+    """Any number of them may meet, but to the block that loads there all but its own are of others, be it the first or the last one."""
+    b = Builder(grid=grid, cluster=cluster)
+    b.map("buf", dims=(512, 64))
+    b.tile()
+    b.bar()
+    b.init()
+    block = add(BX, mul(BY, 2))
+    with b.elect():
+        token = b.arm(ROWS * COLS * 4)
+        b.g2s((mul(add(block, 0 if broken else 1), ROWS), 0), name="buf", tag="load")
+        b.wait(token)
+        b.reduce("add", (0, 0), name="buf")
+        b.commit()
+        b.wait_group()
+    if broken:
+        refused(b, "OX3203", "load")
+    else:
+        accepted(b)
+
+
 @pytest.mark.parametrize("off", [0, ROWS])
 def test_work_in_place_is_proven_for_any_number_of_blocks(off: int) -> None:
     b = Builder(grid=(1 << 19, 1, 1))
