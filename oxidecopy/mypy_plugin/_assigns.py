@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from mypy.nodes import ARG_POS, CallExpr, Expression, IndexExpr, ListExpr, MemberExpr, NameExpr, RefExpr, StarExpr, TupleExpr, Var
-from mypy.types import ProperType, Type
+from mypy.types import ProperType, TupleType, Type
 
 from oxidecopy.mypy_plugin._domain import ANY, NONE, Slot, State, Value, Values, union, unions
 from oxidecopy.mypy_plugin._features import leak_paths, leaks
 from oxidecopy.mypy_plugin._takes import Takes
 from oxidecopy.mypy_plugin._types import class_of
+from oxidecopy.mypy_plugin._values import named_part
 
 
 class Assigns(Takes):
@@ -20,6 +21,16 @@ class Assigns(Takes):
 
     def assign(self, target: Expression, values: Values, source: Expression | None, state: State) -> None:
         """`target = source`, which is `values`."""
+        self._rebind([(target, source)], state)
+        self._bind(target, values, source, state)
+
+    def _rebind(self, pairs: list[tuple[Expression, Expression | None]], state: State) -> None:
+        """Which places hold from here on what other places held."""
+        if state.apart:
+            places = [(self.place_of(target, state), source and self.place_of(source, state)) for target, source in pairs]
+            state.rebound({target: source for target, source in places if target is not None})
+
+    def _bind(self, target: Expression, values: Values, source: Expression | None, state: State) -> None:
         if isinstance(source, CallExpr) and isinstance(target, NameExpr | MemberExpr | IndexExpr):
             self.named[source] = self.text(target)
         if isinstance(target, NameExpr):
@@ -62,25 +73,45 @@ class Assigns(Takes):
         items = target.items
         star = next((i for i, item in enumerate(items) if isinstance(item, StarExpr)), None)
         display = isinstance(source, TupleExpr | ListExpr) and star is None and len(source.items) == len(items) and len(values) == 1
+        length = None if star is None else _length(source, values)
         # All are read before any is written: `a, b = b, a`.
         read: list[tuple[Expression, Values, Expression | None]] = []
         for i, item in enumerate(items):
             t = self.type_of(item)
             known = source.items[i] if display and isinstance(source, TupleExpr | ListExpr) else None
             if isinstance(item, StarExpr):
-                read.append((item, self._rest(values, state), None))
+                read.append((item, self._rest(item, values, (i, len(items) - i - 1), length, state), None))
             elif display:
                 (owner,) = values
                 read.append((item, state.slots.get((owner, f"[{i}]"), NONE), known))
             else:
-                part = ANY if star is not None and i > star else f"[{i}]"
+                part = f"[{i}]" if star is None or i < star else ANY if length is None else f"[{length - len(items) + i}]"
                 read.append((item, self._element(item, values, part, t, state), None))
+        self._rebind([(item, known) for item, _, known in read], state)
         for item, held, known in read:
-            self.assign(item.expr if isinstance(item, StarExpr) else item, held, known, state)
+            self._bind(item.expr if isinstance(item, StarExpr) else item, held, known, state)
 
-    def _rest(self, values: Values, state: State) -> Values:
-        """What a starred target takes in: the same container, for what is known of it."""
-        return values
+    def _rest(self, star: StarExpr, values: Values, around: tuple[int, int], length: int | None, state: State) -> Values:
+        """What a starred target takes in: a list of its own, of what is neither for a target before it nor for one behind."""
+        t = self.type_of(star.expr)
+        if not values or not self.tracked(t):
+            return NONE
+        rest = self.fresh(("rest", star), self.text(star.expr), t, star, state)
+        rest.whole = all(owner.whole for owner in values)
+        before, behind = around
+        for owner in values:
+            if owner.borrowed:
+                rest.borrowed, rest.depth = owner.borrowed, owner.depth + 1
+            elements = {part: held for (other, part), held in state.slots.items() if other is owner and part.startswith("[")}
+            if not owner.whole and length is None:
+                elements[ANY] = self.slot(owner, ANY, state)
+            for part, held in elements.items():
+                number = int(part[1:-1]) if part[1:-1].isdecimal() else None
+                if number is not None and (number < before or (length is not None and number >= length - behind)):
+                    continue
+                place = rest, ANY if number is None or (behind and length is None) else f"[{number - before}]"
+                state.slots[place] = union(state.slots.get(place, NONE), held)
+        return {rest: None}
 
     def _element(self, target: Expression, values: Values, part: str, t: ProperType | None, state: State) -> Values:
         if isinstance(target, TupleExpr | ListExpr):
@@ -93,6 +124,7 @@ class Assigns(Takes):
 
     def _part_of(self, owner: Value, part: str, state: State, t: ProperType | None) -> Values:
         """An element; of a container whose elements are only known together, any of them."""
+        part = named_part(owner, part)
         if (owner, part) not in state.slots and (owner, ANY) in state.slots:
             return self.slot(owner, ANY, state, t)
         return self.slot(owner, part, state, t)
@@ -149,6 +181,14 @@ class Assigns(Takes):
             item.loops = min((owner.loops for owner in owners), key=len)
             item.carried = next((owner.carried for owner in owners if owner.carried is not None), None)
         return item
+
+
+def _length(source: Expression | None, values: Values) -> int | None:
+    """How many elements there are, where the source says it."""
+    if isinstance(source, TupleExpr | ListExpr):
+        return None if any(isinstance(item, StarExpr) for item in source.items) else len(source.items)
+    lengths = {len(owner.type.items) if isinstance(owner.type, TupleType) else None for owner in values}
+    return lengths.pop() if len(lengths) == 1 else None
 
 
 def _by_label(slot: Slot) -> tuple[str, str]:

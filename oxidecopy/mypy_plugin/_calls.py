@@ -22,12 +22,13 @@ from mypy.nodes import (
     TypeInfo,
     Var,
 )
-from mypy.types import AnyType, CallableType, Instance, Type, TypeOfAny, TypeType, UninhabitedType
+from mypy.types import CallableType, Instance, Type, TypeType, UninhabitedType
 
 from oxidecopy.mypy_plugin import _names
 from oxidecopy.mypy_plugin._assigns import Assigns
 from oxidecopy.mypy_plugin._domain import ANY, NONE, State, Value, Values, union, unions
-from oxidecopy.mypy_plugin._features import leaks
+from oxidecopy.mypy_plugin._features import leaks, overloads
+from oxidecopy.mypy_plugin._takes import Taken
 from oxidecopy.mypy_plugin._types import class_of, is_owned, signatures, takes_self
 
 
@@ -142,7 +143,8 @@ class Calls(Assigns):
     # ---- arguments
     def _pass(self, call: Call, called: Values, state: State) -> None:
         """Matches arguments and parameters, and takes those that are marked Owned."""
-        e, taken = call.expr, set[Value]()
+        e = call.expr
+        taken: Taken = []
         plan = self._plans.get(e)  # a loop's body is run through several times
         if plan is None:
             plan = self._plans[e] = self._plan_of(call)
@@ -174,19 +176,25 @@ class Calls(Assigns):
         return known
 
     def _plan(self, call: Call) -> Plan:
-        """Of overloads, each says what it takes; the one that mypy chose is not known here, and they agree on it."""
+        """Of overloads, the one that is called; where that is not known, something is taken if all that may be it take it."""
         e, skip = call.expr, 1 if call.callee.bound else 0
         pairs: dict[tuple[str, int], None] = {}
-        owned: set[int] = set()
-        declared = self._signatures(call)
-        for signature in declared:
+        owned: list[set[int]] = []
+        actual = overloads.Actual(self.types, e)
+        called = overloads.called(self._signatures(call), e, actual, self._given(call), skip=skip)
+        for signature in called:
             names, types = signature.arg_names[skip:], signature.arg_types[skip:]
-            formals = map_actuals_to_formals(e.arg_kinds, e.arg_names, signature.arg_kinds[skip:], names, _ActualType(self, e))
+            formals = map_actuals_to_formals(e.arg_kinds, e.arg_names, signature.arg_kinds[skip:], names, actual)
+            owned.append(set())
             for formal, matched in enumerate(formals):
                 pairs.update(dict.fromkeys((names[formal] or f"#{formal}", actual) for actual in matched))
-                owned.update(matched if is_owned(types[formal]) else ())
-        takes_receiver = call.callee.bound and any(s.arg_types and is_owned(s.arg_types[0]) for s in declared)
-        return Plan(pairs=tuple(pairs), owned=tuple(sorted(owned)), takes_receiver=takes_receiver)
+                owned[-1].update(matched if is_owned(types[formal]) else ())
+        takes_receiver = call.callee.bound and bool(called) and all(s.arg_types and is_owned(s.arg_types[0]) for s in called)
+        return Plan(pairs=tuple(pairs), owned=tuple(sorted(set.intersection(*owned) if owned else ())), takes_receiver=takes_receiver)
+
+    def _given(self, call: Call) -> Type | None:
+        """The type of what fills a method's first parameter."""
+        return self.type_of(call.callee.receiver) if call.callee.bound and call.callee.receiver is not None else None
 
     def _signatures(self, call: Call) -> list[CallableType]:
         declared = signatures(call.callee.node)
@@ -205,6 +213,7 @@ class Calls(Assigns):
             for owner in call.held:
                 if values:
                     state.slots[owner, ANY] = union(state.slots.get((owner, ANY), NONE), values)
+                    state.rebound({(owner, ANY): None})
         elif name in _names.FORGETTING:
             for place in [place for place in state.slots if place[0] in call.held and place[1].startswith("[")]:
                 del state.slots[place]
@@ -236,18 +245,6 @@ class Calls(Assigns):
         method.method = e.name
         state.slots[method, "()"] = base
         return {method: None}
-
-
-@final
-class _ActualType:
-    """The type of an actual argument, for mypy's matching of star arguments."""
-
-    def __init__(self, calls: Calls, e: CallExpr) -> None:
-        self._calls = calls
-        self._args = e.args
-
-    def __call__(self, index: int) -> Type:
-        return self._calls.types.get(self._args[index]) or AnyType(TypeOfAny.special_form)
 
 
 def _of_container(node: object) -> bool:

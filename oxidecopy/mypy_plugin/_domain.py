@@ -9,7 +9,7 @@ Maps are never changed in place once they are shared: whoever changes one makes 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias, final
 
@@ -70,6 +70,7 @@ class Value:
         past: this value, once the recorded loop that made it has gone on.
         carried: the recorded loop that has gone on since.
         parts: what its attributes and elements hold that nobody wrote to.
+        of: whose part it is, where it is one of those.
     """
 
     label: str
@@ -88,6 +89,7 @@ class Value:
     past: Value | None = None
     carried: Context | None = None
     parts: dict[str, Value] = field(default_factory=dict)
+    of: Slot | None = None
 
     def twin(self, **changes: object) -> Value:
         """Another value of the same site."""
@@ -96,9 +98,12 @@ class Value:
 
 Values: TypeAlias = "dict[Value, Move | None]"
 Slot: TypeAlias = "tuple[Value, str]"
+Place: TypeAlias = "Var | Slot"
+Pairs: TypeAlias = "frozenset[frozenset[Place]]"
 Bytes: TypeAlias = "frozenset[tuple[int | None, int | None]]"
 
 NONE: Final[Values] = {}
+NO_PAIRS: Final[Pairs] = frozenset()
 ANY: Final = "[*]"  # an element at an index that is not a constant
 DEPTH_MAX: Final = 4  # linked structures end here: what lies deeper is not tracked
 BYTES_MAX: Final = 8  # more possible sums than this on one barrier are not told apart
@@ -112,6 +117,9 @@ class State:
 
     `owed` is what must still be used up, and is only kept where leaks are looked for; `facts` are the conditions of this path. Neither is
     ever changed in place.
+
+    Two places that may hold the same value may still never hold it at the same time, as two names that a loop swaps: `apart` has the pairs
+    that are known for this. Places without a common value are apart without being in it.
     """
 
     names: dict[Var, Values] = field(default_factory=dict)
@@ -120,24 +128,53 @@ class State:
     bytes: dict[Value, Bytes] = field(default_factory=dict)
     owed: Debts = field(default_factory=dict)
     facts: Path = _debts.START
+    apart: Pairs = NO_PAIRS
 
     def copy(self) -> State:
         """A copy that may be changed by itself."""
-        return State(dict(self.names), dict(self.slots), self.made, dict(self.bytes), self.owed, self.facts)
+        return State(dict(self.names), dict(self.slots), self.made, dict(self.bytes), self.owed, self.facts, self.apart)
 
     def become(self, other: State) -> None:
         """Takes over all of `other`."""
         self.names, self.slots, self.made, self.bytes = other.names, other.slots, other.made, other.bytes
-        self.owed, self.facts = other.owed, other.facts
+        self.owed, self.facts, self.apart = other.owed, other.facts, other.apart
 
     def places(self) -> Iterable[Values]:
         """The values of all places."""
         yield from self.names.values()
         yield from self.slots.values()
 
+    def held(self, place: Place) -> Values:
+        """What one place holds."""
+        return self.slots.get(place, NONE) if isinstance(place, tuple) else self.names.get(place, NONE)
+
+    def are_apart(self, one: Place, other: Place) -> bool:
+        """Two places never hold the same value at the same time."""
+        return frozenset({one, other}) in self.apart or self.held(one).keys().isdisjoint(self.held(other))
+
+    def part(self, pairs: Iterable[frozenset[Place]]) -> None:
+        """These are apart, of which more than one place may hold a value."""
+        self.apart |= frozenset(pairs)
+
+    def rebound(self, sources: Mapping[Place, Place | None]) -> None:
+        """Places hold what others held until now, all at once: `a, b = b, a`; None stands for anything else."""
+        if not self.apart:
+            return
+        now: dict[Place, list[Place]] = {}
+        for place, source in sources.items():
+            if source is not None:
+                now.setdefault(source, []).append(place)
+        new: set[frozenset[Place]] = set()
+        for one, other in map(tuple, self.apart):
+            ones = now.get(one, []) + [one] * (one not in sources)
+            others = now.get(other, []) + [other] * (other not in sources)
+            new |= {frozenset({p, q}) for p in ones for q in others}
+        self.apart = frozenset(new)
+
     def same(self, other: State) -> bool:
         """Nothing new: a loop has reached its fixed point."""
         flat = self.made == other.made and self.bytes == other.bytes and self.owed == other.owed and self.facts == other.facts
+        flat = flat and self.apart == other.apart
         return flat and _keys(self.names) == _keys(other.names) and _keys(self.slots) == _keys(other.slots)
 
 
@@ -193,10 +230,23 @@ def join(a: State | None, b: State | None, lazy: Lazy) -> State | None:
     joined.facts = a.facts & b.facts
     if a.owed or b.owed:
         joined.owed = _debts.join(a.owed, b.owed)
+    joined.apart = _apart(a, b, joined)
     for barrier in {**a.bytes, **b.bytes}:
         sums = a.bytes.get(barrier, ZERO_BYTES) | b.bytes.get(barrier, ZERO_BYTES)
         joined.bytes[barrier] = sums if len(sums) <= BYTES_MAX else UNKNOWN_BYTES
     return joined
+
+
+def _apart(a: State, b: State, joined: State) -> Pairs:
+    """Places that are apart on both paths are, though each may hold on one of them what the other one holds on the other."""
+    places: list[tuple[Place, Values]] = [*joined.names.items(), *joined.slots.items()]
+    grown = [(place, values) for place, values in places if len(values) > len(a.held(place))]
+    pairs = set(a.apart)
+    if grown:
+        new = {value for _, values in grown for value in values}
+        near = [(place, values) for place, values in places if not new.isdisjoint(values)]
+        pairs |= {frozenset({p, q}) for p, mine in grown for q, theirs in near if p != q and not mine.keys().isdisjoint(theirs)}
+    return frozenset(pair for pair in pairs if a.are_apart(*pair) and b.are_apart(*pair))
 
 
 def _unread(slot: Slot, state: State, lazy: Lazy) -> Values:

@@ -264,8 +264,10 @@ class Expressions(Patterns):
             for condition in loop.condlists[i]:
                 self.condition(condition, body, "if")
         came = unions(self.evaluate(out, body) for out in outs)
-        # What came out of the iteration before and is still owed.
-        collected = {value.older if value.older in body.owed else value: move for value, move in collected.items()}
+        # What came out of the iteration before, where it or something in it is still owed.
+        owed = body.owed.keys()
+        older = {value: value.older for value in collected if value.older and owed and not owed.isdisjoint(self.reachable([value.older], body))}
+        collected = {older.get(value, value): move for value, move in collected.items()}
         collected = union(collected, came)
         inner, self.loops = self.loops[len(before) :], before
         for one in reversed(inner):

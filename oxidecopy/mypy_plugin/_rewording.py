@@ -39,8 +39,23 @@ class Rewording:
             self._errors, self._watcher = errors, ErrorWatcher(errors, filter_errors=self._see)
         if not self._standing():
             errors._watchers.insert(0, self._watcher)  # noqa: SLF001  # mypy has no door to it; the canary test watches
-        for info in errors.error_info_map.get(checker.path, []):
-            self._see(checker.path, info)  # said before a hook was asked in this file
+        self._said_before(checker.path, errors)
+
+    def _said_before(self, path: str, errors: Errors) -> None:
+        """What was said before a hook of ours was asked in this file: other words, and what the line ignores of other codes."""
+        infos = errors.error_info_map.get(path, [])
+        for info in list(infos):
+            code = info.code
+            self._see(path, info)
+            if info.code is code or info.code is None:
+                continue
+            # Mypy looked for the code that it gave, and noted that the line does not ignore that one.
+            note = next((other for other in infos if _is_stale(other, info, code)), None)
+            if note is not None:
+                infos.remove(note)
+            if errors.is_ignored_error(info.line, info, errors.ignored_lines.get(path, {})):
+                errors.used_ignored_lines[path][info.line].append(info.code.code)
+                infos.remove(info)
 
     def _standing(self) -> bool:
         watchers = self._errors._watchers if self._errors is not None else []  # noqa: SLF001
@@ -71,3 +86,9 @@ class Rewording:
         if self._errors is None or info.code is None or not self._errors.is_error_code_enabled(code):
             return False
         return info.code.code not in self._errors.ignored_lines.get(path, {}).get(info.line, [])
+
+
+def _is_stale(note: ErrorInfo, info: ErrorInfo, code: ErrorCode | None) -> bool:
+    """Mypy's remark that the line ignores other codes than the one it gave at first."""
+    at = note.severity == "note" and (note.line, note.column) == (info.line, info.column)
+    return at and code is not None and note.message.startswith(f'Error code "{code.code}" not covered')

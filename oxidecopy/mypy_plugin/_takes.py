@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeAlias
 
-from mypy.nodes import CallExpr, Context, Expression, IndexExpr, NameExpr, Var
+from mypy.nodes import CallExpr, Context, Expression, IndexExpr, MemberExpr, NameExpr, Var
 
 from oxidecopy.mypy_plugin import _codes, _messages
-from oxidecopy.mypy_plugin._domain import ANY, Move, State, Value, Values
+from oxidecopy.mypy_plugin._domain import ANY, Move, Place, State, Value, Values
 from oxidecopy.mypy_plugin._features import leaks
-from oxidecopy.mypy_plugin._values import Core
+from oxidecopy.mypy_plugin._values import Core, named_part
+
+
+Taken: TypeAlias = "list[tuple[Place | None, Values]]"  # what a call took before, from its other arguments
 
 
 class Takes(Core):
     """Consuming values, ending them with their block, and the recorded loops between."""
 
-    def take(self, e: Expression, values: Values, state: State, what: str, call: CallExpr, taken: set[Value]) -> None:
+    def take(self, e: Expression, values: Values, state: State, what: str, call: CallExpr, taken: Taken) -> None:
         """`call` takes what `e` is; `taken` is what it took before, from its other arguments."""
         if not values:
             return
-        leaks.settle(self, values, state)
+        if self.ledger is not None:
+            leaks.settle(self, self.stands_for(values, state), state)
         name = self.text(e)
-        if any(value in taken for value in values):
+        place = self.place_of(e, state)
+        if any(value in held and not (place and other and state.are_apart(place, other)) for other, held in taken for value in values):
             self.reports.say(_codes.MOVED, e, _messages.twice(self.noun(next(iter(values))), name, what))
             return
-        taken.update(values)
+        taken.append((place, values))
         if isinstance(e, IndexExpr) and self.index_part(e) == ANY:
             why, note = _messages.unknown_index()
             self.reports.say(_codes.BORROWED, e, _messages.borrowed(name, why), note)
@@ -33,20 +39,31 @@ class Takes(Core):
         if owner is not None:
             self.reports.say(_codes.BORROWED, e, _messages.borrowed(name, owner.borrowed))
         self.check_loops(e, values)
-        self.go(values, Move(what=what, line=call.line, node=call), state)
+        self.go(values, Move(what=what, line=call.line, node=call), state, place)
         if isinstance(e, NameExpr) and isinstance(e.node, Var) and e.node in state.names:
             state.names[e.node] = {value: Move(what=what, line=call.line, node=call) for value in state.names[e.node]}
 
-    def go(self, values: Values, move: Move, state: State) -> None:
-        """These values go: certainly when there is only one that they can be."""
-        self.mark(values, move if len(values) == 1 else move.possibly(), state)
+    def place_of(self, e: Expression, state: State) -> Place | None:
+        """The one place that an expression names, if it does."""
+        if isinstance(e, NameExpr):
+            return e.node if isinstance(e.node, Var) else None
+        if not isinstance(e, MemberExpr | IndexExpr):
+            return None
+        base = self.peek(e.expr if isinstance(e, MemberExpr) else e.base, state)
+        part = f".{e.name}" if isinstance(e, MemberExpr) else self.index_part(e)
+        if len(base) != 1 or part == ANY:
+            return None
+        (owner,) = base
+        return owner, named_part(owner, part)
+
+    def go(self, values: Values, move: Move, state: State, place: Place | None) -> None:
+        """These values, which `place` holds, go: certainly when there is only one that they can be."""
+        self.mark(values, move if len(values) == 1 else move.possibly(), state, place)
         for slot in {slot for value in values for slot in value.containers}:
             # One of its elements, through a loop's target: which one is not known.
-            elements = self.elements(slot, state)
-            leaks.settle(self, elements, state)
-            self.mark(elements, move.possibly(), state)
+            self.mark(self.elements(slot, state), move.possibly(), state)
 
-    def take_elements(self, e: Expression, values: Values, state: State, what: str, call: CallExpr, taken: set[Value]) -> None:
+    def take_elements(self, e: Expression, values: Values, state: State, what: str, call: CallExpr, taken: Taken) -> None:
         """`f(*xs)`: all elements are taken."""
         for container in values:
             self.slot(container, ANY, state)

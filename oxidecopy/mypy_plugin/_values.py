@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from mypy.constant_fold import constant_fold_expr
@@ -21,13 +21,13 @@ from mypy.nodes import (
     UnaryExpr,
     Var,
 )
-from mypy.types import ProperType, TupleType, Type, get_proper_type
+from mypy.types import Instance, ProperType, TupleType, Type, get_proper_type
 
 from oxidecopy.mypy_plugin import _codes, _debts, _messages, _names
-from oxidecopy.mypy_plugin._domain import ANY, DEPTH_MAX, NONE, Move, Slot, State, Value, Values, join_moves, union, unions
+from oxidecopy.mypy_plugin._domain import ANY, DEPTH_MAX, NONE, Move, Place, Slot, State, Value, Values, join_moves, union, unions
 from oxidecopy.mypy_plugin._features import leaks
 from oxidecopy.mypy_plugin._report import Reports
-from oxidecopy.mypy_plugin._types import Tracking, fullname, literal
+from oxidecopy.mypy_plugin._types import Tracking, class_of, fullname, literal
 
 Key = tuple[object, ...]
 
@@ -95,12 +95,14 @@ class Core(ABC):
             return NONE
         made = owner.parts.get(part)
         if made is None:
-            made = Value(self.label(owner) + part, borrowed=owner.borrowed, depth=owner.depth + 1, loops=owner.loops, carried=owner.carried)
+            made = Value(self.label(owner) + part, borrowed=owner.borrowed, depth=owner.depth + 1, loops=owner.loops, of=slot)
+            made.carried = owner.carried
             owner.parts[part] = made
         return {made: None}
 
     def slot(self, owner: Value, part: str, state: State, t: ProperType | None = None) -> Values:
         """What an attribute or element of `owner` holds."""
+        part = named_part(owner, part)
         held = state.slots.get((owner, part))
         if held is None:
             held = state.slots[owner, part] = self.lazy((owner, part))
@@ -144,13 +146,20 @@ class Core(ABC):
             return union(self.slot(owner, part, state), state.slots.get((owner, ANY), NONE))
         held = self.slot(owner, ANY, state)
         for (other, known), more in state.slots.items():
-            if other is owner and known.startswith("["):
+            if other is owner and (known.startswith("[") or known[1:] in fields_of(owner)):
                 held = union(held, more)
         return held
 
     def stands_for(self, values: Values, state: State) -> Values:
         """These, and what the loops' targets among them stand for."""
-        return unions([values, *(self.elements(slot, state) for value in values for slot in value.containers)])
+        return unions([values, *(self.elements(slot, state) for value in values for slot in self._behind(value, state))])
+
+    def _behind(self, value: Value, state: State) -> frozenset[Slot]:
+        """The places that a loop's target, or a part of it, stands for."""
+        if value.of is None or value.containers:
+            return value.containers
+        owner, part = value.of
+        return frozenset((element, part) for slot in self._behind(owner, state) for element in self.elements(slot, state))
 
     def _twins(self, value: Value, twin: Value) -> dict[Value, Value]:
         """The twins of a value and of its parts."""
@@ -166,6 +175,7 @@ class Core(ABC):
 
     def _substitute(self, twins: dict[Value, Value], state: State) -> None:
         """Places that hold a value hold its twin."""
+        state.part(self._still_apart(twins, state))
         state.names = {name: _replaced(held, twins) for name, held in state.names.items()}
         slots: dict[Slot, Values] = {}
         for (owner, part), held in state.slots.items():
@@ -174,11 +184,27 @@ class Core(ABC):
             slots[place] = union(slots[place], new) if place in slots else new
         state.slots = slots
         state.made = (state.made - twins.keys()) | {twin for twin in twins.values() if twin.known_site}
+        if state.apart:  # what older ones hold is no longer one thing
+            state.apart = frozenset(pair for pair in state.apart if not any(isinstance(p, tuple) and p[0] in twins for p in pair))
         for value, twin in twins.items():
             if value in state.bytes:
                 state.bytes[twin] = state.bytes.pop(value)
         if not twins.keys().isdisjoint(state.owed):
             state.owed = _debts.renamed(state.owed, twins)
+
+    def _still_apart(self, twins: dict[Value, Value], state: State) -> Iterator[frozenset[Place]]:
+        """Who holds a value never held what the holders of its twin hold, though both are the twin now."""
+        places: list[tuple[Place, Values]] = [*state.names.items(), *((slot, held) for slot, held in state.slots.items() if slot[0] not in twins)]
+        old = [(place, held) for place, held in places if not twins.keys().isdisjoint(held)]
+        if not old:
+            return
+        met = set(twins.values())
+        for other, theirs in places:
+            if met.isdisjoint(theirs):
+                continue
+            for place, mine in old:
+                if place != other and any(twins.get(value) in theirs for value in mine) and state.are_apart(place, other):
+                    yield frozenset({place, other})
 
     # ---- words
     def text(self, e: Expression) -> str:
@@ -273,11 +299,12 @@ class Core(ABC):
         self._told.add(told)
         return True
 
-    def mark(self, values: Iterable[Value], move: Move, state: State) -> None:
-        """Every place that may hold one of `values` sees it go."""
+    def mark(self, values: Iterable[Value], move: Move, state: State, through: Place | None = None) -> None:
+        """Every place that may hold one of `values` sees it go, but for places that never hold what the place `through` holds."""
         going = set(values)
-        state.names = {name: _after(held, going, move) for name, held in state.names.items()}
-        state.slots = {slot: _after(held, going, move) for slot, held in state.slots.items()}
+        stays = {place for pair in state.apart if through in pair for place in pair if place != through} if through is not None else set()
+        state.names = {name: held if name in stays else _after(held, going, move) for name, held in state.names.items()}
+        state.slots = {slot: held if slot in stays else _after(held, going, move) for slot, held in state.slots.items()}
 
     def reachable(self, values: Iterable[Value], state: State) -> set[Value]:
         """The values, and all that they are known to hold."""
@@ -312,6 +339,22 @@ def _replaced(held: Values, twins: dict[Value, Value]) -> Values:
         twin = twins.get(value, value)
         changed[twin] = join_moves(changed[twin], move) if twin in changed else move
     return changed
+
+
+def fields_of(owner: Value) -> list[str]:
+    """The names of a named tuple's elements, in order; of others none."""
+    info = class_of(owner.type)
+    found = next((base.metadata["namedtuple"] for base in info.mro if "namedtuple" in base.metadata), None) if info is not None else None
+    return found["fields"] if found is not None else []
+
+
+def named_part(owner: Value, part: str) -> str:
+    """The one way to an element of a named tuple is by its name."""
+    if not part.startswith("[") or part == ANY or not isinstance(owner.type, TupleType | Instance):
+        return part
+    fields = fields_of(owner)
+    number = part[1:-1]
+    return f".{fields[int(number)]}" if number.isdecimal() and int(number) < len(fields) else part
 
 
 def worst(values: Values) -> tuple[Move | None, Value | None]:

@@ -28,6 +28,8 @@ class Everything(OxidecopyPlugin):
         before = type(self).functions
         with _timed() as took:
             super()._analyse(waiting)
+        if waiting.checker.tree.is_stub:
+            return  # mypy brings Python's own stubs: functions without bodies are no code that was looked at
         seconds, functions = type(self).seconds.get(waiting.checker.tree.fullname, (0.0, 0))  # files of an import cycle come several times
         type(self).seconds[waiting.checker.tree.fullname] = seconds + took[0], functions + type(self).functions - before
 

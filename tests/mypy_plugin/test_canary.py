@@ -80,6 +80,8 @@ INTERNALS = {
     "mypy.errors.Errors.ignored_files",
     "mypy.errors.Errors.ignored_lines",
     "mypy.errors.Errors.is_error_code_enabled",
+    "mypy.errors.Errors.is_ignored_error",
+    "mypy.errors.Errors.used_ignored_lines",
     "mypy.nodes.SplittingVisitor.recurse_into_functions",
     "mypy.plugin.Plugin._modules",
     "mypy.scope.Scope.class_scope",

@@ -29,12 +29,6 @@ def test_the_pass_over_a_kept_file_finds_the_same(checked: Checked, name: str) -
     assert checked.kept[name].again() == marks(checked.sources[name])
 
 
-def test_every_mistake_has_an_accepted_twin() -> None:
-    """By name: `x_bad` beside `x_ok`, or, for a mistake in other words, any accepted function of the file."""
-    for text in case_files().values():
-        assert text.count("_ok(") >= 2
-
-
 # ---- without a rule
 # What no case file shows, by the reason.
 ELSEWHERE = {"copies": "tests/mypy_plugin/test_copies.py"}

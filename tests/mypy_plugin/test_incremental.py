@@ -85,6 +85,35 @@ def test_the_daemon_says_what_batch_says_after_each_edit(project: Project) -> No
     assert said == findings(project.asked()), "nothing changed, and the answer stays"
 
 
+STATES = """\
+import oxidecopy as ox
+from typing import Literal as L
+S64 = ox.TmaDescriptor[ox.f32, ox.D2, ox.SwizzleNone, ox.Box2[L[64], L[64]]]
+N32 = ox.TmaDescriptor[ox.f32, ox.D2, ox.SwizzleNone, ox.Box2[L[64], L[32]]]
+def narrow(src: N32) -> None: ...
+def f(cta: ox.Cta, s64: S64) -> None:
+    bar = cta.barrier()
+    bar.arrive()
+    narrow(s64)
+"""
+PLAIN = ('"bar" is not initialised yet', "moves boxes of 64 x 64", "[oxidecopy-box]")
+
+
+def test_the_daemon_says_mypys_errors_in_the_same_plain_words(project: Project) -> None:
+    project.asked()
+    for text, words in (
+        (STATES, PLAIN),
+        (STATES.replace("    bar.arrive()\n", "    ready = bar.init(1)\n    ready.init(2)\n"), ('"ready" is Ready already', *PLAIN[1:])),
+        (STATES.replace("narrow(s64)", "narrow(s64)  # type: ignore[oxidecopy-box]"), PLAIN[:1]),
+        (STATES, PLAIN),
+    ):
+        project.write("user.py", text)
+        said = project.asked()
+        assert all(word in said for word in words), said
+        assert all(word not in said for word in PLAIN if word not in words), said
+        assert findings(said) == findings(project.batch("--cache-dir=batch", "--local-partial-types"))
+
+
 MISTAKES = USER.replace("    helper(r)\n", "    r.inval()\n") + "n: int = ''\n"
 
 

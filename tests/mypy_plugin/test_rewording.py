@@ -136,6 +136,26 @@ def test_a_code_that_is_switched_off_leaves_mypys_error(tmp_path: Path) -> None:
     assert codes.count("arg-type") >= 4
 
 
+FIRST = """\
+import oxidecopy as ox
+from typing import Literal as L
+S64 = ox.TmaDescriptor[ox.f32, ox.D2, ox.SwizzleNone, ox.Box2[L[64], L[64]]]
+N32 = ox.TmaDescriptor[ox.f32, ox.D2, ox.SwizzleNone, ox.Box2[L[64], L[32]]]
+def narrow(src: N32) -> None: ...
+def calls(cta: ox.Cta, s64: S64) -> None:
+    narrow(s64){}
+    cta.barrier()
+"""
+
+
+def test_an_ignore_before_the_librarys_first_call_holds(tmp_path: Path) -> None:
+    assert [code for ((code, _),) in said(FIRST.format(""), tmp_path).values()] == ["oxidecopy-box"]
+    assert said(FIRST.format("  # type: ignore[oxidecopy-box]"), tmp_path) == {}
+    assert said(FIRST.format("  # type: ignore[arg-type]"), tmp_path) == {}
+    other = said(FIRST.format("  # type: ignore[misc]"), tmp_path)
+    assert [code for code, _ in next(iter(other.values()))] == ["unused-ignore", "oxidecopy-box"]
+
+
 def test_other_classes_are_left_alone(tmp_path: Path) -> None:
     text = """
 import oxidecopy as ox

@@ -34,9 +34,14 @@ def assume(flow: Core, e: Expression, state: State, *, so: bool) -> None:
 def _facts(flow: Core, e: Expression, *, so: bool) -> Iterator[Fact]:
     if isinstance(e, UnaryExpr) and e.op == "not":
         yield from _facts(flow, e.expr, so=not so)
-    elif isinstance(e, OpExpr) and e.op == ("and" if so else "or"):
-        yield from _facts(flow, e.left, so=so)
-        yield from _facts(flow, e.right, so=so)
+    elif isinstance(e, OpExpr) and e.op in ("and", "or"):
+        if e.op == ("and" if so else "or"):
+            yield from _facts(flow, e.left, so=so)
+            yield from _facts(flow, e.right, so=so)
+        variables: set[Var] = set()
+        key = _compound(flow, e, variables)
+        if key:
+            yield from _noted(flow, key, variables, so=so)
     elif isinstance(e, ComparisonExpr) and len(e.operators) == 1 and e.operators[0] in _NEGATED:
         yield from _fact(flow, e.operands, _NEGATED[e.operators[0]], so=not so)
     elif isinstance(e, ComparisonExpr) and len(e.operators) == 1:
@@ -49,10 +54,27 @@ def _fact(flow: Core, operands: list[Expression], operator: str, *, so: bool) ->
     """A condition of names, attributes and constants only: it is the same whenever it is asked."""
     variables: set[Var] = set()
     if all(_constant(e, variables) for e in operands):
-        key = f" {operator} ".join(map(flow.text, operands))
-        for variable in variables:
-            flow.ledger.facts_of.setdefault(variable, set()).add(key)  # type: ignore[union-attr]
-        yield key, so
+        yield from _noted(flow, f" {operator} ".join(map(flow.text, operands)), variables, so=so)
+
+
+def _noted(flow: Core, key: str, variables: set[Var], *, so: bool) -> Iterator[Fact]:
+    """The condition is forgotten when one of its variables is assigned."""
+    for variable in variables:
+        flow.ledger.facts_of.setdefault(variable, set()).add(key)  # type: ignore[union-attr]
+    yield key, so
+
+
+def _compound(flow: Core, e: Expression, variables: set[Var]) -> str:
+    """`a and b > 2` as it is written; nothing where it may be something else the next time."""
+    if isinstance(e, OpExpr) and e.op in ("and", "or"):
+        parts, sign = [_compound(flow, e.left, variables), _compound(flow, e.right, variables)], e.op
+    elif isinstance(e, ComparisonExpr) and len(e.operators) == 1:
+        parts, sign = [_compound(flow, operand, variables) for operand in e.operands], e.operators[0]
+    elif isinstance(e, UnaryExpr) and e.op == "not":
+        parts, sign = [_compound(flow, e.expr, variables)], "not"
+    else:
+        return flow.text(e) if _constant(e, variables) else ""
+    return f"({f' {sign} '.join(parts) if len(parts) > 1 else f'{sign} {parts[0]}'})" if all(parts) else ""
 
 
 def _constant(e: Expression, variables: set[Var]) -> bool:

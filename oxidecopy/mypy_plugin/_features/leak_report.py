@@ -29,8 +29,8 @@ def report(flow: Flow, ends: Iterable[State], tree: MypyFile) -> None:
         if debt.kind == _debts.TOKEN and not _is_lost(ledger, value, debt):
             continue
         place = place or _Place(tree, flow.function)
-        if debt.kind == _debts.GROUP and place.is_called:
-            continue  # its caller may wait for it
+        if debt.kind == _debts.GROUP and (place.is_called or not (place.is_pipeline or ledger.waits_for_groups)):
+            continue  # its caller may wait for it; a helper that waits for none leaves that to whoever calls it, in another file perhaps
         at_end = debt.kind == _debts.BARRIER and place.is_pipeline
         level = flow.config.leaks_at_end if at_end else flow.config.leaks
         if level != "off":

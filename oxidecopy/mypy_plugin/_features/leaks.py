@@ -41,6 +41,7 @@ class Ledger:
         self.elsewhere: set[Value] = set()  # barriers that others may wait on
         self.numbered: set[Value] = set()  # barriers that are waited for by number
         self.captured: set[Var] = set()  # variables that functions inside this one know
+        self.waits_for_groups = False
         self.facts_of: dict[Var, set[str]] = {}  # conditions in which a variable occurs
 
 
@@ -188,6 +189,8 @@ def group_closed(flow: Flow, call: Call, state: State) -> None:
 
 def groups_waited(flow: Flow, call: Call, state: State) -> None:
     """`leader.wait_group(n)`: all but the newest `n`."""
+    if flow.ledger is not None:
+        flow.ledger.waits_for_groups = True
     groups = {value: None for value, debt in state.owed.items() if debt.kind == _debts.GROUP}
     if not groups:
         return

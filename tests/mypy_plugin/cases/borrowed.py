@@ -38,6 +38,11 @@ class Pipe:
         if c:
             self.full = make(cta)
 
+    def renew_ok(self, cta: Cta, c: bool) -> None:
+        self.full.arrive()
+        if c:
+            self.full = make(cta)
+
 
 def taken_whole_ok(cta: Cta) -> None:
     p = Pipe(cta)
@@ -68,9 +73,24 @@ def captured_bad(cta: Cta) -> None:
     inner()
 
 
+def captured_mended_ok(cta: Cta) -> None:
+    r = make(cta)
+
+    def inner() -> None:
+        r.arrive()
+
+    inner()
+
+
 def lambda_captured_bad(cta: Cta) -> None:
     r = make(cta)
     act = lambda: r.inval()  # noqa: E731  # E: [oxidecopy-borrowed]
+    act()
+
+
+def lambda_captured_ok(cta: Cta) -> None:
+    r = make(cta)
+    act = lambda: r.arrive()  # noqa: E731
     act()
 
 

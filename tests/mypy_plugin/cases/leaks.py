@@ -210,6 +210,14 @@ def same_condition_bad(cta: ox.Cta, c: bool, n: int) -> None:
         bar.inval()
 
 
+def same_condition_mended_ok(cta: ox.Cta, c: bool, n: int) -> None:
+    if c and n > 2:
+        bar = cta.barrier().init(1)
+    look(cta.barrier().init(2) if c else cta.barrier().init(3))
+    if c and n > 2:
+        bar.inval()
+
+
 def same_condition_ok(cta: ox.Cta, c: bool, n: int) -> None:
     if c and n > 2:
         bar = cta.barrier().init(1)
@@ -241,6 +249,13 @@ def changed_condition_bad(cta: ox.Cta, c: bool) -> None:
         bar.inval()
 
 
+def changed_condition_ok(cta: ox.Cta, c: bool) -> None:
+    if c:
+        bar = cta.barrier().init(1)
+    if c:
+        bar.inval()
+
+
 def early_bad(cta: ox.Cta, c: bool) -> None:
     bar = cta.barrier().init(1)  # E: [oxidecopy-leak]
     if c:
@@ -262,6 +277,15 @@ def match_bad(bar: R, n: int) -> None:
             bar.wait(token)
         case _:
             pass
+
+
+def match_mended_ok(bar: R, n: int) -> None:
+    token = bar.arrive()
+    match n:
+        case 0:
+            bar.wait(token)
+        case _:
+            bar.wait(token)
 
 
 def match_ok(bar: R, n: int) -> None:
@@ -360,6 +384,15 @@ def counted_bad(a: R) -> None:
             a.wait(token)
 
 
+def counted_mended_ok(a: R) -> None:
+    for i in range(4):
+        token = a.arrive()
+        if i > 0:
+            a.wait(token)
+        else:
+            a.wait(token)
+
+
 def break_bad(bar: R, c: bool) -> None:
     for _ in range(3):
         token = bar.arrive()  # E: [oxidecopy-leak]
@@ -441,6 +474,15 @@ def endless_bad(cta: ox.Cta, xs: list[int]) -> None:
             bar.inval()
 
 
+def endless_mended_ok(cta: ox.Cta, xs: list[int]) -> None:
+    for x in xs:
+        bar = cta.barrier().init(1)
+        while True:
+            bar.arrive()
+        if x > 3:
+            bar.inval()
+
+
 def endless_ok(cta: ox.Cta, xs: list[int]) -> None:
     for _ in xs:
         bar = cta.barrier().init(1)
@@ -472,6 +514,16 @@ def finally_bad(cta: ox.Cta, c: bool) -> None:
         print(c)
 
 
+def finally_mended_ok(cta: ox.Cta, c: bool) -> None:
+    bar = cta.barrier().init(1)
+    try:
+        if c:
+            pass
+        bar.inval()
+    finally:
+        print(c)
+
+
 def finally_ok(cta: ox.Cta, c: bool) -> None:
     bar = cta.barrier().init(1)
     try:
@@ -488,6 +540,15 @@ def handler_bad(cta: ox.Cta) -> None:
         bar.arrive()
     except ValueError:
         return
+    bar.inval()
+
+
+def handler_mended_ok(cta: ox.Cta) -> None:
+    bar = cta.barrier().init(1)
+    try:
+        bar.arrive()
+    except ValueError:
+        pass
     bar.inval()
 
 
@@ -535,6 +596,15 @@ def display_bad(a: R, b: R) -> None:
         b.arrive(),  # E: [oxidecopy-leak]
     ]
     a.wait(tokens[0])
+
+
+def display_mended_ok(a: R, b: R) -> None:
+    tokens = [
+        a.arrive(),
+        b.arrive(),
+    ]
+    a.wait(tokens[0])
+    b.wait(tokens[1])
 
 
 def display_ok(a: R, b: R) -> None:
@@ -608,6 +678,14 @@ def pairs_bad(a: R, b: R) -> None:
         bar.arrive()
 
 
+def pairs_mended_ok(a: R, b: R) -> None:
+    pairs = [
+        (a, a.arrive()),
+    ]
+    for i, (bar, token) in enumerate(pairs):
+        bar.wait(token)
+
+
 def pairs_ok(a: R, b: R) -> None:
     for i, (bar, token) in enumerate([(a, a.arrive()), (b, b.arrive())]):
         bar.wait(token)
@@ -653,6 +731,15 @@ def attributes_bad(cta: ox.Cta) -> None:
         cta.barrier().init(1),  # E: [oxidecopy-leak]
     )
     pair.full.inval()
+
+
+def attributes_mended_ok(cta: ox.Cta) -> None:
+    pair = Pair(
+        cta.barrier().init(1),
+        cta.barrier().init(1),
+    )
+    pair.full.inval()
+    pair.empty.inval()
 
 
 def attributes_ok(cta: ox.Cta) -> None:
@@ -719,6 +806,16 @@ def class_bad(bar: R) -> object:
     return Inner
 
 
+def class_mended_ok(bar: R) -> object:
+    token = bar.arrive()
+
+    class Inner:
+        other = bar.arrive()
+
+    bar.wait(token)
+    return Inner
+
+
 def lambda_ok(bar: R) -> object:
     token = bar.arrive()
     return lambda: keep(token)
@@ -744,7 +841,87 @@ def given_ok(cta: ox.Cta) -> None:
     other.arrive()
 
 
+# ---- objects that hold them
+@dataclass
+class Work:
+    """Its barrier, and a number."""
+
+    full: R
+    index: int = 0
+
+
+def works_ok(cta: ox.Cta) -> None:
+    works = [Work(full=cta.barrier().init(1), index=i) for i in range(3)]
+    for work in works:
+        work.full.inval()
+
+
+def works_bad(cta: ox.Cta) -> None:
+    works = [Work(full=cta.barrier().init(1), index=i) for i in range(3)]  # E: [oxidecopy-leak]
+    for work in works:
+        work.full.arrive()
+
+
+def backwards_ok(cta: ox.Cta) -> None:
+    works = [Work(full=cta.barrier().init(1), index=i) for i in range(3)]
+    for work in reversed(works):
+        work.full.inval()
+
+
+def backwards_bad(cta: ox.Cta) -> None:
+    works = [Work(full=cta.barrier().init(1), index=i) for i in range(3)]  # E: [oxidecopy-leak]
+    for work in reversed(works):
+        work.full.arrive()
+
+
+def numbered_ok(cta: ox.Cta) -> None:
+    works = [Work(cta.barrier().init(1)), Work(cta.barrier().init(1))]
+    for i, work in enumerate(works):
+        print(i)
+        work.full.inval()
+
+
+def numbered_bad(cta: ox.Cta) -> None:
+    works = [Work(cta.barrier().init(1)), Work(cta.barrier().init(1))]  # E: [oxidecopy-leak]
+    for i, work in enumerate(works):
+        print(i)
+        work.full.arrive()
+
+
+def with_names_ok(cta: ox.Cta, names: list[str]) -> None:
+    pairs = [(name, cta.barrier().init(1)) for name in names]
+    for name, bar in pairs:
+        print(name)
+        bar.inval()
+
+
+def with_names_bad(cta: ox.Cta, names: list[str]) -> None:
+    pairs = [(name, cta.barrier().init(1)) for name in names]  # E: [oxidecopy-leak]
+    for name, bar in pairs:
+        print(name)
+        bar.arrive()
+
+
+def in_dict_ok(cta: ox.Cta, names: list[str]) -> None:
+    works = {name: Work(cta.barrier().init(1)) for name in names}
+    for work in works.values():
+        work.full.inval()
+
+
+def in_dict_bad(cta: ox.Cta, names: list[str]) -> None:
+    works = {name: Work(cta.barrier().init(1)) for name in names}  # E: [oxidecopy-leak]
+    for work in works.values():
+        work.full.arrive()
+
+
+def lent_part_ok(cta: ox.Cta) -> None:
+    works = [Work(full=cta.barrier().init(1), index=i) for i in range(3)]
+    for work in works:
+        print(work.full)
+
+
 # ---- commit groups
+@ox.pipeline(threads=128)
 def group_bad(cta: ox.Cta) -> None:
     with cta.elect() as leader:
         leader.commit_group()  # E: [oxidecopy-leak]
@@ -754,6 +931,11 @@ def group_ok(cta: ox.Cta) -> None:
     with cta.elect() as leader:
         leader.commit_group()
         leader.wait_group(0)
+
+
+def left_to_the_caller_ok(cta: ox.Cta) -> None:
+    with cta.elect() as leader:
+        leader.commit_group()
 
 
 def group_read_ok(cta: ox.Cta) -> None:
@@ -767,6 +949,15 @@ def group_branch_bad(cta: ox.Cta, c: bool) -> None:
     with cta.elect() as leader:
         leader.commit_group()  # E: [oxidecopy-leak]
         if c:
+            leader.wait_group(0)
+
+
+def group_branch_ok(cta: ox.Cta, c: bool) -> None:
+    with cta.elect() as leader:
+        leader.commit_group()
+        if c:
+            leader.wait_group(0)
+        else:
             leader.wait_group(0)
 
 
@@ -851,3 +1042,14 @@ def pipeline_token_bad(cta: ox.Cta) -> None:
     bar.inval()
     with cta.elect() as leader:
         leader.commit_group()  # E: [oxidecopy-leak]
+
+
+@ox.pipeline(threads=128)
+def pipeline_token_ok(cta: ox.Cta) -> None:
+    bar = cta.barrier().init(1)
+    token = bar.arrive()
+    bar.wait(token)
+    bar.inval()
+    with cta.elect() as leader:
+        leader.commit_group()
+        leader.wait_group(0)

@@ -159,6 +159,13 @@ def walrus_bad(cta: Cta) -> None:
     lend(s)  # E: [oxidecopy-moved]
 
 
+def walrus_mended_ok(cta: Cta) -> None:
+    s = make(cta)
+    lend(s)
+    if (r := s) is not None:
+        r.inval()
+
+
 def loop_ok(cta: Cta) -> None:
     for _ in range(4):
         r = make(cta)
@@ -353,6 +360,15 @@ def try_bad(cta: Cta) -> None:
     r.inval()  # E: [oxidecopy-moved]
 
 
+def try_mended_ok(cta: Cta) -> None:
+    r = make(cta)
+    try:
+        lend(r)
+    except ValueError:
+        pass
+    r.inval()
+
+
 def finally_bad(cta: Cta, c: bool) -> None:
     r = make(cta)
     try:
@@ -362,6 +378,17 @@ def finally_bad(cta: Cta, c: bool) -> None:
     finally:
         r.inval()
     lend(r)  # E: [oxidecopy-moved]
+
+
+def finally_ok(cta: Cta, c: bool) -> None:
+    r = make(cta)
+    lend(r)
+    try:
+        if c:
+            return
+        lend(r)
+    finally:
+        r.inval()
 
 
 def finally_break_ok(cta: Cta, c: bool) -> None:
@@ -392,6 +419,14 @@ def handler_bad(cta: Cta) -> None:
         print()
     except ValueError:
         lend(r)  # E: [oxidecopy-moved]
+
+
+def handler_ok(cta: Cta) -> None:
+    r = make(cta)
+    try:
+        r.inval()
+    except ValueError:
+        lend(r)
 
 
 def with_bad(cta: Cta) -> None:
@@ -428,6 +463,14 @@ def match_capture_bad(cta: Cta) -> None:
         case (a, _):
             a.inval()
     lend(pair[0])  # E: [oxidecopy-moved]
+
+
+def match_capture_ok(cta: Cta) -> None:
+    pair = (make(cta), make(cta))
+    lend(pair[0])
+    match pair:
+        case (a, _):
+            a.inval()
 
 
 def generator_ok(cta: Cta) -> Iterator[R]:
@@ -469,6 +512,12 @@ def star_bad(cta: Cta) -> None:
     lend(pair[0])  # E: [oxidecopy-moved]
 
 
+def star_mended_ok(cta: Cta) -> None:
+    pair = (make(cta), make(cta))
+    lend(pair[0])
+    many(*pair)
+
+
 def star_part_bad(cta: Cta) -> None:
     a, b = make(cta), make(cta)
     many(*(a, b))
@@ -500,11 +549,25 @@ def dataclass_bad(cta: Cta) -> None:
     lend(r)  # E: [oxidecopy-moved]
 
 
+def dataclass_mended_ok(cta: Cta) -> None:
+    r = make(cta)
+    lend(r)
+    b = Both(r, make(cta))
+    b.full.inval()
+
+
 def named_tuple_bad(cta: Cta) -> None:
     r = make(cta)
     b = Named(full=r, empty=make(cta))
     b.full.inval()
     lend(r)  # E: [oxidecopy-moved]
+
+
+def named_tuple_ok(cta: Cta) -> None:
+    r = make(cta)
+    lend(r)
+    b = Named(full=r, empty=make(cta))
+    b.full.inval()
 
 
 def part_ok(cta: Cta) -> None:
@@ -538,6 +601,14 @@ def lambda_bad(cta: Cta) -> None:
     r.inval()  # E: [oxidecopy-moved]
 
 
+def lambda_ok(cta: Cta) -> None:
+    tokens: list[BarrierToken[TmaBarrier]] = []
+    r = make(cta)
+    act = lambda: tokens.append(r.arrive())  # noqa: E731
+    act()
+    r.inval()
+
+
 RESULT = [1, 2]
 
 
@@ -566,6 +637,13 @@ def views_bad(cta: Cta) -> None:
     lend(rs["a"])  # E: [oxidecopy-moved]
 
 
+def views_mended_ok(cta: Cta) -> None:
+    rs = {"a": make(cta), "b": make(cta)}
+    lend(rs["a"])
+    for r in rs.values():
+        r.inval()
+
+
 def views_ok(cta: Cta) -> None:
     rs = {"a": make(cta), "b": make(cta)}
     for r in rs.values():
@@ -583,11 +661,27 @@ def views_again_bad(cta: Cta) -> None:
         lend(r)
 
 
+def views_again_ok(cta: Cta) -> None:
+    rs = {"a": make(cta), "b": make(cta)}
+    for _, r in rs.items():
+        pass
+    for r in rs.values():
+        lend(r)
+
+
 def nested_target_bad(cta: Cta) -> None:
     pairs = [(1, make(cta)), (2, make(cta))]
     for _i, (_n, r) in enumerate(pairs):
         r.inval()
     for _n, r in pairs:  # E: [oxidecopy-moved]
+        lend(r)
+
+
+def nested_target_mended_ok(cta: Cta) -> None:
+    pairs = [(1, make(cta)), (2, make(cta))]
+    for _i, (_n, r) in enumerate(pairs):
+        pass
+    for _n, r in pairs:
         lend(r)
 
 

@@ -79,6 +79,19 @@ def double_buffer_bad(cta: ox.Cta, src: Source, out: Out, steps: int) -> None:
 
 
 @ox.pipeline(threads=128)
+def double_buffer_mended_ok(cta: ox.Cta, src: Source, out: Out, steps: int) -> None:
+    tiles = [cta.shared(src) for _ in range(2)]
+    bars = [cta.barrier().init(1) for _ in range(2)]
+    with cta.elect() as leader:
+        pending = fetch(leader, src, tiles[0], bars[0], 0)
+    for step in range(steps):
+        bars[step % 2].wait(pending)
+        with cta.elect() as leader:
+            pending = fetch(leader, src, tiles[0], bars[0], 0)
+        cta.store(out, tiles[step % 2], (step * 64, 0))
+
+
+@ox.pipeline(threads=128)
 def both_ways_ok(cta: ox.Cta, src: Source, out: Out, *, checked: bool = False) -> None:
     tile, bar = cta.shared(src), cta.barrier().init(1)
     with cta.elect() as leader:
@@ -100,6 +113,18 @@ def both_ways_bad(cta: ox.Cta, src: Source, out: Out, *, checked: bool = False) 
     if checked:
         bar.wait(token)
     bar.wait(token)  # E: [oxidecopy-moved]
+    cta.store(out, tile, (cta.block_idx.x * 64, 0))
+    bar.inval()
+
+
+@ox.pipeline(threads=128)
+def both_ways_mended_ok(cta: ox.Cta, src: Source, out: Out, *, checked: bool = False) -> None:
+    tile, bar = cta.shared(src), cta.barrier().init(1)
+    with cta.elect() as leader:
+        token = fetch(leader, src, tile, bar, cta.block_idx.x * 64)
+    if checked:
+        pass
+    bar.wait(token)
     cta.store(out, tile, (cta.block_idx.x * 64, 0))
     bar.inval()
 
@@ -165,6 +190,17 @@ def roles_bad(cta: ox.Cta, src: Source, n: ox.Idx) -> None:
     full.inval()
 
 
+@ox.pipeline(threads=256)
+def roles_mended_ok(cta: ox.Cta, src: Source, n: ox.Idx) -> None:
+    full = cta.barriers(2).init(1)
+    tiles = cta.shared(src, stages=2)
+    with cta.thread(0) as leader:
+        for k in cta.range(n):
+            token = full[k % 2].arrive_expect_tx(leader, tiles[k % 2].nbytes)
+            src.g2s(leader, tiles[k % 2], (k * 64, 0), token)
+    full.inval()
+
+
 # ---- resources that are classes of the user's
 class Resource:
     """Enters and leaves."""
@@ -207,6 +243,12 @@ def release_bad(cta: ox.Cta) -> None:
     r.use()  # E: [oxidecopy-moved]
 
 
+def release_mended_ok(cta: ox.Cta) -> None:
+    r = Resource(cta)
+    r.use()
+    r.release()
+
+
 def release_in_handler_ok(cta: ox.Cta, act: Callable[[], None]) -> None:
     r = Resource(cta)
     try:
@@ -228,6 +270,15 @@ def release_in_handler_bad(cta: ox.Cta, act: Callable[[], None]) -> None:
         log.warning("failed: %s", error)
         r.release()
     r.release()  # E: [oxidecopy-moved]
+
+
+def release_in_handler_mended_ok(cta: ox.Cta, act: Callable[[], None]) -> None:
+    r = Resource(cta)
+    try:
+        act()
+    except (OSError, ValueError) as error:
+        log.warning("failed: %s", error)
+    r.release()
 
 
 class Pool(Generic[B]):
@@ -272,6 +323,12 @@ def recursive_bad(cta: ox.Cta, bar: ox.Owned[Barrier], depth: int) -> None:
     bar.arrive()  # E: [oxidecopy-moved]
 
 
+def recursive_mended_ok(cta: ox.Cta, bar: ox.Owned[Barrier], depth: int) -> None:
+    bar.arrive()
+    if depth > 0:
+        recursive_mended_ok(cta, bar, depth - 1)
+
+
 def sorted_ok(cta: ox.Cta, names: Sequence[Name]) -> None:
     bars = [cta.barrier().init(1) for _ in sorted(names, key=lambda n: len(n))]
     for name, bar in zip(names, bars, strict=True):
@@ -286,6 +343,13 @@ def popped_bad(cta: ox.Cta, names: Sequence[Name]) -> None:
     popped = by_name.pop(names[0])
     popped.inval()
     popped.arrive()  # E: [oxidecopy-moved]
+
+
+def popped_ok(cta: ox.Cta, names: Sequence[Name]) -> None:
+    by_name = {name: cta.barrier().init(1) for name in names}
+    print(by_name)
+    popped = by_name.pop(names[0])
+    popped.inval()
 
 
 @dataclass(slots=True)
@@ -329,6 +393,13 @@ def init_late_bad(cta: ox.Cta, count: int | None) -> Barrier:
     if count is not None:
         fresh.init(count)  # E: [oxidecopy-leak]
     return fresh.init(1)  # E: [oxidecopy-moved]
+
+
+def init_late_mended_ok(cta: ox.Cta, count: int | None) -> Barrier:
+    fresh: Fresh = cta.barrier()
+    if count is not None:
+        pass
+    return fresh.init(1)
 
 
 # ---- the host

@@ -35,6 +35,14 @@ def carried_round_bad(cta: ox.Cta) -> None:
         prev = r.arrive()
 
 
+def carried_round_ok(cta: ox.Cta) -> None:
+    r = make(cta)
+    prev = None
+    for _ in cta.range(8):
+        if prev is not None:
+            r.wait(prev)
+
+
 def out_bad(cta: ox.Cta) -> None:
     r = make(cta)
     tok = r.arrive()
@@ -58,11 +66,25 @@ def lent_bad(cta: ox.Cta) -> None:
         r.try_wait(tok)  # E: [oxidecopy-moved]
 
 
+def lent_ok(cta: ox.Cta) -> None:
+    r = make(cta)
+    for _ in cta.range(8):
+        tok = r.arrive()
+        r.try_wait(tok)
+
+
 def lent_test_bad(cta: ox.Cta) -> None:
     r = make(cta)
     tok = r.arrive()
     for _ in cta.range(8):
         r.test_wait(tok)  # E: [oxidecopy-moved]
+
+
+def lent_test_ok(cta: ox.Cta) -> None:
+    r = make(cta)
+    for _ in cta.range(8):
+        tok = r.arrive()
+        r.test_wait(tok)
 
 
 def load_ok(cta: ox.Cta, src: Src) -> None:
@@ -85,6 +107,16 @@ def load_bad(cta: ox.Cta, src: Src) -> None:
     r.wait(tok)
 
 
+def load_mended_ok(cta: ox.Cta, src: Src) -> None:
+    r = make(cta)
+    tile = cta.shared(src)
+    with cta.elect() as leader:
+        tok = r.arrive_expect_tx(leader, tile)
+        for i in range(1):
+            src.g2s(leader, tile, (i, 0), tok)
+    r.wait(tok)
+
+
 def multicast_bad(cta: ox.ClusterCta, src: Src) -> None:
     r = make(cta)
     tile = cta.shared(src)
@@ -92,6 +124,16 @@ def multicast_bad(cta: ox.ClusterCta, src: Src) -> None:
         tok = r.arrive_expect_tx(leader, tile)
         for i in cta.range(8):
             src.g2s_multicast(leader, tile, (i, 0), tok, cta_mask=1)  # E: [oxidecopy-moved]
+    r.wait(tok)
+
+
+def multicast_ok(cta: ox.ClusterCta, src: Src) -> None:
+    r = make(cta)
+    tile = cta.shared(src)
+    with cta.elect() as leader:
+        tok = r.arrive_expect_tx(leader, tile)
+        for i in range(1):
+            src.g2s_multicast(leader, tile, (i, 0), tok, cta_mask=1)
     r.wait(tok)
 
 
@@ -106,6 +148,13 @@ def tiles_bad(cta: ox.Cta, src: Src) -> None:
     tok = r.arrive()
     for _ in cta.tiles(src):
         r.try_wait(tok)  # E: [oxidecopy-moved]
+
+
+def tiles_ok(cta: ox.Cta, src: Src) -> None:
+    r = make(cta)
+    for _ in cta.tiles(src):
+        tok = r.arrive()
+        r.try_wait(tok)
 
 
 def tiles_of_an_order_ok(cta: ox.Cta, src: Src) -> None:
@@ -127,7 +176,23 @@ def stages_bad(cta: ox.Cta, src: Src) -> None:
             r.try_wait(tok)  # E: [oxidecopy-moved]
 
 
+def stages_ok(cta: ox.Cta, src: Src) -> None:
+    ring = cta.ring(stages=2, tiles=(src,))
+    work = cta.schedule(src)
+    r = make(cta)
+    with cta.consumers() as group:
+        for _ in ring.stages(group, work):
+            tok = r.arrive()
+            r.try_wait(tok)
+
+
 def generator_bad(cta: ox.Cta) -> None:
     r = make(cta)
     (tok,) = (r.arrive() for _ in cta.range(8))
     r.wait(tok)  # E: [oxidecopy-moved]
+
+
+def generator_ok(cta: ox.Cta) -> None:
+    r = make(cta)
+    (tok,) = (r.arrive() for _ in range(1))
+    r.wait(tok)

@@ -28,6 +28,15 @@ def leader_maybe_bad(cta: ox.Cta, c: bool) -> None:
         leader.commit_group()  # E: [oxidecopy-scope]
 
 
+def leader_maybe_ok(cta: ox.Cta, c: bool) -> None:
+    with cta.elect() as outer:
+        leader = outer
+        leader.commit_group()
+        if c:
+            with cta.elect() as inner:
+                leader = inner
+
+
 def group_ok(cta: ox.Cta) -> None:
     with cta.warps(0, 2) as group:
         group.sync()
@@ -65,6 +74,15 @@ def slot_bad(cta: ox.Cta, src: Src) -> None:
             slots[0].load(src, at)  # E: [oxidecopy-scope]
 
 
+def slot_ok(cta: ox.Cta, src: Src) -> None:
+    ring = cta.ring(stages=2, tiles=(src,))
+    with cta.producer() as leader:
+        for at in cta.tiles(src):
+            with ring.produce(leader) as slots:
+                pass
+                slots[0].load(src, at)
+
+
 def put_bad(cta: ox.Cta, dst: Src) -> None:
     outs = cta.store_ring(dst, stages=2)
     with cta.warps(0, 4) as group:
@@ -72,6 +90,15 @@ def put_bad(cta: ox.Cta, dst: Src) -> None:
             with outs.put(group, at) as tile:
                 cta.iota(tile, axis=0)
             cta.iota(tile, axis=1)  # E: [oxidecopy-scope]
+
+
+def put_ok(cta: ox.Cta, dst: Src) -> None:
+    outs = cta.store_ring(dst, stages=2)
+    with cta.warps(0, 4) as group:
+        for at in cta.tiles(dst):
+            with outs.put(group, at) as tile:
+                cta.iota(tile, axis=0)
+                cta.iota(tile, axis=1)
 
 
 def stages_ok(cta: ox.Cta, src: Src, out: ox.GlobalArray[ox.f32, ox.D2]) -> None:

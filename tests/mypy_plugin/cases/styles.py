@@ -84,10 +84,22 @@ def class_bad(cta: Cta) -> None:
     p.step()  # E: [oxidecopy-moved]
 
 
+def class_mended_ok(cta: Cta) -> None:
+    p = Pipe(cta)
+    p.step()
+    p.close()
+
+
 def property_bad(cta: Cta) -> None:
     p = Pipe(cta)
     p.close()
     print(p.armed)  # E: [oxidecopy-moved]
+
+
+def property_ok(cta: Cta) -> None:
+    p = Pipe(cta)
+    print(p.armed)
+    p.close()
 
 
 class Derived(Pipe):
@@ -150,11 +162,23 @@ class Concrete(Base):
         b.inval()
         lend(b)  # E: [oxidecopy-moved]
 
+    @staticmethod
+    def static_mended_ok(cta: Cta) -> None:
+        b = make(cta)
+        lend(b)
+        b.inval()
+
     @classmethod
     def class_bad(cls, cta: Cta) -> None:
         b = make(cta)
         consume(b)
         consume(b)  # E: [oxidecopy-moved]
+
+    @classmethod
+    def class_ok(cls, cta: Cta) -> None:
+        b = make(cta)
+        lend(b)
+        consume(b)
 
 
 class Lazy:
@@ -224,6 +248,12 @@ def dataclass_bad(cta: Cta) -> None:
     s.full.arrive()  # E: [oxidecopy-moved]
 
 
+def dataclass_mended_ok(cta: Cta) -> None:
+    s = Stage(make(cta))
+    s.full.arrive()
+    s.full.inval()
+
+
 def frozen_ok(cta: Cta) -> None:
     s = Frozen(full=make(cta), name="a")
     print(s.name)
@@ -237,6 +267,13 @@ def frozen_bad(cta: Cta) -> None:
     b.arrive()  # E: [oxidecopy-moved]
 
 
+def frozen_mended_ok(cta: Cta) -> None:
+    b = make(cta)
+    b.arrive()
+    s = Frozen(full=b, name="a")
+    s.full.inval()
+
+
 def pair_ok(cta: Cta) -> None:
     full, empty = Pair(make(cta), make(cta))
     full.inval()
@@ -247,6 +284,12 @@ def pair_bad(cta: Cta) -> None:
     p = Pair(make(cta), make(cta))
     p.full.inval()
     p.full.arrive()  # E: [oxidecopy-moved]
+
+
+def pair_mended_ok(cta: Cta) -> None:
+    p = Pair(make(cta), make(cta))
+    p.full.arrive()
+    p.full.inval()
 
 
 def typed_dict_ok(cta: Cta) -> None:
@@ -283,6 +326,16 @@ def match_bad(cta: Cta, mode: str) -> None:
         case _:
             pass
     b.arrive()  # E: [oxidecopy-moved]
+
+
+def match_mended_ok(cta: Cta, mode: str) -> None:
+    b = make(cta)
+    b.arrive()
+    match mode:
+        case "a":
+            b.inval()
+        case _:
+            pass
 
 
 class Mode(Enum):
@@ -327,6 +380,14 @@ def finally_bad(cta: Cta) -> None:
         b.arrive()  # E: [oxidecopy-moved]
 
 
+def finally_mended_ok(cta: Cta) -> None:
+    b = make(cta)
+    try:
+        pass
+    finally:
+        b.arrive()
+
+
 def early_ok(cta: Cta, xs: Sequence[int]) -> int:
     b = make(cta)
     for x in xs:
@@ -349,6 +410,15 @@ def early_bad(cta: Cta, xs: Sequence[int]) -> int:
             b.inval()
             break
     b.inval()  # E: [oxidecopy-moved]
+    return 0
+
+
+def early_mended_ok(cta: Cta, xs: Sequence[int]) -> int:
+    b = make(cta)
+    for x in xs:
+        if x < 0:
+            break
+    b.inval()
     return 0
 
 
@@ -380,6 +450,14 @@ def optional_bad(cta: Cta, wide: bool) -> None:
     if b is not None:
         b.inval()
     if b:  # E: [oxidecopy-moved]
+        print(b)
+
+
+def optional_mended_ok(cta: Cta, wide: bool) -> None:
+    b: R | None = make(cta) if wide else None
+    if b is not None:
+        pass
+    if b:
         print(b)
 
 
@@ -426,6 +504,15 @@ def nested_with_bad(cta: Cta, src: Source) -> None:
     full.wait(token)
 
 
+def nested_with_mended_ok(cta: Cta, src: Source) -> None:
+    tile = cta.shared(src)
+    full = make(cta)
+    with nullcontext(), cta.elect() as leader:
+        token = full.arrive_expect_tx(leader, tile.nbytes)
+        src.g2s(leader, tile, (0, 0), token)
+    full.wait(token)
+
+
 def suppress_ok(cta: Cta) -> None:
     b = make(cta)
     with contextlib.suppress(KeyError):
@@ -452,6 +539,13 @@ def manager_bad(cta: Cta) -> None:
         p.step()
         p.close()
         p.step()  # E: [oxidecopy-moved]
+
+
+def manager_mended_ok(cta: Cta) -> None:
+    with Pipe(cta) as p:
+        p.step()
+        p.step()
+        p.close()
 
 
 # ---- generics, protocols, overloads
@@ -490,6 +584,12 @@ def generic_function_bad(cta: Cta) -> None:
     b = identity(make(cta))
     b.inval()
     b.arrive()  # E: [oxidecopy-moved]
+
+
+def generic_function_mended_ok(cta: Cta) -> None:
+    b = identity(make(cta))
+    b.arrive()
+    b.inval()
 
 
 class HasFull(Protocol):
@@ -540,6 +640,12 @@ def lambda_bad(cta: Cta) -> None:
     g()
 
 
+def lambda_mended_ok(cta: Cta) -> None:
+    b = make(cta)
+    g = lambda: b.arrive()  # noqa: E731
+    g()
+
+
 def partial_ok(cta: Cta) -> None:
     b = make(cta)
     f = partial(lend, b)
@@ -563,6 +669,15 @@ def nested_bad(cta: Cta) -> None:
 
     def done() -> None:
         b.inval()  # E: [oxidecopy-borrowed]
+
+    done()
+
+
+def nested_mended_ok(cta: Cta) -> None:
+    b = make(cta)
+
+    def done() -> None:
+        b.arrive()
 
     done()
 
@@ -623,6 +738,13 @@ def star_bad(cta: Cta) -> None:
     del rest
 
 
+def star_mended_ok(cta: Cta) -> None:
+    first, *rest = [make(cta), make(cta), make(cta)]
+    first.arrive()
+    first.inval()
+    del rest
+
+
 # ---- comprehensions, iterators, containers
 def comprehension_ok(cta: Cta) -> None:
     bars = [make(cta) for _ in range(4)]
@@ -643,6 +765,14 @@ def comprehension_bad(cta: Cta) -> None:
         b.arrive()
 
 
+def comprehension_mended_ok(cta: Cta) -> None:
+    bars = [make(cta) for _ in range(4)]
+    for b in bars:
+        pass
+    for b in bars:
+        b.arrive()
+
+
 def zipped_ok(cta: Cta) -> None:
     full, empty = [make(cta) for _ in range(2)], [make(cta) for _ in range(2)]
     for f, e in zip(full, empty, strict=True):
@@ -658,6 +788,14 @@ def zipped_bad(cta: Cta) -> None:
     for f, e in zip(full, empty, strict=True):
         f.inval()
         f.arrive()  # E: [oxidecopy-moved]
+        e.inval()
+
+
+def zipped_mended_ok(cta: Cta) -> None:
+    full, empty = [make(cta) for _ in range(2)], [make(cta) for _ in range(2)]
+    for f, e in zip(full, empty, strict=True):
+        f.arrive()
+        f.inval()
         e.inval()
 
 
@@ -715,6 +853,15 @@ def swap_bad(cta: Cta) -> None:
     a.inval()
 
 
+def swap_mended_ok(cta: Cta) -> None:
+    a, b = make(cta), make(cta)
+    c = a
+    c.arrive()
+    a, b = b, a
+    b.inval()
+    a.inval()
+
+
 def chained_ok(cta: Cta) -> None:
     for i, b in enumerate(itertools.islice([make(cta), make(cta)], 1)):
         b.arrive()
@@ -736,6 +883,13 @@ async def fetch_bad(cta: Cta) -> None:
     b.inval()
     await asyncio.sleep(0)
     b.arrive()  # E: [oxidecopy-moved]
+
+
+async def fetch_mended_ok(cta: Cta) -> None:
+    b = make(cta)
+    b.arrive()
+    b.inval()
+    await asyncio.sleep(0)
 
 
 async def numbers(n: int) -> AsyncIterator[int]:
@@ -769,6 +923,13 @@ def generator_bad(cta: Cta) -> Iterator[int]:
     b.inval()
     yield 1
     b.arrive()  # E: [oxidecopy-moved]
+
+
+def generator_mended_ok(cta: Cta) -> Iterator[int]:
+    b = make(cta)
+    b.arrive()
+    b.inval()
+    yield 1
 
 
 def thread_ok(dev: ox.Device) -> None:
@@ -808,6 +969,19 @@ def load_bad(cta: Cta, src: Source, out: ox.GlobalArray[ox.f32, ox.D2], n: Idx) 
 
 
 @ox.pipeline(threads=128)
+def load_mended_ok(cta: Cta, src: Source, out: ox.GlobalArray[ox.f32, ox.D2], n: Idx) -> None:
+    tile = cta.shared(src)
+    full = cta.barrier().init(1)
+    with cta.elect() as leader:
+        token = full.arrive_expect_tx(leader, tile.nbytes)
+        src.g2s(leader, tile, (0, 0), token)
+    full.wait(token)
+    for k in cta.range(n):
+        cta.store(out, tile, (k * 64, 0))
+    full.inval()
+
+
+@ox.pipeline(threads=128)
 def configured_ok(cta: Cta, src: Source, out: ox.GlobalArray[ox.f32, ox.D2], stages: int, wide: bool) -> None:
     bars = [cta.barrier().init(1) for _ in range(stages)]
     tile = cta.shared(src)
@@ -824,6 +998,14 @@ def configured_ok(cta: Cta, src: Source, out: ox.GlobalArray[ox.f32, ox.D2], sta
 def configured_bad(cta: Cta, src: Source, out: ox.GlobalArray[ox.f32, ox.D2], stages: int) -> None:
     tile = cta.shared(src)
     if cta.block_idx.x == 0:  # E: [oxidecopy-symbolic]
+        cta.store(out, tile, (0, 0))
+    print(stages)
+
+
+@ox.pipeline(threads=128)
+def configured_mended_ok(cta: Cta, src: Source, out: ox.GlobalArray[ox.f32, ox.D2], stages: int) -> None:
+    tile = cta.shared(src)
+    if stages == 0:
         cta.store(out, tile, (0, 0))
     print(stages)
 
@@ -885,6 +1067,16 @@ class Kernel:
             src.g2s(leader, tile, (0, 0), token)
         b.wait(token)
         b.wait(token)  # E: [oxidecopy-moved]
+        b.inval()
+
+    @staticmethod
+    def body_ok(cta: Cta, src: Source) -> None:
+        b = cta.barrier().init(1)
+        tile = cta.shared(src)
+        with cta.elect() as leader:
+            token = b.arrive_expect_tx(leader, tile.nbytes)
+            src.g2s(leader, tile, (0, 0), token)
+        b.wait(token)
         b.inval()
 
 
@@ -956,6 +1148,13 @@ def builder_bad(cta: Cta) -> None:
     b.arrive()  # E: [oxidecopy-moved]
 
 
+def builder_mended_ok(cta: Cta) -> None:
+    b, stop = builder(cta)
+    b.arrive()
+    b.inval()
+    stop()
+
+
 def assertion_ok(cta: Cta, maybe: R | None) -> None:
     assert maybe is not None
     maybe.arrive()
@@ -966,6 +1165,12 @@ def parameter_bad(maybe: R | None) -> None:
     if maybe is None:
         return
     maybe.inval()  # E: [oxidecopy-borrowed]
+
+
+def parameter_ok(maybe: R | None) -> None:
+    if maybe is None:
+        return
+    maybe.arrive()
 
 
 def raising_ok(cta: Cta, n: int) -> None:
@@ -988,3 +1193,9 @@ def ternary_bad(cta: Cta, wide: bool) -> None:
     (a if wide else b).inval()
     a.arrive()  # E: [oxidecopy-moved]
     lend(b)  # E: [oxidecopy-moved]
+
+
+def ternary_mended_ok(cta: Cta, wide: bool) -> None:
+    a, b = make(cta), make(cta)
+    a.arrive()
+    lend(b)

@@ -23,9 +23,23 @@ def if_bad(cta: ox.Cta) -> None:
         pass
 
 
+def if_mended_ok(cta: ox.Cta) -> None:
+    i = 3
+    if i == 0:
+        pass
+    elif i:
+        pass
+
+
 def while_bad(cta: ox.Cta) -> None:
     i = cta.block_idx.x
     while i < 3:  # E: [oxidecopy-symbolic]
+        pass
+
+
+def while_ok(cta: ox.Cta) -> None:
+    i = 3
+    while i < 3:
         pass
 
 
@@ -42,6 +56,12 @@ def and_bad(cta: ox.Cta, n: int) -> ox.Pred | bool:
 def or_tested_bad(cta: ox.Cta, n: int) -> None:
     i = cta.block_idx.x
     if n > 2 or i == 0:  # E: [oxidecopy-symbolic]
+        pass
+
+
+def or_tested_ok(cta: ox.Cta, n: int) -> None:
+    i = n
+    if n > 2 or i == 0:
         pass
 
 
@@ -63,6 +83,10 @@ def assert_bad(cta: ox.Cta) -> None:
 
 def comprehension_bad(cta: ox.Cta) -> list[int]:
     return [k for k in range(4) if cta.block_idx.x == k]  # E: [oxidecopy-symbolic]
+
+
+def comprehension_ok(cta: ox.Cta) -> list[int]:
+    return [k for k in range(4) if cta.threads == k]
 
 
 def chain_ok(cta: ox.Cta) -> ox.Pred:
@@ -120,12 +144,23 @@ def match_bad(cta: ox.Cta) -> None:
             pass
 
 
+def match_ok(cta: ox.Cta) -> None:
+    match cta.threads:
+        case 0:
+            pass
+        case _:
+            pass
+
+
 @ox.pipeline(threads=32)
 def scalars(cta: ox.Cta, n: ox.Scalar[ox.i32], a: ox.Scalar[ox.f32]) -> None: ...
 
 
 def launch_ok() -> None:
     scalars[1](2, 2.5)
+
+
+def bind_ok() -> None:
     scalars[1].bind(n=2, a=1)
 
 

@@ -39,6 +39,13 @@ def expect_bad(cta: Cta) -> None:
     a.wait(tok)  # E: [oxidecopy-token]
 
 
+def expect_ok(cta: Cta) -> None:
+    a, b = make(cta), make(cta)
+    with cta.elect() as leader:
+        tok = a.arrive_expect_tx(leader, 0)
+    a.wait(tok)
+
+
 def test_wait_bad(cta: Cta) -> None:
     a, b = make(cta), make(cta)
     tok = b.arrive()
@@ -46,10 +53,24 @@ def test_wait_bad(cta: Cta) -> None:
     b.wait(tok)
 
 
+def test_wait_ok(cta: Cta) -> None:
+    a, b = make(cta), make(cta)
+    tok = b.arrive()
+    b.test_wait(tok)
+    b.wait(tok)
+
+
 def try_wait_bad(cta: Cta) -> None:
     a, b = make(cta), make(cta)
     tok = b.arrive()
     a.try_wait(tok)  # E: [oxidecopy-token]
+    b.wait(tok)
+
+
+def try_wait_ok(cta: Cta) -> None:
+    a, b = make(cta), make(cta)
+    tok = b.arrive()
+    b.try_wait(tok)
     b.wait(tok)
 
 
@@ -76,4 +97,10 @@ def elements_ok(cta: Cta, i: int) -> None:
 def elements_bad(cta: Cta) -> None:
     full = cta.barriers(4).init(1)
     full[0].wait(full[1].arrive())  # E: [oxidecopy-token]
+    full.inval()
+
+
+def elements_mended_ok(cta: Cta) -> None:
+    full = cta.barriers(4).init(1)
+    full[0].wait(full[0].arrive())
     full.inval()
