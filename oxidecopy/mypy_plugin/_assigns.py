@@ -26,8 +26,8 @@ class Assigns(Takes):
 
     def _rebind(self, pairs: list[tuple[Expression, Expression | None]], state: State) -> None:
         """Which places hold from here on what other places held."""
-        if state.apart:
-            places = [(self.place_of(target, state), source and self.place_of(source, state)) for target, source in pairs]
+        if state.apart or state.spared:
+            places = [(self.place_of(target, state), self.place_of(source, state)) for target, source in pairs]
             state.rebound({target: source for target, source in places if target is not None})
 
     def _bind(self, target: Expression, values: Values, source: Expression | None, state: State) -> None:

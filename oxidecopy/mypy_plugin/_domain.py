@@ -100,10 +100,12 @@ Values: TypeAlias = "dict[Value, Move | None]"
 Slot: TypeAlias = "tuple[Value, str]"
 Place: TypeAlias = "Var | Slot"
 Pairs: TypeAlias = "frozenset[frozenset[Place]]"
+Spared: TypeAlias = "frozenset[tuple[int, Place]]"
 Bytes: TypeAlias = "frozenset[tuple[int | None, int | None]]"
 
 NONE: Final[Values] = {}
 NO_PAIRS: Final[Pairs] = frozenset()
+NONE_SPARED: Final[Spared] = frozenset()
 ANY: Final = "[*]"  # an element at an index that is not a constant
 DEPTH_MAX: Final = 4  # linked structures end here: what lies deeper is not tracked
 BYTES_MAX: Final = 8  # more possible sums than this on one barrier are not told apart
@@ -120,6 +122,7 @@ class State:
 
     Two places that may hold the same value may still never hold it at the same time, as two names that a loop swaps: `apart` has the pairs
     that are known for this. Places without a common value are apart without being in it.
+    `spared` has moves, by the call that took, and places whose object lost nothing by them: a part was taken of what another place holds.
     """
 
     names: dict[Var, Values] = field(default_factory=dict)
@@ -129,15 +132,17 @@ class State:
     owed: Debts = field(default_factory=dict)
     facts: Path = _debts.START
     apart: Pairs = NO_PAIRS
+    spared: Spared = NONE_SPARED
 
     def copy(self) -> State:
         """A copy that may be changed by itself."""
-        return State(dict(self.names), dict(self.slots), self.made, dict(self.bytes), self.owed, self.facts, self.apart)
+        return State(dict(self.names), dict(self.slots), self.made, dict(self.bytes), self.owed, self.facts, self.apart, self.spared)
 
     def become(self, other: State) -> None:
         """Takes over all of `other`."""
         self.names, self.slots, self.made, self.bytes = other.names, other.slots, other.made, other.bytes
-        self.owed, self.facts, self.apart = other.owed, other.facts, other.apart
+        self.owed, self.facts = other.owed, other.facts
+        self.apart, self.spared = other.apart, other.spared
 
     def places(self) -> Iterable[Values]:
         """The values of all places."""
@@ -158,7 +163,7 @@ class State:
 
     def rebound(self, sources: Mapping[Place, Place | None]) -> None:
         """Places hold what others held until now, all at once: `a, b = b, a`; None stands for anything else."""
-        if not self.apart:
+        if not self.apart and not self.spared:
             return
         now: dict[Place, list[Place]] = {}
         for place, source in sources.items():
@@ -170,11 +175,21 @@ class State:
             others = now.get(other, []) + [other] * (other not in sources)
             new |= {frozenset({p, q}) for p in ones for q in others}
         self.apart = frozenset(new)
+        here = ((taker, now.get(place, []) + [place] * (place not in sources)) for taker, place in self.spared)
+        self.spared = frozenset((taker, place) for taker, places in here for place in places)
+
+    def spares(self, move: Move, place: Place | None) -> bool:
+        """This move took nothing of what `place` holds."""
+        return place is not None and (id(move.node), place) in self.spared
+
+    def takers(self) -> set[int]:
+        """Who took anything that is in some place."""
+        return {id(move.node) for held in self.places() for move in held.values() if move is not None}
 
     def same(self, other: State) -> bool:
         """Nothing new: a loop has reached its fixed point."""
         flat = self.made == other.made and self.bytes == other.bytes and self.owed == other.owed and self.facts == other.facts
-        flat = flat and self.apart == other.apart
+        flat = flat and self.apart == other.apart and self.spared == other.spared
         return flat and _keys(self.names) == _keys(other.names) and _keys(self.slots) == _keys(other.slots)
 
 
@@ -231,6 +246,11 @@ def join(a: State | None, b: State | None, lazy: Lazy) -> State | None:
     if a.owed or b.owed:
         joined.owed = _debts.join(a.owed, b.owed)
     joined.apart = _apart(a, b, joined)
+    if a.spared or b.spared:
+        joined.spared = a.spared & b.spared
+        for one, other in ((a.spared - b.spared, b), (b.spared - a.spared, a)):
+            takers = other.takers() if one else set()
+            joined.spared |= {pair for pair in one if pair[0] not in takers}
     for barrier in {**a.bytes, **b.bytes}:
         sums = a.bytes.get(barrier, ZERO_BYTES) | b.bytes.get(barrier, ZERO_BYTES)
         joined.bytes[barrier] = sums if len(sums) <= BYTES_MAX else UNKNOWN_BYTES

@@ -266,7 +266,9 @@ class Expressions(Patterns):
         came = unions(self.evaluate(out, body) for out in outs)
         # What came out of the iteration before, where it or something in it is still owed.
         owed = body.owed.keys()
-        older = {value: value.older for value in collected if value.older and owed and not owed.isdisjoint(self.reachable([value.older], body))}
+        older = {
+            value: value.older for value in collected if value.older and owed and not owed.isdisjoint(self.reachable([value.older], body))
+        }
         collected = {older.get(value, value): move for value, move in collected.items()}
         collected = union(collected, came)
         inner, self.loops = self.loops[len(before) :], before

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from mypy.nodes import CallExpr, Context, Expression, IndexExpr, MemberExpr, NameExpr, Var
+from mypy.nodes import CallExpr, Context, Expression, IndexExpr, NameExpr, Var
 
 from oxidecopy.mypy_plugin import _codes, _messages
 from oxidecopy.mypy_plugin._domain import ANY, Move, Place, State, Value, Values
 from oxidecopy.mypy_plugin._features import leaks
-from oxidecopy.mypy_plugin._values import Core, named_part
-
+from oxidecopy.mypy_plugin._values import Core
 
 Taken: TypeAlias = "list[tuple[Place | None, Values]]"  # what a call took before, from its other arguments
 
@@ -39,22 +38,20 @@ class Takes(Core):
         if owner is not None:
             self.reports.say(_codes.BORROWED, e, _messages.borrowed(name, owner.borrowed))
         self.check_loops(e, values)
+        self._spare(e, values, call, state)
         self.go(values, Move(what=what, line=call.line, node=call), state, place)
         if isinstance(e, NameExpr) and isinstance(e.node, Var) and e.node in state.names:
             state.names[e.node] = {value: Move(what=what, line=call.line, node=call) for value in state.names[e.node]}
 
-    def place_of(self, e: Expression, state: State) -> Place | None:
-        """The one place that an expression names, if it does."""
-        if isinstance(e, NameExpr):
-            return e.node if isinstance(e.node, Var) else None
-        if not isinstance(e, MemberExpr | IndexExpr):
-            return None
-        base = self.peek(e.expr if isinstance(e, MemberExpr) else e.base, state)
-        part = f".{e.name}" if isinstance(e, MemberExpr) else self.index_part(e)
-        if len(base) != 1 or part == ANY:
-            return None
-        (owner,) = base
-        return owner, named_part(owner, part)
+    def _spare(self, e: Expression, values: Values, call: CallExpr, state: State) -> None:
+        """A part is taken of one object of several: what is apart from the object's place loses nothing."""
+        owner = self.owner_of(e, state) if state.apart and len(values) > 1 else None
+        if owner is None:
+            return
+        apart = {(id(call), place) for pair in state.apart if owner in pair for place in pair if place != owner}
+        again = id(call) in state.takers()  # another turn of a loop: what it took then, it took of others perhaps
+        before = state.spared
+        state.spared = frozenset(pair for pair in before if pair[0] != id(call)) | (apart & before if again else apart)
 
     def go(self, values: Values, move: Move, state: State, place: Place | None) -> None:
         """These values, which `place` holds, go: certainly when there is only one that they can be."""

@@ -194,7 +194,10 @@ class Core(ABC):
 
     def _still_apart(self, twins: dict[Value, Value], state: State) -> Iterator[frozenset[Place]]:
         """Who holds a value never held what the holders of its twin hold, though both are the twin now."""
-        places: list[tuple[Place, Values]] = [*state.names.items(), *((slot, held) for slot, held in state.slots.items() if slot[0] not in twins)]
+        places: list[tuple[Place, Values]] = [
+            *state.names.items(),
+            *((slot, held) for slot, held in state.slots.items() if slot[0] not in twins),
+        ]
         old = [(place, held) for place, held in places if not twins.keys().isdisjoint(held)]
         if not old:
             return
@@ -248,18 +251,38 @@ class Core(ABC):
         """Reports a use of what is gone; of a whole also when a part of it is."""
         if not values:
             return
+        if state.spared:
+            owner = self.owner_of(e, state)
+            values = {value: None if move and state.spares(move, owner) else move for value, move in values.items()}
         move, value = worst(values)
         if move is not None:
             self.report_moved(e, move, value)
         elif whole:
-            found = self.gone_part(values, state)
+            found = self.gone_part(values, state, self.place_of(e, state) if state.spared else None)
             if found is not None and self._first_time(found[0], self.text(e)):
                 move, path = found
                 part = "an element of it" if "[" in path else f'"{self.text(e)}{path}"'
                 code = _codes.SCOPE if move.ended else _codes.MOVED
                 self.reports.say(code, e, _messages.partly_moved(self.text(e), part, move))
 
-    def gone_part(self, values: Values, state: State) -> tuple[Move, str] | None:
+    def place_of(self, e: Expression | None, state: State) -> Place | None:
+        """The one place that an expression names, if it does."""
+        if isinstance(e, NameExpr):
+            return e.node if isinstance(e.node, Var) else None
+        if not isinstance(e, MemberExpr | IndexExpr):
+            return None
+        base = self.peek(e.expr if isinstance(e, MemberExpr) else e.base, state)
+        part = f".{e.name}" if isinstance(e, MemberExpr) else self.index_part(e)
+        if len(base) != 1 or part == ANY:
+            return None
+        (owner,) = base
+        return owner, named_part(owner, part)
+
+    def owner_of(self, e: Expression, state: State) -> Place | None:
+        """The place of the object that `e` is a part of."""
+        return self.place_of(e.expr if isinstance(e, MemberExpr) else e.base if isinstance(e, IndexExpr) else None, state)
+
+    def gone_part(self, values: Values, state: State, place: Place | None = None) -> tuple[Move, str] | None:
         """A part of these values that was taken, and the way to it."""
         todo, seen = [(value, "") for value in values], set(values)
         while todo:
@@ -268,7 +291,7 @@ class Core(ABC):
                 if other is not owner:
                     continue
                 for value, move in held.items():
-                    if move is not None and not move.ended:
+                    if move is not None and not move.ended and not state.spares(move, place):
                         return move, path + part
                     if value not in seen:
                         seen.add(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple, overload
 
 from oxidecopy import BarrierToken, Cta, ManagedBarrier, Owned, Ready, TmaBarrier
@@ -120,6 +121,74 @@ def elements_bad(cta: Cta, n: int) -> None:
         held[0], held[1] = held[1], held[1]
     held[0].inval()
     held[1].inval()  # E: [oxidecopy-moved]
+
+
+class Stage:
+    """Made of one."""
+
+    def __init__(self, full: R) -> None:
+        self.full = full
+
+
+@dataclass
+class Buffer:
+    """Has one."""
+
+    full: R
+
+
+def objects_ok(cta: Cta, n: int) -> None:
+    current, spare = Buffer(make(cta)), Buffer(make(cta))
+    for _ in range(n):
+        current.full.arrive()
+        current, spare = spare, current
+    current.full.inval()
+    spare.full.inval()
+
+
+def objects_bad(cta: Cta, n: int) -> None:
+    current, spare = Buffer(make(cta)), Buffer(make(cta))
+    for _ in range(n):
+        current.full.arrive()
+        current, spare = spare, spare
+    current.full.inval()
+    spare.full.inval()  # E: [oxidecopy-moved]
+
+
+def unknown_objects_ok(cta: Cta, n: int) -> None:
+    current, spare = Stage(make(cta)), Stage(make(cta))
+    for _ in range(n):
+        current, spare = spare, current
+    current.full.inval()
+    print(spare)
+    spare.full.arrive()
+
+
+def unknown_objects_bad(cta: Cta, n: int) -> None:
+    current, spare = Stage(make(cta)), Stage(make(cta))
+    for _ in range(n):
+        current, spare = spare, current
+    current.full.inval()
+    print(current)  # E: [oxidecopy-moved]
+    spare.full.arrive()
+
+
+def objects_by_name_ok(cta: Cta, c: bool, n: int) -> None:
+    current, spare = Buffer(make(cta)), Buffer(make(cta))
+    for _ in range(n):
+        current, spare = spare, current
+    if c:
+        current.full.inval()
+    spare.full.inval()
+
+
+def objects_by_name_bad(cta: Cta, c: bool, n: int) -> None:
+    current, spare = Buffer(make(cta)), Buffer(make(cta))
+    for _ in range(n):
+        current, spare = spare, current
+    if c:
+        spare.full.inval()
+    spare.full.inval()  # E: [oxidecopy-moved]
 
 
 # ---- the one after it is made before the one in hand is used up
