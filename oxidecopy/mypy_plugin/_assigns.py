@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import combinations
+
 from mypy.nodes import ARG_POS, CallExpr, Expression, IndexExpr, ListExpr, MemberExpr, NameExpr, RefExpr, StarExpr, TupleExpr, Var
 from mypy.types import ProperType, TupleType, Type
 
-from oxidecopy.mypy_plugin._domain import ANY, NONE, Slot, State, Value, Values, union, unions
+from oxidecopy.mypy_plugin._domain import ANY, NONE, Place, Slot, State, Value, Values, union, unions
 from oxidecopy.mypy_plugin._features import leak_paths, leaks
 from oxidecopy.mypy_plugin._takes import Takes
 from oxidecopy.mypy_plugin._types import class_of
@@ -87,9 +90,20 @@ class Assigns(Takes):
             else:
                 part = f"[{i}]" if star is None or i < star else ANY if length is None else f"[{length - len(items) + i}]"
                 read.append((item, self._element(item, values, part, t, state), None))
+        apart = list(self._apart_elements(items, values, state)) if star is None else []
         self._rebind([(item, known) for item, _, known in read], state)
         for item, held, known in read:
             self._bind(item.expr if isinstance(item, StarExpr) else item, held, known, state)
+        state.part(apart)
+
+    def _apart_elements(self, items: list[Expression], values: Values, state: State) -> Iterator[frozenset[Place]]:
+        """Names that get what is apart in each of the containers that it may be: `a, b = (x, y) if c else (y, x)`."""
+        if len(values) < 2 or not all(owner.whole for owner in values):
+            return
+        names = [(i, item.node) for i, item in enumerate(items) if isinstance(item, NameExpr) and isinstance(item.node, Var)]
+        for (i, one), (j, other) in combinations(names, 2):
+            if one is not other and all(state.are_apart((owner, f"[{i}]"), (owner, f"[{j}]")) for owner in values):
+                yield frozenset({one, other})
 
     def _rest(self, star: StarExpr, values: Values, around: tuple[int, int], length: int | None, state: State) -> Values:
         """What a starred target takes in: a list of its own, of what is neither for a target before it nor for one behind."""

@@ -148,6 +148,9 @@ class Expressions(Patterns):
     def display(self, e: Expression, items: list[Expression], state: State) -> Values:
         """A tuple, list or set: a container of its items."""
         held = [self.evaluate(item, state) for item in items]
+        if any(isinstance(item, CallExpr) and values for item, values in zip(items, held, strict=True)):
+            # A call may have made the newest value of its site: what the names hold is an older one since.
+            held = [self.peek(item, state) if isinstance(item, NameExpr) else values for item, values in zip(items, held, strict=True)]
         if items and not any(held) and not self.tracked(self.type_of(e)):
             return NONE  # an empty one has no type yet
         made = self.fresh(("display", e), "...", self.type_of(e), e, state)
@@ -159,6 +162,8 @@ class Expressions(Patterns):
             if inner:
                 part = ANY if starred else f"[{i}]"
                 state.slots[made, part] = union(state.slots.get((made, part), NONE), inner)
+        if state.apart and not starred:
+            state.rebound({(made, f"[{i}]"): self.place_of(item, state) for i, item in enumerate(items)})
         return {made: None}
 
     def dictionary(self, e: DictExpr, state: State) -> Values:

@@ -107,6 +107,37 @@ def chosen_bad(cta: Cta, c: bool) -> None:
     second.inval()  # E: [oxidecopy-moved]
 
 
+def one_of_two_ok(cta: Cta, c: bool) -> None:
+    a, b = make(cta), make(cta)
+    first, second = (a, b) if c else (b, a)
+    first.inval()
+    second.inval()
+
+
+def one_of_two_bad(cta: Cta, c: bool) -> None:
+    a, b = make(cta), make(cta)
+    first, second = (a, b) if c else (a, a)
+    first.inval()
+    second.inval()  # E: [oxidecopy-moved]
+
+
+def refilled_ok(cta: Cta, n: int) -> None:
+    a, b = make(cta), make(cta)
+    for _ in range(n):
+        a.inval()
+        a, b = b, make(cta)
+    a.inval()
+    b.inval()
+
+
+def refilled_bad(cta: Cta, n: int) -> None:
+    a, b = make(cta), make(cta)
+    for _ in range(n):
+        a.inval()  # E: [oxidecopy-moved]
+        b = make(cta)
+    b.inval()
+
+
 def elements_ok(cta: Cta, n: int) -> None:
     held = [make(cta), make(cta)]
     for _ in range(n):
