@@ -109,6 +109,7 @@ NONE_SPARED: Final[Spared] = frozenset()
 ANY: Final = "[*]"  # an element at an index that is not a constant
 DEPTH_MAX: Final = 4  # linked structures end here: what lies deeper is not tracked
 BYTES_MAX: Final = 8  # more possible sums than this on one barrier are not told apart
+PAIRS_MAX: Final = 400  # where more places meet than this, they are not told apart
 UNKNOWN_BYTES: Final[Bytes] = frozenset({(None, None)})
 ZERO_BYTES: Final[Bytes] = frozenset({(0, 0)})
 
@@ -265,7 +266,8 @@ def _apart(a: State, b: State, joined: State) -> Pairs:
     if grown:
         new = {value for _, values in grown for value in values}
         near = [(place, values) for place, values in places if not new.isdisjoint(values)]
-        pairs |= {frozenset({p, q}) for p, mine in grown for q, theirs in near if p != q and not mine.keys().isdisjoint(theirs)}
+        if len(grown) * len(near) <= PAIRS_MAX:
+            pairs |= {frozenset({p, q}) for p, mine in grown for q, theirs in near if p != q and not mine.keys().isdisjoint(theirs)}
     return frozenset(pair for pair in pairs if a.are_apart(*pair) and b.are_apart(*pair))
 
 

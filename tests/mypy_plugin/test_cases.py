@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from oxidecopy.mypy_plugin import _domain, _names, _types, _values
@@ -96,7 +99,7 @@ def test_a_rule_of_moves_that_does_nothing_is_missed(checked: Checked, monkeypat
 
 
 # What keeps false alarms away, or sees through what a value is in: without it, the cases are not what they are.
-KEEPS = {
+KEEPS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "pairs that stay apart at a join": (_domain, "_apart", lambda *_: _domain.NO_PAIRS),
     "pairs that stay apart when values age": (Core, "_still_apart", lambda *_: ()),
     "pairs that change places": (_domain.State, "rebound", lambda *_: None),
