@@ -138,6 +138,42 @@ def refilled_bad(cta: Cta, n: int) -> None:
     b.inval()
 
 
+def alias_after_ok(cta: Cta, n: int) -> None:
+    current, spare = make(cta), make(cta)
+    for _ in range(n):
+        current, spare = spare, current
+    spare = make(cta)
+    current.inval()
+    spare.arrive()
+
+
+def alias_after_bad(cta: Cta, n: int) -> None:
+    current, spare = make(cta), make(cta)
+    for _ in range(n):
+        current, spare = spare, current
+    spare = current
+    current.inval()
+    spare.arrive()  # E: [oxidecopy-moved]
+
+
+def two_behind_ok(cta: Cta, n: int) -> None:
+    older, old = make(cta), make(cta)
+    for _ in range(n):
+        new = make(cta)
+        older.inval()
+        older, old = old, new
+    old.inval()
+
+
+def two_behind_bad(cta: Cta, n: int) -> None:
+    older, old = make(cta), make(cta)
+    for _ in range(n):
+        new = make(cta)
+        older.inval()  # E: [oxidecopy-moved]
+        old = new
+    old.inval()
+
+
 def elements_ok(cta: Cta, n: int) -> None:
     held = [make(cta), make(cta)]
     for _ in range(n):
