@@ -1,96 +1,84 @@
-"""Copies beside plain tiles: a token is lent to them as to `g2s`, inside and outside of recorded loops."""
+"""Tokens of copies of every kind: on one side of recorded loops, and lent to whoever waits for their barrier by number."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal as L
 
 import oxidecopy as ox
 
 R = ox.ManagedBarrier[ox.Ready, ox.TmaBarrier]
-Rows = ox.TmaDescriptor[ox.f32, ox.D2, ox.SwizzleNone, ox.Box2[Literal[1], Literal[32]]]
-Four = ox.SharedArray[ox.f32, ox.Box2[Literal[4], Literal[32]], ox.A1024]
-Conv = ox.Im2colDescriptor[ox.f16, ox.D4, ox.Swizzle128B, ox.Box2[Literal[32], Literal[64]]]
-Pixels = ox.SharedArray[ox.f16, ox.Box2[Literal[32], Literal[64]], ox.A1024]
-Array = ox.GlobalArray[ox.f32, ox.D2]
+Rows = ox.TmaDescriptor[ox.f32, ox.D2, ox.SwizzleNone, ox.Box2[L[1], L[32]]]
+Pixels = ox.Im2colDescriptor[ox.f32, ox.D4, ox.SwizzleNone, ox.Box2[L[64], L[32]]]
+Flat = ox.GlobalArray[ox.f32, ox.D1]
+Four = ox.SharedArray[ox.f32, ox.Box2[L[4], L[32]], ox.A1024]
+Many = ox.SharedArray[ox.f32, ox.Box2[L[64], L[32]], ox.A1024]
 
 
-def make(cta: ox.Cta) -> R:
-    return cta.barrier().init(1)
-
-
-# ---- rows by index
-def gather_bad(cta: ox.Cta, src: Rows, tile: Four) -> None:
-    r = make(cta)
+def gather_bad(cta: ox.Cta, bar: R, src: Rows, tile: Four) -> None:
     with cta.elect() as leader:
-        tok = r.arrive_expect_tx(leader, tile)
+        token = bar.arrive_expect_tx(leader, tile)
         for i in cta.range(8):
-            src.gather4(leader, tile, (0, 1, 2, i), 0, tok)  # E: [oxidecopy-moved]
-    r.wait(tok)
+            src.gather4(leader, tile, (i, i, i, i), 0, token)  # E: [oxidecopy-moved]
 
 
-def gather_ok(cta: ox.Cta, src: Rows, tile: Four, r: R) -> None:
+def gather_ok(cta: ox.Cta, bar: R, src: Rows, tile: Four) -> None:
     with cta.elect() as leader:
-        tok = r.arrive_expect_tx(leader, tile)
-        src.gather4(leader, tile, (0, 1, 2, 3), 0, tok)  # whoever lent the barrier may wait by number
+        token = bar.arrive_expect_tx(leader, tile)
+        for i in range(1):
+            src.gather4(leader, tile, (i, i, i, i), 0, token)
 
 
-# ---- pixels
-def pixels_bad(cta: ox.Cta, src: Conv, tile: Pixels) -> None:
-    r = make(cta)
+def pixels_bad(cta: ox.Cta, bar: R, src: Pixels, tile: Many) -> None:
     with cta.elect() as leader:
-        tok = r.arrive_expect_tx(leader, tile)
+        token = bar.arrive_expect_tx(leader, tile)
         for i in cta.range(8):
-            src.g2s(leader, tile, (i, 0, 0, 0), tok, offsets=(0, 0))  # E: [oxidecopy-moved]
-    r.wait(tok)
+            src.g2s(leader, tile, (i, 0, 0, 0), token, offsets=(0, 0))  # E: [oxidecopy-moved]
 
 
-def pixels_ok(cta: ox.Cta, src: Conv, tile: Pixels, r: R) -> None:
+def pixels_ok(cta: ox.Cta, bar: R, src: Pixels, tile: Many) -> None:
     with cta.elect() as leader:
-        tok = r.arrive_expect_tx(leader, tile)
-        src.g2s(leader, tile, (0, 0, 0, 0), tok, offsets=(0, 0))
+        token = bar.arrive_expect_tx(leader, tile)
+        for i in range(1):
+            src.g2s(leader, tile, (i, 0, 0, 0), token, offsets=(0, 0))
 
 
-def pixels_to_many_bad(cta: ox.ClusterCta, src: Conv, tile: Pixels) -> None:
-    r = make(cta)
+def pixels_multicast_bad(cta: ox.ClusterCta, bar: R, src: Pixels, tile: Many) -> None:
     with cta.elect() as leader:
-        tok = r.arrive_expect_tx(leader, tile)
+        token = bar.arrive_expect_tx(leader, tile)
         for i in cta.range(8):
-            src.g2s_multicast(leader, tile, (i, 0, 0, 0), tok, offsets=(0, 0), cta_mask=1)  # E: [oxidecopy-moved]
-    r.wait(tok)
+            src.g2s_multicast(leader, tile, (i, 0, 0, 0), token, offsets=(0, 0), cta_mask=1)  # E: [oxidecopy-moved]
 
 
-def pixels_to_many_ok(cta: ox.ClusterCta, src: Conv, tile: Pixels, r: R) -> None:
+def pixels_multicast_ok(cta: ox.ClusterCta, bar: R, src: Pixels, tile: Many) -> None:
     with cta.elect() as leader:
-        tok = r.arrive_expect_tx(leader, tile)
-        src.g2s_multicast(leader, tile, (0, 0, 0, 0), tok, offsets=(0, 0), cta_mask=3)
+        token = bar.arrive_expect_tx(leader, tile)
+        for i in range(1):
+            src.g2s_multicast(leader, tile, (i, 0, 0, 0), token, offsets=(0, 0), cta_mask=1)
 
 
-# ---- bytes in a row
-def bulk_bad(cta: ox.Cta, src: Array, tile: Four) -> None:
-    r = make(cta)
+def bulk_bad(cta: ox.Cta, bar: R, src: Flat, tile: Many) -> None:
     with cta.elect() as leader:
-        tok = r.arrive_expect_tx(leader, tile)
+        token = bar.arrive_expect_tx(leader, tile)
         for i in cta.range(8):
-            ox.bulk_g2s(leader, tile, src, (i, 0), tok)  # E: [oxidecopy-moved]
-    r.wait(tok)
+            ox.bulk_g2s(leader, tile, src, (i,), token)  # E: [oxidecopy-moved]
 
 
-def bulk_ok(cta: ox.Cta, src: Array, tile: Four, r: R) -> None:
+def bulk_ok(cta: ox.Cta, bar: R, src: Flat, tile: Many) -> None:
     with cta.elect() as leader:
-        tok = r.arrive_expect_tx(leader, tile)
-        ox.bulk_g2s(leader, tile, src, (0, 0), tok)
+        token = bar.arrive_expect_tx(leader, tile)
+        for i in range(1):
+            ox.bulk_g2s(leader, tile, src, (i,), token)
 
 
-def bulk_to_many_bad(cta: ox.ClusterCta, src: Array, tile: Four) -> None:
-    r = make(cta)
+def bulk_multicast_bad(cta: ox.ClusterCta, bar: R, src: Flat, tile: Many) -> None:
     with cta.elect() as leader:
-        tok = r.arrive_expect_tx(leader, tile)
+        token = bar.arrive_expect_tx(leader, tile)
         for i in cta.range(8):
-            ox.bulk_g2s_multicast(leader, tile, src, (i, 0), tok, cta_mask=1)  # E: [oxidecopy-moved]
-    r.wait(tok)
+            ox.bulk_g2s_multicast(leader, tile, src, (i,), token, cta_mask=1)  # E: [oxidecopy-moved]
 
 
-def bulk_to_many_ok(cta: ox.ClusterCta, src: Array, tile: Four, r: R) -> None:
+def bulk_multicast_ok(cta: ox.ClusterCta, bar: R, src: Flat, tile: Many) -> None:
     with cta.elect() as leader:
-        tok = r.arrive_expect_tx(leader, tile)
-        ox.bulk_g2s_multicast(leader, tile, src, (0, 0), tok, cta_mask=3)
+        token = bar.arrive_expect_tx(leader, tile)
+        for i in range(1):
+            ox.bulk_g2s_multicast(leader, tile, src, (i,), token, cta_mask=1)
