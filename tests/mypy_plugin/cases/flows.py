@@ -157,21 +157,24 @@ def alias_after_bad(cta: Cta, n: int) -> None:
 
 
 def two_behind_ok(cta: Cta, n: int) -> None:
-    older, old = make(cta), make(cta)
+    older: R | None = None
+    old: R | None = None
     for _ in range(n):
         new = make(cta)
-        older.inval()
+        if older is not None:
+            older.inval()
         older, old = old, new
-    old.inval()
 
 
 def two_behind_bad(cta: Cta, n: int) -> None:
-    older, old = make(cta), make(cta)
+    older: R | None = None
+    old: R | None = None
     for _ in range(n):
         new = make(cta)
-        older.inval()  # E: [oxidecopy-moved]
-        old = new
-    old.inval()
+        if older is not None:
+            older.inval()
+            older.inval()  # E: [oxidecopy-moved]
+        older, old = old, new
 
 
 def elements_ok(cta: Cta, n: int) -> None:
