@@ -875,14 +875,14 @@ def backwards_bad(cta: ox.Cta) -> None:
 
 
 def numbered_ok(cta: ox.Cta) -> None:
-    works = [Work(cta.barrier().init(1)), Work(cta.barrier().init(1))]
+    works = [Work(cta.barrier().init(1))]
     for i, work in enumerate(works):
         print(i)
         work.full.inval()
 
 
 def numbered_bad(cta: ox.Cta) -> None:
-    works = [Work(cta.barrier().init(1)), Work(cta.barrier().init(1))]  # E: [oxidecopy-leak]
+    works = [Work(cta.barrier().init(1))]  # E: [oxidecopy-leak]
     for i, work in enumerate(works):
         print(i)
         work.full.arrive()
@@ -1001,6 +1001,7 @@ def lent_leader_ok(leader: ox.Leader) -> None:
     leader.commit_group()
 
 
+@ox.pipeline(threads=128)
 def drained_elsewhere_ok(cta: ox.Cta) -> None:
     with cta.elect() as leader:
         leader.commit_group()
