@@ -77,6 +77,7 @@ def gemm_ring(cta: ox.ClusterCta, a: Swizzled, b: Swizzled, first: Result, secon
     """The loads of a matrix product: `steps` stages of a tile of each matrix, and two groups of consumers.
 
     There is no product: group 0 stores the tile of `a` in the CTA of rank 0, group 1 that of `b` in the CTA of rank 1.
+    All clusters load the same tiles of `b`, of twice as many rows; in `second` they lie one cluster's below another's.
     """
     ring = cta.multicast_ring(stages=STAGES, tiles=(a, b))
     row = cta.block_idx.x // CLUSTER * CLUSTER * TILE
@@ -92,4 +93,4 @@ def gemm_ring(cta: ox.ClusterCta, a: Swizzled, b: Swizzled, first: Result, secon
     with cta.consumers(1) as group:
         for k in cta.range(steps):
             with ring.consume(group) as (_, right), cta.when(cta.cta_rank == 1):
-                cta.store(second, right, (0, k * DEPTH))
+                cta.store(second, right, (2 * row, k * DEPTH))

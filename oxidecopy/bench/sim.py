@@ -170,7 +170,7 @@ def _bound_gemm_ring(device: ox.Device) -> Callable[[], BoundLaunch]:
     shape, other = (rows, steps * DEPTH), (2 * CLUSTER * TILE, steps * DEPTH)
     a = ox.TmaDescriptor.tiled(device.empty(shape, ox.f32), box=(TILE, DEPTH), swizzle=ox.Swizzle128B)
     b = ox.TmaDescriptor.tiled(device.empty(other, ox.f32), box=(2 * TILE, DEPTH), swizzle=ox.Swizzle128B)
-    first, second = device.empty(shape, ox.f32), device.empty(other, ox.f32)
+    first, second = device.empty(shape, ox.f32), device.empty((2 * rows, steps * DEPTH), ox.f32)
     pipe = ox.pipeline(warps=ox.roles(producer=1, consumers=(4, 4)), cluster=CLUSTER)(gemm_ring)
     return lambda: pipe[8].bind(a, b, first, second, steps)
 

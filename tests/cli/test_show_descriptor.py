@@ -179,7 +179,7 @@ def test_the_verdict() -> None:
     assert broken.exit_code == 0  # explained, not launched
     assert "does not encode on 9.0" in broken.stdout
     assert "[OX2007]" in broken.stdout
-    assert "fix: box inner 32 or 36" in broken.stdout
+    assert "fix: box inner 32, or" in broken.stdout
     long = encoded(replace(plain, global_dim=((1 << 31) + 1, 64)), 4096).hex()
     assert shown(long)["verdict"] == "encodes, and is not usable on 9.0"
     [one] = json_of(command("show", "descriptor", long, "--json"))["maps"]
