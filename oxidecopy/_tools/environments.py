@@ -52,7 +52,7 @@ def verdict_of(package: Package, version: str, folder: Path, run: Run) -> str:
     where = f"{package.look}; assert found.startswith({str(folder)!r}), found"
     if run((sys.executable, "-c", where), environment):
         return "is not what is imported"
-    if run((sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *package.tests), environment):
+    if run((sys.executable, "-m", "pytest", "-q", "-n", "auto", "-p", "no:cacheprovider", *package.tests), environment):
         return "fails the tests"
     return ""
 
