@@ -7,10 +7,10 @@ import os
 import pytest
 from hypothesis import settings
 
-# No deadline: a loaded machine is slow, not wrong. In CI the examples are the same on each run, so that a failure can be repeated, and fewer:
-# more of them would show nothing that the run before did not.
+# No deadline: a loaded machine is slow, not wrong. In CI the examples are the same on each run, so that a failure can be repeated, and
+# fewer: more of them would show nothing that the run before did not.
 settings.register_profile("local", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True, max_examples=40)
+settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True, max_examples=30)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 

@@ -21,7 +21,7 @@ from tests.helpers.agreement import NOT_SHOWN, Verdict, judge, run
 from tests.helpers.mutants import EDITS, mutants
 from tests.helpers.pipelines import ALONE, TOGETHER, pipeline
 
-PIPELINES = int(os.environ.get("AGREEMENT_PIPELINES", "60"))
+PIPELINES = int(os.environ.get("AGREEMENT_PIPELINES", "40"))
 CHUNK = 10
 MUTANTS = 4
 chunks = pytest.mark.parametrize("first", range(0, PIPELINES, CHUNK))

@@ -13,12 +13,11 @@ from typing import Final
 from oxidecopy._tools.environments import Package, Run, run_command, try_all
 
 VERSIONS: Final = ("2.2.*", "2.3.*")
-# What depends on mypy: its inside, what it says of every kind of case, the section and ignores, its ways of visiting a file (parallel
-# workers too), its cache. What the cases say without a rule, and the daemon's sixteen edits, are left to the newest version.
+# What depends on mypy: its inside, what it says of every kind of case, its ways of visiting a file (parallel workers too), its cache. What
+# the cases say without a rule, our section of its configuration, and the daemon's sixteen edits are left to the newest version.
 _TESTS: Final = (
     "test_canary.py",
     "test_cases.py::test_marks",
-    "test_config.py",
     "test_after.py",
     "test_incremental.py::test_an_edit_of_a_dependency_is_seen_through_the_cache",
 )
