@@ -29,13 +29,8 @@ def destinations(program: Program) -> dict[str, dict[How, Site | None]]:
     """Name of a parameter (of a table as well) -> how it is written to, with the first line that does."""
     found: dict[str, dict[How, Site | None]] = {}
     for step in program.walk():
-        op = step.op
-        if isinstance(op, ops.StoreGlobal | ops.BulkS2G):
-            found.setdefault(op.array.name, {}).setdefault("store", step.site)
-        elif isinstance(op, ops.BulkReduce):
-            found.setdefault(op.array.name, {}).setdefault("reduce", step.site)
-        elif isinstance(op, ops.TensorS2G | ops.TensorScatter4 | ops.LoadStoreStage):
-            found.setdefault(op.map.name, {}).setdefault("store", step.site)
-        elif isinstance(op, ops.TensorReduce):
-            found.setdefault(op.map.name, {}).setdefault("reduce", step.site)
+        if isinstance(step.op, (*STORES, *REDUCES)):
+            how: How = "reduce" if isinstance(step.op, REDUCES) else "store"
+            name = step.op.map.name if hasattr(step.op, "map") else step.op.array.name
+            found.setdefault(name, {}).setdefault(how, step.site)
     return found

@@ -6,7 +6,7 @@ Everything here can be compared, hashed and printed; nothing can be changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias, final
 
@@ -154,6 +154,15 @@ class Step:
     body: tuple[Step, ...] = ()
 
 
+def walk(steps: Sequence[Step]) -> Iterator[Step]:
+    """Every step of `steps` and of their bodies, depth first, in program order."""
+    stack = list(reversed(steps))
+    while stack:
+        step = stack.pop()
+        yield step
+        stack.extend(reversed(step.body))
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
@@ -198,11 +207,7 @@ class Program:
 
     def walk(self) -> Iterator[Step]:
         """Every step, depth first, in program order."""
-        stack = list(reversed(self.steps))
-        while stack:
-            step = stack.pop()
-            yield step
-            stack.extend(reversed(step.body))
+        return walk(self.steps)
 
 
 # ---- one launch

@@ -37,11 +37,7 @@ def doubtful(program: Program, launch: Launch, folded: Mapping[int, ops.Instr], 
         for step in steps:
             op = folded[id(step)]
             if isinstance(op, ops.Loop):
-                first, stop = range_of(op.start, env), range_of(op.stop, env)
-                counter = strided(first.lo, stop.hi - 1, 1) if op.step > 0 else strided(stop.lo + 1, first.hi, 1)
-                if first.single and op.step > 0:
-                    counter = strided(first.lo, stop.hi - 1, op.step)
-                visit(step.body, {**env, op.counter: counter})
+                visit(step.body, {**env, op.counter: counter_range(op, env)})
             elif isinstance(op, Placed):
                 if any(True for _ in faults(program, launch, op, env)):
                     found.add(id(step))
@@ -51,7 +47,7 @@ def doubtful(program: Program, launch: Launch, folded: Mapping[int, ops.Instr], 
             else:
                 visit(step.body, env)
 
-    visit(program.steps, _everywhere(program, launch, opaque))
+    visit(program.steps, everywhere(program, launch, opaque))
     return found
 
 
@@ -64,11 +60,19 @@ def _through(program: Program, op: Through, env: Mapping[str, Range]) -> tuple[s
     return names[at.lo : at.hi + 1 : at.step or 1] if at.lo >= 0 else names
 
 
-def _everywhere(program: Program, launch: Launch, opaque: Opaque) -> dict[str, Range]:
+def everywhere(program: Program, launch: Launch, opaque: Opaque) -> dict[str, Range]:
     """What is not a loop counter, over all CTAs of the launch."""
     grid = {name: strided(0, n - 1, 1) for name, n in zip(BLOCK_SYMBOLS, launch.grid, strict=True)}
     given = {opaque.trips: strided(0, opaque.tiles, 1)} if opaque.trips else {}
     return {**grid, RANK_SYMBOL: strided(0, program.cluster_size - 1, 1), **opaque.ranges, **given}
+
+
+def counter_range(loop: ops.Loop, env: Mapping[str, Range]) -> Range:
+    """A superset of the values of a loop's counter, when the symbols around it range over `env`."""
+    first, stop = range_of(loop.start, env), range_of(loop.stop, env)
+    if loop.step < 0:
+        return strided(stop.lo + 1, first.hi, 1)
+    return strided(first.lo, stop.hi - 1, loop.step if first.single else 1)
 
 
 def faults(program: Program, launch: Launch, op: Placed, env: Mapping[str, Range]) -> Iterator[tuple[str, str, str, str, str]]:

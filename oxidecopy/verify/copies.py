@@ -47,24 +47,10 @@ def _through_map(program: Program, step: Step, op: ops.TensorCopy | ops.TensorPr
     param = program.maps[op.map.name]
     if isinstance(op, ops.TensorGather4 | ops.TensorScatter4):
         good = _one_row(step, param, out)
-    elif not (good := len(op.coords) == param.rank):
-        out.add(
-            ids.COORD_RANK,
-            f"a copy through {param.name!r} has the wrong number of coordinates",
-            step=step,
-            got=len(op.coords),
-            required=param.rank,
-            fix="give one coordinate per dimension, outermost first",
-        )
-    if isinstance(op, ops.TensorReduce) and op.op not in DTYPES[param.dtype].reduce:
-        out.add(
-            ids.REDUCE_TYPE,
-            f"the hardware cannot reduce {param.dtype} with `{op.op}`",
-            step=step,
-            got=op.op,
-            required=", ".join(sorted(DTYPES[param.dtype].reduce)) or "no reduction exists for this type",
-            fix="use another operation or element type",
-        )
+    else:
+        good = _counted(step, f"a copy through {param.name!r}", len(op.coords), param.rank, out)
+    if isinstance(op, ops.TensorReduce):
+        _reduces(step, op.op, param.dtype, "", DTYPES[param.dtype].reduce, out)
     if isinstance(op, ops.TensorCopy):
         tile = program.tiles[op.tile.tile]
         _image(program, step, op, tile, param, out)
@@ -172,16 +158,7 @@ def _size(step: Step, op: ops.BulkCopy | ops.BulkPrefetch | ops.Send, out: Colle
 def _of_array(program: Program, launch: Launch, step: Step, op: ops.BulkCopy | ops.BulkPrefetch, out: Collector) -> bool:
     """A copy between a tile and a run of an array; without a tile a prefetch."""
     param, info = program.arrays[op.array.name], dict(launch.arrays)[op.array.name]
-    good = len(op.coords) == param.rank
-    if not good:
-        out.add(
-            ids.COORD_RANK,
-            f"a copy of {param.name!r} has the wrong number of coordinates",
-            step=step,
-            got=len(op.coords),
-            required=param.rank,
-            fix="give one coordinate per dimension, outermost first",
-        )
+    good = _counted(step, f"a copy of {param.name!r}", len(op.coords), param.rank, out)
     element = DTYPES[param.dtype].nbytes
     if info.strides_bytes[-1] != element:
         good = False
@@ -200,7 +177,7 @@ def _of_array(program: Program, launch: Launch, step: Step, op: ops.BulkCopy | o
     if (tile.dtype, tile.swizzle) != (param.dtype, "none"):
         _differs(step, f"{param.name!r}", f"{param.dtype}, no swizzle", tile, out)
     if isinstance(op, ops.BulkReduce):
-        _reduces(step, op.op, param.dtype, REDUCES_IN_GLOBAL, out)
+        _reduces(step, op.op, param.dtype, " there", REDUCES_IN_GLOBAL.get(param.dtype, frozenset()), out)
     return good
 
 
@@ -215,7 +192,7 @@ def _between_tiles(program: Program, step: Step, op: ops.Send, out: Collector) -
     if (source.dtype, source.swizzle) != (target.dtype, target.swizzle) or not alike:
         _differs(step, f"tile {source.name!r}", f"{source.dtype}, swizzle {source.swizzle}", target, out)
     if isinstance(op, ops.BulkReduceS2S):
-        _reduces(step, op.op, target.dtype, REDUCES_IN_SHARED, out)
+        _reduces(step, op.op, target.dtype, " there", REDUCES_IN_SHARED.get(target.dtype, frozenset()), out)
     return True
 
 
@@ -246,14 +223,30 @@ def _differs(step: Step, what: str, got: str, tile: TileDecl, out: Collector) ->
     )
 
 
-def _reduces(step: Step, op: str, dtype: str, table: dict[str, frozenset[str]], out: Collector) -> None:
-    legal = table.get(dtype, frozenset())
+# ---- of every kind
+def _counted(step: Step, what: str, coords: int, rank: int, out: Collector) -> bool:
+    """True when there are as many coordinates as dimensions."""
+    if coords == rank:
+        return True
+    out.add(
+        ids.COORD_RANK,
+        f"{what} has the wrong number of coordinates",
+        step=step,
+        got=coords,
+        required=rank,
+        fix="give one coordinate per dimension, outermost first",
+    )
+    return False
+
+
+def _reduces(step: Step, op: str, dtype: str, where: str, legal: frozenset[str], out: Collector) -> None:
+    """The hardware has the operation for the type, `where` it is."""
     if op not in legal:
         out.add(
             ids.REDUCE_TYPE,
-            f"the hardware cannot reduce {dtype} with `{op}` there",
+            f"the hardware cannot reduce {dtype} with `{op}`{where}",
             step=step,
             got=op,
-            required=", ".join(sorted(legal)) or "no such reduction exists for this type",
+            required=", ".join(sorted(legal)) or f"no {'such ' if where else ''}reduction exists for this type",
             fix="use another operation or element type",
         )

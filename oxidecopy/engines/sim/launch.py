@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, final
 
-from oxidecopy.engines.base import Bindings, Buffer
+from oxidecopy.engines.base import Bindings
 from oxidecopy.engines.sim.classes import thread_classes
 from oxidecopy.engines.sim.clocks import Clocks
 from oxidecopy.engines.sim.deadlock import bound_report, deadlock_report
@@ -21,6 +21,7 @@ from oxidecopy.errors import Cause, Diagnostic
 from oxidecopy.isa import ops
 from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.isa.limits import CLUSTER_MAX
+from oxidecopy.program.destinations import destinations
 from oxidecopy.program.expansion import expanded
 from oxidecopy.program.program import Program, extent_name
 
@@ -106,16 +107,11 @@ def _watch(clocks: Clocks | None, program: Program, bindings: Bindings, memory: 
     """Lets the ledger look at the buffers that the program stores to."""
     if clocks is None:
         return
-    buffers: list[Buffer] = []
-    elements: set[int] = set()
-    for step in program.walk():
-        if isinstance(step.op, ops.TensorS2G | ops.TensorReduce | ops.TensorScatter4):
-            buffers += [bindings.maps[name].buffer for name in program.maps[step.op.map.name].bound_names]
-        elif isinstance(step.op, ops.BulkS2G | ops.BulkReduce):
-            buffers.append(bindings.arrays[step.op.array.name].buffer)
-        elif isinstance(step.op, ops.StoreGlobal):
-            buffers.append(bindings.arrays[step.op.array.name].buffer)
-            elements.add(DTYPES[program.arrays[step.op.array.name].dtype].nbytes)
+    written = destinations(program)
+    maps = [bindings.maps[name].buffer for p in program.maps.values() if p.name in written for name in p.bound_names]
+    buffers = [*maps, *(bindings.arrays[name].buffer for name in program.arrays if name in written)]
+    plain = {step.op.array.name for step in program.walk() if isinstance(step.op, ops.StoreGlobal)}
+    elements = {DTYPES[program.arrays[name].dtype].nbytes for name in plain}
     clocks.ledger.watch(memory, [found for b in buffers if (found := memory.find(b.address)) is not None], elements)
 
 

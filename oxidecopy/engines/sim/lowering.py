@@ -5,7 +5,7 @@ The other `lower_*` modules hold what each op does. Every closure takes the agen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import final
 
@@ -23,7 +23,7 @@ from oxidecopy.errors import Site
 from oxidecopy.isa.expr import Expr
 from oxidecopy.isa.limits import MBARRIER_BYTES, SHARED_BASE
 from oxidecopy.isa.ops import BarrierRef, ConsumeStage, LoadStoreStage, Loop, ProduceStage, Scope, TileRef, When
-from oxidecopy.program.program import Program, Step, TileDecl
+from oxidecopy.program.program import Program, Step, TileDecl, walk
 from oxidecopy.program.tensor_map import TileLayout
 
 
@@ -113,7 +113,7 @@ class Lowering:
         number = self._scope_number
         self._scope_number += 1
         if number not in self.kind.scopes:
-            self._scope_number += sum(isinstance(s.op, Scope) for s in _walk(step.body))
+            self._scope_number += sum(isinstance(s.op, Scope) for s in walk(step.body))
             return
         self._in_scope.append(frozenset(i for i in self._in_scope[-1] if number in self.classes[i].scopes))
         self._block(step.body)
@@ -236,9 +236,3 @@ class Lowering:
             case _:
                 slots = tuple(self.loops)
                 return lambda token, env: (token, *[env[slot] for slot in slots])
-
-
-def _walk(steps: tuple[Step, ...]) -> Iterator[Step]:
-    for step in steps:
-        yield step
-        yield from _walk(step.body)

@@ -6,12 +6,12 @@ CTA may order two accesses; whether it does is not followed here. Where there is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from oxidecopy.isa import ops
 from oxidecopy.isa.expr import Cond, Const, Expr, substitute, substitute_cond
-from oxidecopy.program.program import Step
+from oxidecopy.program.program import Step, walk
 
 _TELLS: Final = (
     ops.ClusterSync,
@@ -26,14 +26,14 @@ _TELLS: Final = (
 
 def may_be_ordered(steps: tuple[Step, ...], folded: Mapping[int, ops.Instr], one: Step, other: Step) -> bool:
     """False when no CTA of a cluster tells another one anything between the two, whichever comes first."""
-    at = [n for n, step in enumerate(steps) if any(inner is one or inner is other for inner in _within(step))]
-    return any(isinstance(folded[id(inner)], _TELLS) for step in steps[min(at) : max(at) + 1] for inner in _within(step))
+    at = [n for n, step in enumerate(steps) if any(inner is one or inner is other for inner in walk((step,)))]
+    return any(isinstance(folded[id(inner)], _TELLS) for inner in walk(steps[min(at) : max(at) + 1]))
 
 
 def alike(steps: tuple[Step, ...], folded: Mapping[int, ops.Instr], one: Mapping[str, int], other: Mapping[str, int]) -> bool:
     """True when two CTAs do the same ops, so that neither is ahead of the other by the program: their block indices and ranks are given."""
     first, second = ({name: Const(n) for name, n in own.items()} for own in (one, other))
-    steering = [e for step in steps for inner in _within(step) for e in _steering(folded[id(inner)])]
+    steering = [e for step in steps for inner in walk((step,)) for e in _steering(folded[id(inner)])]
     return all(_with(e, first) == _with(e, second) for e in steering)
 
 
@@ -54,9 +54,3 @@ def _steering(op: ops.Instr) -> tuple[Expr | Cond, ...]:
 
 def _with(e: Expr | Cond, values: Mapping[str, Expr]) -> Expr | Cond:
     return substitute(e, values) if isinstance(e, Expr) else substitute_cond(e, values)
-
-
-def _within(step: Step) -> Iterator[Step]:
-    yield step
-    for inner in step.body:
-        yield from _within(inner)

@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, final
 import numpy as np
 
 from oxidecopy.isa import ops
-from oxidecopy.isa.expr import Const, Expr, Sym, SymKind, substitute
+from oxidecopy.isa.expr import Const, Expr, Sym, SymKind, evaluate, substitute
 from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL, Launch, MapParam, Program, Step
 from oxidecopy.verify import rule_ids as ids
-from oxidecopy.verify.affine import Range, range_of, strided
+from oxidecopy.verify.affine import Range, range_of
+from oxidecopy.verify.coords import counter_range, everywhere
 from oxidecopy.verify.outputs.cells import Cells, cells, different
 from oxidecopy.verify.outputs.crossing import alike, may_be_ordered
 from oxidecopy.verify.outputs.distinct import proves_distinct
 from oxidecopy.verify.outputs.instances import Instances, instances
-from oxidecopy.verify.outputs.places import Place, Way, places, tensors
+from oxidecopy.verify.outputs.places import Place, Way, places, rank_of, tensors
 from oxidecopy.verify.outputs.replay import TooLongError, unordered
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from oxidecopy.verify.report import Collector
 
 COVER_MAX: Final = 1 << 20  # cells of a tensor among which missing ones are looked for: some 10 ms
+_BLOCKS: Final[tuple[Expr, ...]] = tuple(Sym(name, SymKind.BLOCK) for name in BLOCK_SYMBOLS)
 _WIDEST: Final = 1 << 62
 _CLUSTER: Final = "CTAs of one cluster do it, and whether what they tell each other orders them is not looked at"
 _SIDES: Final[tuple[Literal["left", "right"], ...]] = ("left", "right")
@@ -41,7 +43,7 @@ def check_outputs(program: Program, launch: Launch, folded: Mapping[int, ops.Ins
     """Reports on all tensors that the program stores to."""
     every = places(program, launch, folded)
     found = sorted(every.placed, key=lambda place: place.tensor)
-    judge = _Judge(program, launch, folded, opaque, out)
+    judge = _Judge(program, launch, folded, opaque, tuple(op for op in folded.values() if isinstance(op, ops.NextTile)), out)
     for name, group in groupby(found, key=lambda place: place.tensor):
         accesses = list(group)
         if any(place.way is not Way.LOAD for place in accesses):
@@ -89,13 +91,14 @@ class _Judge:
     launch: Launch
     folded: Mapping[int, ops.Instr]
     opaque: Opaque
+    dealt: tuple[ops.NextTile, ...]  # the ops that ask a counter for a tile
     out: Collector
 
     def tensor(self, name: str, accesses: list[Place]) -> None:
         writes = [place for place in accesses if place.way is not Way.LOAD]
         loads = [place for place in accesses if place.way is Way.LOAD]
         apart = self._apart(writes)
-        if len({(len(p.dims), p.dims) for p in accesses}) > 1:
+        if len({place.dims for place in accesses}) > 1:
             return  # a table beside one of its entries cannot be bound; kept for hand-written programs
         located = [self._located(place) for place in writes]
         known = [(place, each) for place, each in zip(writes, located, strict=True) if each is not None]
@@ -121,37 +124,25 @@ class _Judge:
             return False
         env = self._ranges(place.loops)
         free = [*BLOCK_SYMBOLS, *(loop.counter for loop in place.loops)]
-        return proves_distinct(place.coords, place.extents, env, free, self._dealt(place))
+        return proves_distinct(place.coords, place.extents, env, free, self._told())
 
     def _own_boxes(self, loads: list[Place], writes: list[Place]) -> bool:
         """True when each CTA loads boxes that it alone stores, by the same coordinates: work in place."""
         return not any(place.op for place in writes) and self._apart(writes) and all(_box(place) == _box(writes[0]) for place in loads)
 
     def _ranges(self, loops: tuple[ops.Loop, ...]) -> dict[str, Range]:
-        env = {name: strided(0, n - 1, 1) for name, n in zip(BLOCK_SYMBOLS, self.launch.grid, strict=True)}
-        env |= self.opaque.ranges
-        if self.opaque.trips:
-            env[self.opaque.trips] = strided(0, self.opaque.tiles, 1)
+        env = everywhere(self.program, self.launch, self.opaque)
         for loop in loops:
-            start, stop = range_of(loop.start, env), range_of(loop.stop, env)
-            span = strided(start.lo, stop.hi - 1, 1) if loop.step > 0 else strided(stop.lo + 1, start.hi, 1)
-            if start.single and loop.step > 0:
-                span = strided(start.lo, stop.hi - 1, loop.step)
-            env[loop.counter] = span
+            env[loop.counter] = counter_range(loop, env)
         return env
 
-    def _dealt(self, place: Place) -> dict[str, tuple[Expr, ...]]:
+    def _told(self) -> dict[str, tuple[Expr, ...]]:
         """What the number of a counter's tile tells: the CTA and the iteration that got it."""
-        told: dict[str, tuple[Expr, ...]] = {}
-        blocks: tuple[Expr, ...] = tuple(Sym(name, SymKind.BLOCK) for name in BLOCK_SYMBOLS)
-        for op in self.folded.values():
-            if isinstance(op, ops.NextTile):
-                told[op.name] = (*blocks, op.index)
-        return told
+        return {op.name: (*_BLOCKS, op.index) for op in self.dealt}
 
     # ---- by cells
     def _located(self, place: Place) -> Instances | None:
-        tiles = {op.name: self.opaque.tiles for op in self.folded.values() if isinstance(op, ops.NextTile)}
+        tiles = {op.name: self.opaque.tiles for op in self.dealt}
         env = self._ranges(place.loops)
         if not all(_fits(e, env) for e in (*place.coords, *(bound for loop in place.loops for bound in (loop.start, loop.stop)))):
             return None
@@ -327,7 +318,8 @@ class _Judge:
 
     def _own(self, cta: Column | int) -> dict[str, int]:
         """The symbols that tell a CTA."""
-        return dict(zip(BLOCK_SYMBOLS, self._block(cta), strict=True)) | {RANK_SYMBOL: self._rank(cta)}
+        block = dict(zip(BLOCK_SYMBOLS, self._block(cta), strict=True))
+        return {**block, RANK_SYMBOL: evaluate(rank_of(self.program.cluster), block)}
 
     def _cluster(self, cta: Column | int) -> Column:
         """The number of the cluster that a CTA is in; of one tile of a counter it is the tile, as there are no clusters then."""
@@ -336,13 +328,6 @@ class _Judge:
         a, b, c = self.program.cluster
         at: Column = number % x // a + x // a * (number // x % y // b + y // b * (number // (x * y) // c))
         return at
-
-    def _rank(self, cta: Column | int) -> int:
-        rank, scale = 0, 1
-        for at, size in zip(self._block(cta), self.program.cluster, strict=True):
-            rank += at % size * scale
-            scale *= size
-        return rank
 
 
 def _box(place: Place) -> tuple[object, ...]:

@@ -14,7 +14,7 @@ from oxidecopy.isa import ops
 from oxidecopy.isa.expr import ONE, ZERO, Const, Expr, Mod, Sym, SymKind, add, floordiv, maximum, mul, sub, symbols
 from oxidecopy.isa.limits import SHARED_BYTES_MAX
 from oxidecopy.program.nesting import expressions
-from oxidecopy.program.program import BLOCK_SYMBOLS, Program, Step
+from oxidecopy.program.program import BLOCK_SYMBOLS, Program, Step, walk
 
 SLOT_BYTES = 4
 
@@ -79,7 +79,7 @@ def _ring(program: Program, name: str) -> tuple[int, int] | None:
     full = producers[0].full
     inits = [s.op.count for s in program.walk() if isinstance(s.op, ops.MbarrierInit) and s.op.bar.barrier == full]
     uses = sum(_uses(s, full) for s in program.walk())
-    inside = sum(_uses(s, full) for p in loops for s in _walk(p.step.body))
+    inside = sum(_uses(s, full) for p in loops for s in walk(p.step.body))
     named = sum(any(x.name == name for x in symbols(e)) for s in program.walk() for _, e in expressions(s.op) if isinstance(e, Expr))
     conds = any(x.name == name for s in program.walk() if isinstance(s.op, ops.When) for x in symbols(s.op.cond))
     if full is None or set(inits) != {1} or uses != inside or named != 2 * len(loops) or conds:
@@ -131,9 +131,3 @@ def _uses(step: Step, barrier: int | None) -> bool:
     """True for what works on the barriers, their begin and end apart."""
     ref = getattr(step.op, "bar", None)
     return isinstance(ref, ops.BarrierRef) and ref.barrier == barrier and not isinstance(step.op, ops.MbarrierInit | ops.MbarrierInval)
-
-
-def _walk(steps: Sequence[Step]) -> Iterator[Step]:
-    for step in steps:
-        yield step
-        yield from _walk(step.body)
