@@ -17,10 +17,8 @@ from oxidecopy.typed.cache import CachePolicy, hint_of
 from oxidecopy.typed.descriptor_checks import (
     armed,
     device_array,
-    fitting,
     four_rows,
     gathered,
-    reduction,
     slices_of,
     source_of,
     swizzle_mode,
@@ -451,13 +449,7 @@ class TmaDescriptor(MapHandle[DT, C], Generic[DT, C, SW_co, Bx]):
 
         `cache_hint` is one of `ox.cache`: how long L2 keeps what it reads.
         """
-        recorder, param, what = self._recorded("g2s")
-        issuer, signal, ref = leader_of(leader, what), armed(token, what), fitting(recorder, param, tile, what)
-        hint = hint_of(cache_hint)
-        at = recorder.coordinates(coords, param.rank, what)
-        check_leader(issuer, recorder)
-        signal._use(what, recorder)
-        recorder.emit(ops.TensorG2S(map=self._ref, tile=ref, coords=at, bar=signal._ref, hint=hint))
+        self._load(leader, tile, coords, token, cache_hint)
 
     # fmt: off
     @overload
@@ -492,15 +484,7 @@ class TmaDescriptor(MapHandle[DT, C], Generic[DT, C, SW_co, Bx]):
         cache_hint: CachePolicy | None = None,
     ) -> None:
         """As `g2s`, into the same tile of every CTA whose bit (its cluster rank) is set in `cta_mask`; each is told the full bytes."""
-        recorder, param, what = self._recorded("g2s_multicast")
-        recorder.require_cluster(what)
-        issuer, signal, ref = leader_of(leader, what), armed(token, what), fitting(recorder, param, tile, what)
-        hint = hint_of(cache_hint)
-        at = recorder.coordinates(coords, param.rank, what)
-        mask = recorder.index(cta_mask, f"the CTA mask of {what}")
-        check_leader(issuer, recorder)
-        signal._use(what, recorder)
-        recorder.emit(ops.TensorG2SMulticast(map=self._ref, tile=ref, coords=at, bar=signal._ref, cta_mask=mask, hint=hint))
+        self._load(leader, tile, coords, token, cache_hint, multicast=True, cta_mask=cta_mask)
 
     # fmt: off
     @overload
@@ -525,11 +509,7 @@ class TmaDescriptor(MapHandle[DT, C], Generic[DT, C, SW_co, Bx]):
     # fmt: on
     def s2g(self, leader: Leader, tile: SharedArray[DT, Bx, Any], coords: C, *, cache_hint: CachePolicy | None = None) -> None:
         """Stores `tile` to the box at `coords` (none negative), in the leader's open bulk group."""
-        recorder, param, what = self._recorded("s2g")
-        issuer, ref, hint = leader_of(leader, what), fitting(recorder, param, tile, what), hint_of(cache_hint)
-        at = recorder.coordinates(coords, param.rank, what)
-        check_leader(issuer, recorder)
-        recorder.emit(ops.TensorS2G(map=self._ref, tile=ref, coords=at, hint=hint))
+        self._store(leader, tile, coords, cache_hint)
 
     # fmt: off
     @overload
@@ -556,19 +536,11 @@ class TmaDescriptor(MapHandle[DT, C], Generic[DT, C, SW_co, Bx]):
         self, op: ReduceOp[DT], leader: Leader, tile: SharedArray[DT, Bx, Any], coords: C, *, cache_hint: CachePolicy | None = None
     ) -> None:
         """Combines `tile` into the box at `coords` with `op`, element by element, in the leader's open bulk group."""
-        recorder, param, what = self._recorded("reduce")
-        name, issuer, hint = reduction(op, param.dtype), leader_of(leader, what), hint_of(cache_hint)
-        ref, at = fitting(recorder, param, tile, what), recorder.coordinates(coords, param.rank, what)
-        check_leader(issuer, recorder)
-        recorder.emit(ops.TensorReduce(op=name, map=self._ref, tile=ref, coords=at, hint=hint))
+        self._reduce(op, leader, tile, coords, cache_hint)
 
     def prefetch(self, leader: Leader, coords: C, *, cache_hint: CachePolicy | None = None) -> None:
         """Brings the box at `coords` into L2, for a load that comes later; nothing tells when it is there."""
-        recorder, param, what = self._recorded("prefetch")
-        issuer, hint = leader_of(leader, what), hint_of(cache_hint)
-        at = recorder.coordinates(coords, param.rank, what)
-        check_leader(issuer, recorder)
-        recorder.emit(ops.TensorPrefetch(map=self._ref, coords=at, hint=hint))
+        self._fetch(leader, coords, cache_hint)
 
     # ---- four rows at once (compute capability 10.0 and newer)
     def gather4(

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any, Generic, Never, TypeAlias, final, overloa
 from typing_extensions import TypeVar
 
 from oxidecopy.errors import ScopeError
-from oxidecopy.isa import ops
-from oxidecopy.typed.cache import CachePolicy, hint_of
-from oxidecopy.typed.descriptor_checks import armed, fitting, picked, reduction
+from oxidecopy.typed.cache import CachePolicy
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.geometry import A1024, D3, D4, D5, AnyBox, AnySwizzle
-from oxidecopy.typed.leader import ClusterLeader, Leader, check_leader, leader_of
+from oxidecopy.typed.leader import ClusterLeader, Leader
 from oxidecopy.typed.map_handle import MapHandle
 from oxidecopy.typed.reduce import ReduceOp
 from oxidecopy.typed.refusal import refuse
@@ -80,12 +78,7 @@ class Im2colDescriptor(MapHandle[DT, C], Generic[DT, C, SW_co, Bx]):
         cache_hint: CachePolicy | None = None,
     ) -> None:
         """Loads the map's pixels from the base at `coords` on, each at `offsets` from its base; their bytes go to the token's barrier."""
-        recorder, param, what = self._recorded("g2s")
-        issuer, signal, ref = leader_of(leader, what), armed(token, what), fitting(recorder, param, tile, what)
-        at, taps, hint = recorder.coordinates(coords, param.rank, what), picked(recorder, param, offsets, what), hint_of(cache_hint)
-        check_leader(issuer, recorder)
-        signal._use(what, recorder)
-        recorder.emit(ops.TensorG2S(map=self._ref, tile=ref, coords=at, bar=signal._ref, offsets=taps, hint=hint))
+        self._load(leader, tile, coords, token, cache_hint, offsets=offsets)
 
     # fmt: off
     @overload
@@ -116,32 +109,17 @@ class Im2colDescriptor(MapHandle[DT, C], Generic[DT, C, SW_co, Bx]):
         cache_hint: CachePolicy | None = None,
     ) -> None:
         """As `g2s`, into the same tile of every CTA whose bit (its cluster rank) is set in `cta_mask`; each is told the full bytes."""
-        recorder, param, what = self._recorded("g2s_multicast")
-        recorder.require_cluster(what)
-        issuer, signal, ref = leader_of(leader, what), armed(token, what), fitting(recorder, param, tile, what)
-        at, taps, hint = recorder.coordinates(coords, param.rank, what), picked(recorder, param, offsets, what), hint_of(cache_hint)
-        mask = recorder.index(cta_mask, f"the CTA mask of {what}")
-        check_leader(issuer, recorder)
-        signal._use(what, recorder)
-        recorder.emit(ops.TensorG2SMulticast(map=self._ref, tile=ref, coords=at, bar=signal._ref, cta_mask=mask, offsets=taps, hint=hint))
+        self._load(leader, tile, coords, token, cache_hint, offsets=offsets, multicast=True, cta_mask=cta_mask)
 
     def s2g(self, leader: Leader, tile: SharedArray[DT, Bx, A1024], coords: C, *, cache_hint: CachePolicy | None = None) -> None:
         """Stores `tile` to the map's pixels from the base at `coords` on, without offsets; the corners must lie inside the tensor."""
-        recorder, param, what = self._recorded("s2g")
-        issuer, ref, hint = leader_of(leader, what), fitting(recorder, param, tile, what), hint_of(cache_hint)
-        at = recorder.coordinates(coords, param.rank, what)
-        check_leader(issuer, recorder)
-        recorder.emit(ops.TensorS2G(map=self._ref, tile=ref, coords=at, hint=hint))
+        self._store(leader, tile, coords, cache_hint)
 
     def reduce(
         self, op: ReduceOp[DT], leader: Leader, tile: SharedArray[DT, Bx, A1024], coords: C, *, cache_hint: CachePolicy | None = None
     ) -> None:
         """As `s2g`, combining `tile` with what is there by `op`, element by element."""
-        recorder, param, what = self._recorded("reduce")
-        name, issuer, hint = reduction(op, param.dtype), leader_of(leader, what), hint_of(cache_hint)
-        ref, at = fitting(recorder, param, tile, what), recorder.coordinates(coords, param.rank, what)
-        check_leader(issuer, recorder)
-        recorder.emit(ops.TensorReduce(op=name, map=self._ref, tile=ref, coords=at, hint=hint))
+        self._reduce(op, leader, tile, coords, cache_hint)
 
     # fmt: off
     @overload
@@ -161,11 +139,7 @@ class Im2colDescriptor(MapHandle[DT, C], Generic[DT, C, SW_co, Bx]):
         self: Im2colDescriptor[DT, Any, Any, Bx], leader: Leader, coords: Any, *, offsets: Any, cache_hint: CachePolicy | None = None
     ) -> None:
         """Brings what a load at `coords` with these `offsets` would read into L2; nothing tells when it is there."""
-        recorder, param, what = self._recorded("prefetch")
-        issuer, hint = leader_of(leader, what), hint_of(cache_hint)
-        at, taps = recorder.coordinates(coords, param.rank, what), picked(recorder, param, offsets, what)
-        check_leader(issuer, recorder)
-        recorder.emit(ops.TensorPrefetch(map=self._ref, coords=at, offsets=taps, hint=hint))
+        self._fetch(leader, coords, cache_hint, offsets=offsets)
 
 
 @final

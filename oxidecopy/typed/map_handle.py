@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self
 from typing_extensions import TypeVar
 
 from oxidecopy.errors import ExportError
-from oxidecopy.isa import expr
+from oxidecopy.isa import expr, ops
 from oxidecopy.isa.ops import MapRef
 from oxidecopy.maps.parameters import MapParameters
 from oxidecopy.maps.validate import Verdict, validate
 from oxidecopy.program.tensor_map import TILE
-from oxidecopy.typed.descriptor_checks import refuse_captured
+from oxidecopy.typed.cache import hint_of
+from oxidecopy.typed.descriptor_checks import armed, fitting, picked, reduction, refuse_captured
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.handles import refuse_unknown
+from oxidecopy.typed.leader import check_leader, leader_of
 from oxidecopy.typed.refusal import refuse
 from oxidecopy.typed.symbolic import Idx
 from oxidecopy.typed.table_extents import extents_of
@@ -117,3 +119,56 @@ class MapHandle(Generic[DT, C]):
         label = f"`{what}` of {self._param.name!r}" if self._index is None else f"`{what}` of an entry of {self._param.name!r}"
         self._recorder.check_open(label)
         return self._recorder, self._param, label
+
+    # ---- what the copies of tiled and of im2col maps record; `offsets` are those of an im2col load
+    def _load(
+        self,
+        leader: object,
+        tile: object,
+        coords: object,
+        token: object,
+        cache_hint: object,
+        *,
+        offsets: object = (),
+        multicast: bool = False,
+        cta_mask: Idx = 0,
+    ) -> None:
+        recorder, param, what = self._recorded("g2s_multicast" if multicast else "g2s")
+        if multicast:
+            recorder.require_cluster(what)
+        issuer, signal, ref = leader_of(leader, what), armed(token, what), fitting(recorder, param, tile, what)
+        hint, at, taps = hint_of(cache_hint), recorder.coordinates(coords, param.rank, what), _taps(recorder, param, offsets, what)
+        mask = recorder.index(cta_mask, f"the CTA mask of {what}")
+        check_leader(issuer, recorder)
+        signal._use(what, recorder)
+        where, bar = self._ref, signal._ref
+        if multicast:
+            recorder.emit(ops.TensorG2SMulticast(map=where, tile=ref, coords=at, bar=bar, cta_mask=mask, offsets=taps, hint=hint))
+        else:
+            recorder.emit(ops.TensorG2S(map=where, tile=ref, coords=at, bar=bar, offsets=taps, hint=hint))
+
+    def _store(self, leader: object, tile: object, coords: object, cache_hint: object) -> None:
+        recorder, param, what = self._recorded("s2g")
+        issuer, ref, hint = leader_of(leader, what), fitting(recorder, param, tile, what), hint_of(cache_hint)
+        at = recorder.coordinates(coords, param.rank, what)
+        check_leader(issuer, recorder)
+        recorder.emit(ops.TensorS2G(map=self._ref, tile=ref, coords=at, hint=hint))
+
+    def _reduce(self, op: object, leader: object, tile: object, coords: object, cache_hint: object) -> None:
+        recorder, param, what = self._recorded("reduce")
+        name, issuer, hint = reduction(op, param.dtype), leader_of(leader, what), hint_of(cache_hint)
+        ref, at = fitting(recorder, param, tile, what), recorder.coordinates(coords, param.rank, what)
+        check_leader(issuer, recorder)
+        recorder.emit(ops.TensorReduce(op=name, map=self._ref, tile=ref, coords=at, hint=hint))
+
+    def _fetch(self, leader: object, coords: object, cache_hint: object, *, offsets: object = ()) -> None:
+        recorder, param, what = self._recorded("prefetch")
+        issuer, hint = leader_of(leader, what), hint_of(cache_hint)
+        at, taps = recorder.coordinates(coords, param.rank, what), _taps(recorder, param, offsets, what)
+        check_leader(issuer, recorder)
+        recorder.emit(ops.TensorPrefetch(map=self._ref, coords=at, offsets=taps, hint=hint))
+
+
+def _taps(recorder: Recorder, param: MapParam, offsets: object, what: str) -> tuple[expr.Expr, ...]:
+    """The offsets of an im2col copy; of others there are none."""
+    return () if param.mode == TILE else picked(recorder, param, offsets, what)
