@@ -1,7 +1,8 @@
 """Runs every check of the project, the same by hand and in CI: `python -m oxidecopy._tools.check [STEP ...]`.
 
 It knows the tools only as command lines, and works on the checkout that holds this file: an installed wheel has no tests to run.
-All steps run even when one fails; a table at the end says how each went, and the exit code is 1 if any failed.
+All steps run even when one fails; a table at the end says how each went, and the exit code is 1 if any failed. Tools that use one core each
+run side by side, and what they print is shown when they are done; the others run alone on all cores and print as they go.
 """
 
 from __future__ import annotations
@@ -10,20 +11,22 @@ import argparse
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, final
+from typing import IO, Final, final
 
 Command = tuple[str, ...]
-Run = Callable[[Command], int]
+Run = Callable[[Command, IO[bytes] | None], int]  # the exit status of a tool that prints to the file, or where we print
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 MAX_WORKERS: Final = 8  # more pytest workers than this cost more to start than they save
 
-# Each generator of a committed file, as the command that checks the file (it exits with 1 when the file is out of date). Of the machine code only
-# what runs on Hopper is built again: that every file is the one of the manifest, and the manifest the one of today's sources, the tests say.
+# Each generator of a committed file, as the command that checks the file (it exits with 1 when the file is out of date). Of the machine
+# code only what runs on Hopper is built again: that every file is the manifest's, and the manifest that of today's sources, the tests say.
 GENERATORS: Final[tuple[Command, ...]] = (
     (sys.executable, "-m", "oxidecopy._tools.kernel_header", "--check"),
     (sys.executable, "-m", "oxidecopy._tools.build_cubins", "--check", "--arch", "sm_90a"),
@@ -33,11 +36,12 @@ GENERATORS: Final[tuple[Command, ...]] = (
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One row of the table: its commands run in order, and the step fails if one of them does."""
+    """One row of the table: its commands run in order, and the step fails if one of them does. `alone`: it uses all cores by itself."""
 
     name: str
     what: str
     commands: tuple[Command, ...]
+    alone: bool = False
 
 
 @final
@@ -68,16 +72,19 @@ def steps(workers: int) -> tuple[Step, ...]:
             name="tests",
             what="pytest with the branch coverage gate",
             commands=((python, "-m", "pytest", *parallel, "--cov", "--cov-report=term-missing:skip-covered"),),
+            alone=True,
         ),
         Step(
             name="bindings",
             what="the driver layer with the oldest and the newest cuda-python (from the package index)",
             commands=((python, "-m", "oxidecopy._tools.bindings"),),
+            alone=True,
         ),
         Step(
             name="plugin",
             what="the mypy plugin with the older versions of mypy that it works with (from the package index)",
             commands=((python, "-m", "oxidecopy._tools.plugin_versions"),),
+            alone=True,
         ),
     )
 
@@ -87,20 +94,38 @@ def steps(workers: int) -> tuple[Step, ...]:
 LINT_IMPORTS: Final = "import sys; from importlinter.cli import lint_imports_command as main; sys.argv[0] = 'lint-imports'; main()"
 
 
-def run_command(command: Command) -> int:
-    """Runs one tool in the checkout, its output going where ours goes."""
-    return subprocess.run(command, cwd=ROOT, check=False, stdin=subprocess.DEVNULL).returncode
+def run_command(command: Command, output: IO[bytes] | None = None) -> int:
+    """Runs one tool in the checkout, its output going to `output` or where ours goes."""
+    return subprocess.run(command, cwd=ROOT, check=False, stdin=subprocess.DEVNULL, stdout=output, stderr=output).returncode
 
 
-def run_steps(chosen: Iterable[Step], run: Run = run_command) -> list[Outcome]:
-    """Runs the steps one after the other, whatever the earlier ones said."""
-    outcomes = []
-    for step in chosen:
-        print(f"\n== {step.name}: {step.what}", flush=True)
-        start = time.monotonic()
-        failed = tuple(command for command in step.commands if run(command) != 0)
-        outcomes.append(Outcome(step=step, failed=failed, seconds=time.monotonic() - start))
-    return outcomes
+def run_step(step: Step, run: Run, output: IO[bytes] | None = None) -> Outcome:
+    """Runs all commands of a step, whatever the earlier ones said."""
+    start = time.monotonic()
+    failed = tuple(command for command in step.commands if run(command, output) != 0)
+    return Outcome(step=step, failed=failed, seconds=time.monotonic() - start)
+
+
+def run_steps(chosen: Iterable[Step], workers: int, run: Run = run_command) -> list[Outcome]:
+    """Runs the steps, `workers` of those that use one core at a time, and shows them in order, whatever the earlier ones said."""
+    chosen = list(chosen)
+    with ThreadPoolExecutor(max(1, workers)) as pool, tempfile.TemporaryDirectory() as folder:
+        files = {step.name: Path(folder, step.name) for step in chosen if not step.alone}
+
+        def aside(step: Step) -> Outcome:
+            with files[step.name].open("wb") as output:
+                return run_step(step, run, output)
+
+        running = {step.name: pool.submit(aside, step) for step in chosen if not step.alone}
+        outcomes = []
+        for step in chosen:
+            print(f"\n== {step.name}: {step.what}", flush=True)
+            if step.alone:
+                outcomes.append(run_step(step, run))
+            else:
+                outcomes.append(running[step.name].result())
+                print(files[step.name].read_text(errors="replace"), end="", flush=True)
+        return outcomes
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
@@ -142,7 +167,7 @@ def main(arguments: Sequence[str] | None = None, run: Run = run_command) -> int:
     if not (ROOT / "pyproject.toml").is_file():
         print("error: there is no checkout here: the checks run from a clone installed with `pip install -e '.[dev]'`", file=sys.stderr)
         return 2
-    outcomes = run_steps([step for step in steps(workers) if step.name in names], run)
+    outcomes = run_steps([step for step in steps(workers) if step.name in names], workers, run)
     print(f"\n{table(outcomes)}", flush=True)
     return 0 if all(outcome.ok for outcome in outcomes) else 1
 
