@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 
 import oxidecopy as ox
+from oxidecopy.fuzz.case import run
+from oxidecopy.fuzz.mutants import mutants
+from oxidecopy.fuzz.pipelines import pipeline
 from oxidecopy.isa import ops
 from oxidecopy.isa.expr import Const, Expr, Sym, SymKind, evaluate, floordiv
 from oxidecopy.program.phases import token_phases
 from oxidecopy.program.program import Launch, Program
 from oxidecopy.verify import inspect
-from tests.helpers.agreement import run
-from tests.helpers.mutants import mutants
-from tests.helpers.pipelines import pipeline
 from tests.helpers.program_strategy import programs
 from tests.helpers.programs import Builder, add, div, lt, mod, mul
 from tests.helpers.true_phases import disagreements, noted

@@ -15,14 +15,14 @@ from oxidecopy.engines.cuda.code import Image, encode, encode_program
 from oxidecopy.engines.cuda.code.image import INLINE_MAPS
 from oxidecopy.engines.cuda.code.listing import listing
 from oxidecopy.errors import DeviceCodeError
+from oxidecopy.fuzz.mutants import mutants
+from oxidecopy.fuzz.pipelines import pipeline
 from oxidecopy.program.program import ArrayInfo, Launch, Program
 from oxidecopy.program.text import from_text
 from oxidecopy.verify import inspect
 from tests.helpers import device_machine
 from tests.helpers.device_agreement import check, compare
 from tests.helpers.device_emulator import fields
-from tests.helpers.mutants import mutants
-from tests.helpers.pipelines import pipeline
 
 CASES = [case for suite in (carried, wide, classes) for case in suite.cases()]
 SEEDS = 40

@@ -15,9 +15,9 @@ import oxidecopy as ox
 from oxidecopy.conformance.run import cases
 from oxidecopy.engines.cuda import nvrtc
 from oxidecopy.engines.cuda.emit import Emitted, emitted
+from oxidecopy.fuzz.pipelines import pipeline
 from oxidecopy.program.verified import VerifiedProgram
 from oxidecopy.verify import verify
-from tests.helpers.pipelines import pipeline
 from tests.helpers.programs import Builder, lt, mod
 from tests.test_examples import EXAMPLES, recipes
 

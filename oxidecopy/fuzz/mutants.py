@@ -6,18 +6,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from functools import partial
 from random import Random
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, get_args
 
 from oxidecopy.errors import Site
+from oxidecopy.fuzz.case import Case
 from oxidecopy.isa import expr, ops
 from oxidecopy.isa.expr import Cond, Const, Expr
 from oxidecopy.program.check import check_operands
 from oxidecopy.program.program import Program, Step
-from tests.helpers.agreement import Case
 
 Path: TypeAlias = tuple[int, ...]
 Steps: TypeAlias = tuple[Step, ...]
 Edit: TypeAlias = Callable[[Random, Program], "tuple[Program, str] | None"]
+_RUNS: Final = (*get_args(ops.BulkCopy), *get_args(ops.Send), ops.BulkPrefetch)
+_REFERENCES: Final = (ops.BARRIER, ops.TILE, ops.TOKENS, ops.MAP, ops.ARRAY, ops.TILES)
 _CHILDREN: Final = (expr.Add, expr.Mul, expr.FloorDiv, expr.Mod, expr.Min, expr.Max)
 
 
@@ -119,7 +121,12 @@ def move(rng: Random, program: Program) -> tuple[Program, str] | None:
 # ---- edits of operands
 def nbytes(rng: Random, program: Program) -> tuple[Program, str] | None:
     found = _pick(
-        rng, program, (ops.MbarrierArriveExpectTx, ops.MbarrierExpectTx, ops.MbarrierArriveExpectTxRemote, ops.MbarrierCompleteTx)
+        rng,
+        program,
+        (
+            *(ops.MbarrierArriveExpectTx, ops.MbarrierExpectTx, ops.MbarrierArriveExpectTxRemote, ops.MbarrierCompleteTx),
+            *(ops.ProduceStage, *_RUNS),
+        ),
     )
     if found is None:
         return None
@@ -178,24 +185,30 @@ def scope(rng: Random, program: Program) -> tuple[Program, str] | None:
 
 
 def reference(rng: Random, program: Program) -> tuple[Program, str] | None:
-    """Another barrier, tile or token of the program."""
-    choices = []
-    for path, step in paths(program.steps):
-        for f in fields(step.op):
-            kind = f.metadata["kind"]
-            if kind in (ops.BARRIER, ops.TILE, ops.TOKENS):
-                choices.append((path, step, f.name, kind))
+    """Another barrier, tile, token, map or array of the program."""
+    choices = [
+        (path, step, f.name, f.metadata["kind"])
+        for path, step in paths(program.steps)
+        for f in fields(step.op)
+        if f.metadata["kind"] in _REFERENCES
+    ]
     if not choices:
         return None
     path, step, name, kind = rng.choice(choices)
-    old = getattr(step.op, name)
+    return _changed(program, (path, step), **{name: _another(rng, program, kind, getattr(step.op, name))})
+
+
+def _another(rng: Random, program: Program, kind: ops.OperandKind, old: Any) -> Any:
+    """Any: a reference of the same kind as it came."""
     if kind == ops.BARRIER:
-        new: object = replace(old, barrier=rng.randrange(len(program.barriers)))
-    elif kind == ops.TILE:
-        new = replace(old, tile=rng.randrange(len(program.tiles)))
-    else:
-        new = (rng.randrange(1 + max(*old, 3)),)
-    return _changed(program, (path, step), **{name: new})
+        return replace(old, barrier=rng.randrange(len(program.barriers)))
+    if kind == ops.TILE:
+        return replace(old, tile=rng.randrange(len(program.tiles)))
+    if kind == ops.TILES:
+        return (replace(old[0], tile=rng.randrange(len(program.tiles))), *old[1:])
+    if kind == ops.TOKENS:
+        return (rng.randrange(1 + max(*old, 3)),)
+    return replace(old, name=rng.choice(sorted(program.maps if kind == ops.MAP else program.arrays)))
 
 
 def value(rng: Random, program: Program) -> tuple[Program, str] | None:
@@ -217,7 +230,9 @@ def _holes(op: ops.Instr) -> Iterator[tuple[str, Any, Callable[[Any], Any]]]:
             yield f.name, old.index, partial(_put_index, old)
         if kind == ops.TILE and old.part is not None:
             yield f.name, old.part.rank, partial(_put_rank, old)
-        if kind == ops.COORDS:
+        if kind == ops.MAP and old.index is not None:
+            yield f.name, old.index, partial(_put_index, old)
+        if kind in (ops.COORDS, ops.GATHER, ops.OFFSETS):
             yield from ((f.name, e, partial(_put_coord, old, i)) for i, e in enumerate(old))
 
 

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
+from oxidecopy.fuzz.case import Data, clip
+from oxidecopy.fuzz.drafts import Draft, Handles, send, wait_over
 from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.typed.reduce import ReduceOp
-from tests.helpers.agreement import Data, clip
-from tests.helpers.drafts import Draft, Handles, View, send, wait_over
 
-FOLD = {"add": np.add, "min": np.minimum, "max": np.maximum, "bit_or": np.bitwise_or}
+FOLD: Final = {
+    "add": np.add,
+    "min": np.minimum,
+    "max": np.maximum,
+    "bit_and": np.bitwise_and,
+    "bit_or": np.bitwise_or,
+    "bit_xor": np.bitwise_xor,
+}
 
 
 class Rounds:
@@ -27,6 +34,8 @@ class Rounds:
         self.waits = d.pick("token", "token", "phase", "parity")
         self.use = d.pick("plain", "plain", "bulk", "rewrite")
         self.by_mbarrier, self.split, self.inval, self.by = d.chance(0.3), d.chance(0.2), d.chance(0.3), d.rng.randrange(d.threads)
+        self.first, self.step = d.pick((0, 1), (0, 1), (0, 1), (0, -1), (3, 2), (-5, 3))
+        self.ahead, self.hints = d.chance(0.2), [(d.hint(), d.hint()) for _ in self.pairs]
         for src, dst in self.pairs:
             if self.use == "rewrite":
                 d.fills(dst, self.done(), 3)
@@ -43,15 +52,15 @@ class Rounds:
         full = cta.barrier().init_by({"one": 1, "all": d.threads, "two": 2}[self.arrival], self.by)
         done = cta.barrier().init(d.threads) if self.by_mbarrier else None
         with self.guard.around(cta, d.block(cta)):
-            for i in cta.range(self.trips.of(h)):
+            for i in self.rounds(cta, h):
                 t = d.block(cta) * self.trips.n + i
                 token = self.load(cta, h, full, tiles, t)
                 if self.waits == "token":
                     full.wait(token)
                 else:
                     wait_over(full, i, parity=self.waits == "parity")
-                for (_, dst), tile in zip(self.pairs, tiles, strict=True):
-                    self.consume(cta, h, dst, tile, dst.at(t))
+                for number, ((_, dst), tile) in enumerate(zip(self.pairs, tiles, strict=True)):
+                    self.consume(cta, h, number, tile, dst.at(t))
                 if done is not None:
                     done.wait(done.arrive())
                 else:
@@ -59,13 +68,26 @@ class Rounds:
         if self.inval:
             full.inval()
 
+    def rounds(self, cta: Any, h: Handles) -> Iterator[Any]:
+        """0, 1, ... as a loop may have it: counting up, down, or in steps."""
+        n, first, step = self.trips.of(h), self.first, self.step
+        if (first, step) == (0, 1):
+            yield from cta.range(n)
+        elif step < 0:
+            yield from (n - 1 - i for i in cta.range(n - 1, -1, step))
+        else:
+            yield from ((i - first) // step for i in cta.range(first, n * step + first, step))
+
     def load(self, cta: Any, h: Handles, full: Any, tiles: list[Any], t: Any) -> Any:
         with cta.elect() as leader:
+            if self.ahead:
+                for (src, _), (hint, _) in zip(self.pairs, self.hints, strict=True):
+                    h[src.name].prefetch(leader, src.at(t), **hint)
             if self.split:
                 full.expect_tx(leader, *tiles[1:])
             token = full.arrive_expect_tx(leader, *(tiles[:1] if self.split else tiles))
-            for (src, _), tile in zip(self.pairs, tiles, strict=True):
-                h[src.name].g2s(leader, tile, src.at(t), token)
+            for (src, _), tile, (hint, _) in zip(self.pairs, tiles, self.hints, strict=True):
+                h[src.name].g2s(leader, tile, src.at(t), token, **hint)
         if self.arrival == "all":
             with cta.threads_except(0):
                 full.arrive()
@@ -74,7 +96,8 @@ class Rounds:
                 full.arrive()
         return token
 
-    def consume(self, cta: Any, h: Handles, dst: View, tile: Any, at: tuple[Any, ...]) -> None:
+    def consume(self, cta: Any, h: Handles, number: int, tile: Any, at: tuple[Any, ...]) -> None:
+        dst = self.pairs[number][1]
         if self.use == "plain":
             cta.store(h[dst.plain], tile, at)
             return
@@ -83,7 +106,7 @@ class Rounds:
             cta.fence_proxy_async()
             cta.sync()
         with cta.elect() as leader:
-            send(leader, h[dst.name], tile, at)
+            send(leader, h[dst.name], tile, at, **self.hints[number][1])
             leader.wait_group_read(0)
 
 

@@ -16,10 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oxidecopy.fuzz.case import run
+from oxidecopy.fuzz.judge import NOT_SHOWN, Verdict, judge
+from oxidecopy.fuzz.mutants import EDITS, mutants
+from oxidecopy.fuzz.pipelines import ALONE, TOGETHER, pipeline
 from oxidecopy.verify import rule_ids
-from tests.helpers.agreement import NOT_SHOWN, Verdict, judge, run
-from tests.helpers.mutants import EDITS, mutants
-from tests.helpers.pipelines import ALONE, TOGETHER, pipeline
 
 PIPELINES = int(os.environ.get("AGREEMENT_PIPELINES", "40"))
 CHUNK = 10

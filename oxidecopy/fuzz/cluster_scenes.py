@@ -7,22 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from tests.helpers.agreement import Data, clip, read_box
-from tests.helpers.drafts import Draft, Handles, View
+from oxidecopy.fuzz.case import Data, clip
+from oxidecopy.fuzz.drafts import Draft, Handles, View
 
 
 def lands(d: Draft, src: View, dst: View, n: int, parts: int) -> None:
     """Tile i of a cluster, maybe in parts, becomes tile i of each of its blocks."""
 
     def effect(now: dict[str, Data]) -> None:
-        source = d.memory[src.name].data
         for b, cluster in d.clusters():
             for i in range(n):
                 t = (cluster * n + i) * parts
-                whole = np.concatenate([read_box(source, src.at(t + r), src.box) for r in range(parts)])
+                whole = np.concatenate([d.loaded(src, t + r) for r in range(parts)])
                 to, part = clip(now[dst.name], dst.at(b * n + i), whole)
                 to[...] = part
 
+    d.foretold(src, dst)
     d.effects.append(effect)
 
 

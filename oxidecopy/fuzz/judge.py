@@ -1,0 +1,128 @@
+"""The verifier and the simulator's `explore` against each other, on one program at a time.
+
+Neither may know of the other, and both follow the same theory, so each is the other's oracle:
+a program that is accepted must end well under every schedule with the same bytes, and one that is refused must go wrong under some
+schedule, unless its rule is one of those that a schedule need not show (`NOT_SHOWN`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, final
+
+import numpy as np
+
+from oxidecopy.fuzz.case import Case, Run, run
+from oxidecopy.isa import ops
+from oxidecopy.program.program import Program
+from oxidecopy.verify import inspect
+from oxidecopy.verify import rule_ids as ids
+
+# Rules that a refused program may break without any schedule going wrong: why each of them is right all the same.
+_BESIDE = "what lies beside the array is another barrier or tile, which may happen to take the access"
+_UNDEFINED = "undefined by PTX, but the model of it here ends well"
+_BOUND = "a bound of the proof, not a fault of the program"
+NOT_SHOWN: Final[dict[str, str]] = {
+    ids.WAIT_BEHIND: "a waiter must be overtaken by a whole phase before anything shows: few schedules do that",
+    ids.EXPECT_LATE: "bytes announced earlier, and copied later by the same thread, can hold the phase open; the rule asks for an arrival",
+    ids.GUARDED: "what hangs on the answer of a test may be harmless in this program; the theory wants none of it",
+    ids.ANSWER: "an answer that was not asked for is an unset register, which is a no here",
+    ids.BARRIER_INDEX: _BESIDE,
+    ids.TILE_INDEX: _BESIDE,
+    ids.DROP_TO_ZERO: _UNDEFINED,
+    ids.SYNC_COUNT: _UNDEFINED,
+    ids.COPY_THREADS: "the recorder asks for a Leader; copies issued anew by each thread may still agree with the bytes announced by each",
+    ids.BULK_SIZE: "a copy of no bytes at all does nothing; the rule asks for what was meant",
+    ids.BULK_BOUNDS: "behind the array other memory of the same allocation may lie, which the copy then takes",
+    ids.SWIZZLE_DIFFERS: "the copy runs, but its rows do not lie where the tile's layout says",
+    ids.TILE_SMALL: "the copy runs into the padding behind the tile, where nothing may lie in this program",
+    ids.COORD_INNER: "judged for every copy of the program, also for one that no block reaches",
+    ids.SYNC_NOT_REACHED: "threads that have exited count as arrived at the cluster barrier (PTX), but the design asks all to come",
+    ids.STORES_MEET: "stores of one cluster's CTAs may be ordered by syncs, which the comparison of whole launches does not look at",
+    ids.LOAD_OF_STORED: "as with stores that meet: syncs of a cluster are not looked at",
+    ids.PIECES: _BOUND,
+    ids.STEPS: _BOUND,
+}
+_MEETINGS: Final = {"OX4117", "OX4118"}
+GOOD_SEEDS: Final = range(4)
+BAD_SEEDS: Final = range(12)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What the two say about a program.
+
+    Attributes:
+        accepted: by the verifier.
+        rules: of the verifier that a refused program breaks, and of the simulator for an accepted one that went wrong.
+        problem: how the two disagree; empty where they agree.
+        shown: a refusal was seen to go wrong.
+        runs: schedules that were run.
+        loose: schedules may leave different bytes, by design (stores that may meet, plain stores under the answer of a test).
+        contents: bytes that the first schedule of an accepted program left behind.
+        detail: the diagnostics behind a problem.
+    """
+
+    accepted: bool
+    rules: tuple[str, ...] = ()
+    problem: str = ""
+    shown: bool = False
+    runs: int = 0
+    loose: bool = False
+    contents: dict[str, bytes] | None = None
+    detail: str = ""
+
+
+def judge(case: Case, *, good_seeds: Iterable[int] = GOOD_SEEDS, bad_seeds: Iterable[int] = BAD_SEEDS) -> Verdict:
+    """What the two say about `case`. Accepted programs run under all `good_seeds`, refused ones until a run of `bad_seeds` goes wrong."""
+    report = inspect(case.program, case.launch())
+    rules = tuple(sorted({d.rule for d in report.violations}))
+    if rules:
+        return _refused(case, rules, bad_seeds, "\n".join(map(str, report.violations)))
+    return _accepted(case, good_seeds, undecided=any(w.rule == ids.MEETING_UNDECIDED for w in report.warnings))
+
+
+def _refused(case: Case, rules: tuple[str, ...], seeds: Iterable[int], detail: str) -> Verdict:
+    count = 0
+    for seed in seeds:
+        count += 1
+        if not run(case, seed).clean:
+            return Verdict(accepted=False, rules=rules, shown=True, runs=count)
+    # Rules cascade: one of these can bring others with it.
+    problem = "" if any(rule in NOT_SHOWN for rule in rules) else "refused, but no schedule went wrong"
+    return Verdict(accepted=False, rules=rules, problem=problem, runs=count, detail=detail)
+
+
+def _accepted(case: Case, seeds: Iterable[int], *, undecided: bool) -> Verdict:
+    """`undecided`: the verifier warns that stores may meet, so that they may."""
+    loose = (undecided and not case.apart) or _asks(case.program)
+    runs = [run(case, 0, hazards=False), *(run(case, seed) for seed in seeds)]
+    for r in runs:
+        wrong = _wrong(r, runs[0], undecided=undecided, loose=loose)
+        if wrong:
+            detail = "\n".join(map(str, (*r.diagnostics, *r.findings)))
+            rules = tuple(sorted(r.rules))
+            return Verdict(accepted=True, rules=rules, problem=wrong, runs=len(runs), loose=loose, detail=detail)
+    for name, wanted in case.expected.items():
+        got = case.memory[name].view(bytearray(runs[0].contents[name]))
+        if not np.array_equal(got, wanted):
+            problem = f"accepted, but {name} is not as expected"
+            return Verdict(accepted=True, problem=problem, runs=len(runs), loose=loose, detail=f"{got}\n{wanted}")
+    return Verdict(accepted=True, runs=len(runs), loose=loose, contents=runs[0].contents)
+
+
+def _wrong(r: Run, first: Run, *, undecided: bool, loose: bool) -> str:
+    """How a run of an accepted program went wrong, if it did."""
+    if r.outcome != "ok" or r.rules - (_MEETINGS if undecided else set()):
+        return f"accepted, but seed {r.seed} ends in {r.outcome}"
+    if r.contents != first.contents and not loose:
+        changed = [name for name in r.contents if r.contents[name] != first.contents[name]]
+        return f"accepted, but seed {r.seed} leaves other bytes in {changed}"
+    return ""
+
+
+def _asks(program: Program) -> bool:
+    """True when something hangs on the answer of a test: what plain stores write may then differ from schedule to schedule, as designed."""
+    return any(isinstance(step.op, ops.MbarrierTestToken | ops.MbarrierTestParity) for step in program.walk())

@@ -1,0 +1,92 @@
+"""Random well-formed pipelines, recorded through the public handles, with numpy's answer.
+
+A pipeline is one or two scenes. Every scene has barriers, tiles and arrays of its own, so scenes need nothing of each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any, Final, TypeAlias
+
+from oxidecopy.fuzz.bulk_scenes import Gathered, PassedOn, Runs, Spread
+from oxidecopy.fuzz.case import Case
+from oxidecopy.fuzz.cluster_scenes import ClusterRing, Gate, SharedLoad
+from oxidecopy.fuzz.drafts import Draft, Handles
+from oxidecopy.fuzz.im2col_scenes import Im2col, Pixels, Sliced
+from oxidecopy.fuzz.index_scenes import Indexed, Mapped, Rows, Tables
+from oxidecopy.fuzz.ring_scenes import MulticastRing, TileRing, drawn_roles
+from oxidecopy.fuzz.scenes import Handoff, Nested, Prefetch, Produce, Ring, Rounds
+from oxidecopy.tiles.cta import ClusterCta, Cta
+from oxidecopy.typed.recorder import Recorder
+from oxidecopy.typed.recording import record
+
+Scene: TypeAlias = Callable[[Draft], Callable[[Any, Handles], None]]
+ALONE: Final[tuple[Scene, ...]] = (
+    *(Rounds, Rounds, Ring, Ring, Prefetch, Produce, Produce, Handoff, Nested),
+    *(Runs, Indexed, Tables, Mapped, Im2col, Pixels, Sliced),
+)
+TOGETHER: Final[tuple[Scene, ...]] = (SharedLoad, ClusterRing, Gate, PassedOn, Gathered, Spread)
+IN_ROLES: Final[dict[bool, Scene]] = {False: TileRing, True: MulticastRing}  # by whether there is a cluster; these stand alone
+NEWER: Final[Scene] = Rows  # than the GPUs that programs are compared on
+TWO_ROLES: Final = (Ring, Handoff, ClusterRing)  # need more than one warp
+WHOLE_WARPS: Final = (Ring, ClusterRing)  # have syncs of their own: named barriers count whole warps
+CLUSTERS: Final = ((2, 1, 1), (2, 1, 1), (1, 2, 1), (4, 1, 1), (2, 2, 1), (1, 1, 2), (3, 1, 1))
+THREADS: Final = (1, 2, 32, 33, 64, 64, 96, 96, 128, 100)
+
+
+def pipeline(seed: int) -> Case:
+    """The pipeline of a seed."""
+    rng = Random(seed)
+    cluster = rng.choice(CLUSTERS) if rng.random() < 0.3 else (1, 1, 1)
+    x, y, z = (c * rng.choice((1, 1, 2)) for c in cluster)
+    draft = Draft(rng, rng.choice(THREADS), cluster, (x, y, z))
+    chosen = _scenes(draft)
+    scenes = [kind(draft) for kind in chosen]
+    between = rng.random() < 0.5
+
+    def body(cta: Any, **handles: Any) -> None:  # Any: the handles that `record` makes for these arguments
+        for i, scene in enumerate(scenes):
+            if i and between:
+                cta.sync()
+            scene(cta, handles)
+
+    def make_cta(recorder: Recorder) -> Cta:
+        return (Cta if cluster == (1, 1, 1) else ClusterCta)(recorder, draft.roles)
+
+    program = record(body, threads=draft.threads, cluster=cluster, arguments=draft.arguments, cta=make_cta)
+    expected = {name: g.data.copy() for name, g in draft.memory.items()}
+    for effect in draft.effects:
+        effect(expected)
+    return Case(
+        program=program,
+        grid=draft.grid,
+        memory=draft.memory,
+        maps=draft.maps,
+        arrays=draft.arrays,
+        idx=draft.idx,
+        scalars=draft.scalars,
+        expected={name: data for name, data in expected.items() if name not in draft.unknown},
+        apart=True,
+        sm=draft.sm,
+        label=f"seed {seed} ({', '.join(getattr(kind, '__name__', '') for kind in chosen)})",
+    )
+
+
+def _scenes(draft: Draft) -> list[Scene]:
+    """Which scenes a pipeline has; settles roles, threads and compute capability."""
+    rng, clustered = draft.rng, draft.size > 1
+    what = rng.random()
+    if what < 0.18:
+        draft.roles = drawn_roles(rng, cluster=clustered)
+        draft.threads = draft.roles.threads
+        return [IN_ROLES[clustered]]
+    if what < 0.20 and not clustered:
+        draft.sm = 100
+        return [NEWER]
+    kinds = ALONE if not clustered else (TOGETHER if rng.random() < 0.7 else TOGETHER + ALONE)
+    usable = [kind for kind in kinds if draft.threads > 32 or kind not in TWO_ROLES]
+    chosen = [rng.choice(usable) for _ in range(rng.choice((1, 1, 1, 2)))]
+    if any(kind in WHOLE_WARPS for kind in chosen):
+        draft.threads = -(-draft.threads // 32) * 32
+    return chosen
