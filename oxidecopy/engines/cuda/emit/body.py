@@ -117,6 +117,8 @@ class Body:
         start, stop = exprs.span(op.start), exprs.span(op.stop)
         reach = Span(start.lo, max(start.lo, stop.hi - 1)) if op.step > 0 else Span(min(start.hi, stop.lo + 1), start.hi)
         first, end = exprs.text(op.start), exprs.text(op.stop)
+        if share is not None:
+            reach = Span(0, stop.hi)  # the stage that brings no tile comes behind all that do, so there is one more
         past = Span(reach.lo, reach.hi + op.step) if op.step > 0 else Span(reach.lo + op.step, reach.hi)
         kind = "int" if past.narrow and stop.narrow and not exprs.write(op.stop).wide else "i64"
         name = self.ctx.fresh(op.counter, reach)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import oxidecopy as ox
+from oxidecopy.conformance import rings
 from oxidecopy.conformance.run import cases
 from oxidecopy.engines.cuda import nvrtc
 from oxidecopy.engines.cuda.emit import Emitted, emitted
@@ -87,6 +88,15 @@ def test_a_counter_deals_the_tiles() -> None:
     assert made.parameters[-1].kind == "counter"
     assert kernel.count("atomicAdd(tiles_given_counter, 1u)") == 2
     assert made.shared_bytes == 16448 + 4 * 4
+
+
+@pytest.mark.parametrize("tiles", [1, 2, 3])
+def test_the_stage_that_brings_no_tile_waits_for_its_turn_too(tiles: int) -> None:
+    """With at most as many tiles as stages, no tile waits for a free one: the word that there are no more still does."""
+    dev = ox.Device.open("sim-fast")
+    src, out = (dev.zeros((tiles * rings.BOX[0], rings.BOX[1]), ox.f32) for _ in range(2))
+    made = emitted(rings.counted(3)[1].bind(ox.TmaDescriptor.tiled(src, box=rings.BOX, swizzle=ox.Swizzle128B), out).verify())
+    assert ("if (i0 / 3 >= 1) ptx::mbarrier_wait_parity(smem + ring0_empty" in kernel_of(made)) == (tiles == 3)
 
 
 def test_a_share_is_fixed_where_a_counter_does_not_fit() -> None:
