@@ -73,7 +73,7 @@ def known(seed: int) -> bool:
     return plain and not any(isinstance(s.op, UNKNOWN) or getattr(s.op, "hint", None) for s in program.walk())
 
 
-@pytest.mark.parametrize("seed", list(islice(filter(known, count()), PIPELINES)))
+@pytest.mark.parametrize("seed", list(islice((s for s in count() if known(s)), PIPELINES)))
 def test_random_pipelines(seed: int) -> None:
     """Most leave the bytes that numpy says, whatever the order; those that ask a barrier now and then do not."""
     case = pipeline(seed)
