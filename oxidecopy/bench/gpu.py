@@ -47,7 +47,7 @@ _LAUNCHES: Final = 20_000
 _IN_A_ROW: Final = 500
 BOX_BYTES: Final = (1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10)
 _ROW: Final = 256  # elements: the widest row of a box
-_COLUMNS: Final = 16_384
+COLUMNS: Final = 16_384
 _RING_BYTES: Final = 64 << 10
 # How many bytes are under way on a multiprocessor decides: 48 to 64 KiB are fastest, less does not hide the memory's latency, more makes
 # the order in which it is asked worse (docs/performance.md). One-shot: CTAs of an SM; counter: stages, and CTAs of an SM.
@@ -173,7 +173,7 @@ def headlines(array_bytes: int) -> Iterator[Copy]:
     """f32 by each schedule, types of fewer bytes by one-shot boxes from 4 KiB on."""
     for nbytes in BOX_BYTES:
         box = (nbytes // 4 // _ROW, _ROW)
-        shape = (array_bytes // 4 // _COLUMNS, _COLUMNS)
+        shape = (array_bytes // 4 // COLUMNS, COLUMNS)
         stages, per_sm = _COUNTED[nbytes]
         yield Copy(schedule="one-shot", shape=shape, box=box, per_sm=AT_ONCE.get(nbytes, 0))
         yield Copy(schedule="counter", shape=shape, box=box, stages=stages, per_sm=per_sm)
@@ -183,7 +183,7 @@ def headlines(array_bytes: int) -> Iterator[Copy]:
     for dtype, (nbytes, per_sm) in product(_NARROW, AT_ONCE.items()):
         size = DTYPES[dtype.__name__].nbytes
         if nbytes // size // _ROW <= BOX_DIM_MAX:
-            shape = (array_bytes // size // _COLUMNS, _COLUMNS)
+            shape = (array_bytes // size // COLUMNS, COLUMNS)
             yield Copy(schedule="one-shot", shape=shape, box=(nbytes // size // _ROW, _ROW), per_sm=per_sm, dtype=dtype)
 
 
@@ -290,9 +290,13 @@ def first_rows(runs: int, say: Callable[[str], None]) -> Iterator[Measured]:
 
 def measure_all(bench: Bench, runs: int, say: Callable[[str], None]) -> tuple[list[Measured], list[tuple[Rate, float]]]:
     """Everything but the table, and the rates behind the ratios."""
+    from oxidecopy.bench.one_way import like_plain_rows, one_way_rows
+
     rows = list(launch_rows(bench, runs, say))
     rates = list(headline(bench, runs, say))
     rows += copy_rows(rates)
+    rows += one_way_rows(bench, runs, say)
+    rows += like_plain_rows(bench, runs, say)
     rows += first_rows(runs, say)
     return rows, rates
 

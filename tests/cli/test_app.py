@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 import subprocess
 import sys
 
@@ -103,3 +104,11 @@ def test_invoke_raises_and_prints_nothing_of_the_error(capsys: pytest.CaptureFix
     assert caught.value.rules == ("OX6001",)
     assert capsys.readouterr().err == ""
     assert command("run", "nowhere.py").exit_code == 2
+
+
+def test_the_package_is_the_command(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["oxidecopy", "--version"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("oxidecopy", run_name="__main__")
+    assert not ended.value.code
+    assert capfd.readouterr().out == f"oxidecopy {__version__}\n"
