@@ -10,7 +10,8 @@ from typing import Final, Protocol, final, runtime_checkable
 from oxidecopy.engines.views import View, shared_views, view
 from oxidecopy.errors import Diagnostic
 from oxidecopy.isa.dtypes import DTYPES
-from oxidecopy.program.program import ArrayInfo, Launch
+from oxidecopy.isa.limits import STORE_EDGE_BYTES
+from oxidecopy.program.program import ArrayInfo, Edge, Launch
 from oxidecopy.program.tensor_map import SLICE_BYTES, TensorMap
 from oxidecopy.program.verified import VerifiedProgram
 
@@ -30,11 +31,15 @@ class Buffer(Protocol):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundMap:
-    """A tensor map with the memory it points to; element 0 lies `offset_bytes` into the buffer."""
+    """A tensor map with the memory it points to; element 0 lies `offset_bytes` into the buffer.
+
+    `edge` is what lies behind its rows, up to the next multiple of 16 bytes from their start, where stores may write.
+    """
 
     map: TensorMap
     buffer: Buffer
     offset_bytes: int = 0
+    edge: Edge = "unknown"
 
     @property
     def view(self) -> View:
@@ -85,6 +90,7 @@ class Bindings:
             idx=tuple(sorted(self.idx.items())),
             same=same,
             overlapping=overlapping,
+            edges=tuple(sorted((name, bound.edge) for name, bound in self.maps.items() if bound.map.row_bytes % STORE_EDGE_BYTES)),
             sm=sm,
         )
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 from oxidecopy.engines.base import Bindings, BoundArray, BoundMap
 from oxidecopy.errors import ArgumentError, Cause, Diagnostic
 from oxidecopy.isa.bulk import ALIGN
+from oxidecopy.isa.limits import STORE_EDGE_BYTES
 from oxidecopy.program.destinations import destinations
 from oxidecopy.program.program import ArrayInfo, ArrayParam, IdxParam, MapParam, ScalarParam, entry_name
 from oxidecopy.typed.descriptor import TmaDescriptor
@@ -204,7 +205,8 @@ class _Collected:
 
     def _bind(self, name: str, parameter: str, desc: MapHandle[Any, Any]) -> None:
         array: GlobalArray[Any, Any] = desc.array
-        self.maps[name] = BoundMap(map=desc.tensor_map, buffer=array.buffer, offset_bytes=array.offset_bytes)
+        edge = array.behind_rows(-desc.tensor_map.row_bytes % STORE_EDGE_BYTES)
+        self.maps[name] = BoundMap(map=desc.tensor_map, buffer=array.buffer, offset_bytes=array.offset_bytes, edge=edge)
         self._on(parameter, array)
 
     def _array(self, formal: Formal, value: object) -> None:

@@ -117,4 +117,5 @@ def _difference(one: Launch, other: Launch) -> str:
     ):
         words += [f"{is_so} for {' and '.join(map(repr, names))}" for names in mine if names not in others]
         words += [f"{is_not} for {' and '.join(map(repr, names))}" for names in others if names not in mine]
+    words += [f"{edge} behind the rows of {name!r}" for name, edge in one.edges if (name, edge) not in other.edges]
     return ", ".join(words)

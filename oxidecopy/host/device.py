@@ -16,6 +16,7 @@ from oxidecopy.typed.dtypes import DType, f16, f32, f64, i32, i64, u8, u16, u32,
 from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.refusal import described, flag
 from oxidecopy.typed.sites import at_the_users_line
+from oxidecopy.typed.views import Rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -316,7 +317,8 @@ class Device:
         # Tried, not foreseen: what is free grows while the engine waits for launches that use memory of dropped arrays.
         with suppress(MemoryError):
             buffer = self.engine.allocate(to.nbytes)
-            return GlobalArray(dtype=dtype, shape=to.shape, strides_bytes=to.strides_bytes, buffer=buffer, device=self)
+            rows = Rows.of(to.shape, to.strides_bytes, dtype.info.nbytes, to.nbytes)
+            return GlobalArray(dtype=dtype, shape=to.shape, strides_bytes=to.strides_bytes, buffer=buffer, device=self, rows=rows)
         raise InputError(
             refusal(
                 "OX5011",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias, final
+from typing import Final, Literal, TypeAlias, final
 
 from oxidecopy.errors import Site
 from oxidecopy.isa.dtypes import DTYPES
@@ -211,6 +211,9 @@ class Program:
 
 
 # ---- one launch
+Edge: TypeAlias = Literal["unknown", "padding", "elements"]  # what lies behind the rows of an array: of elements, its own or its parent's
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayInfo:
@@ -233,6 +236,7 @@ class Launch:
     Attributes:
         same: parameters that are bound to one view of memory, in groups.
         overlapping: pairs of parameters that share some memory otherwise.
+        edges: of maps whose rows are no multiples of 16 bytes, what lies behind these.
     """
 
     grid: tuple[int, int, int]
@@ -241,6 +245,7 @@ class Launch:
     idx: tuple[tuple[str, int], ...] = ()
     same: tuple[tuple[str, ...], ...] = ()
     overlapping: tuple[tuple[str, str], ...] = ()
+    edges: tuple[tuple[str, Edge], ...] = ()
     sm: int = 90
 
     def environment(self) -> dict[str, int]:

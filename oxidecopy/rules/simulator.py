@@ -19,6 +19,7 @@ def _rule(number: str, error: str, title: str, why: str, source: str, shown: Twi
     return Rule(id=number, title=title, error=error, why=why, source=source, wrong=wrong, right=right)
 
 
+_NOTE: Final = NO_SCRIPT + "it is a note (`explore(...).notes`), which stops nothing: "
 _LOAD: Final = """
 tile = cta.shared(src)
 full = cta.barrier().init(1)
@@ -446,4 +447,60 @@ _MEMORY: Final = (
     ),
 )
 
-RULES: Final[tuple[Rule, ...]] = (*_ENDS, *_TILES, *_BARRIERS, *_EXITS, *_MEMORY, *SIMULATOR_RULES)
+_LAYOUT: Final = (
+    _rule(
+        "OX4120",
+        "HazardError",
+        "A swizzled tile begins where its pattern does, in every stage",
+        "The pattern goes by the shared address. At another one the bytes are where the copy puts them, but not where those look who count "
+        "rows from the start of the tile, as matrix instructions do. "
+        + NO_SCRIPT
+        + "the recorder aligns tiles; it shows on hand-written program texts.",
+        "PTX tensor swizzling modes: the pattern repeats every 256, 512 or 1,024 bytes",
+    ),
+    _rule(
+        "OX4121",
+        "HazardError",
+        "A store writes only bytes of its own rows, or padding",
+        "At the inner edge stores are cut in steps of 16 bytes.",
+        "measured: 929 stores",
+        scripts(
+            """
+            from oxidecopy.engines.sim import explore
+
+            @ox.pipeline(threads=32)
+            def kernel(cta: ox.Cta, dst: ox.TmaDescriptor[ox.f32, ox.D2]) -> None:
+                tile = cta.shared(dst)
+                cta.fill(tile, 1.0)
+                cta.fence_proxy_async()
+                cta.sync()
+                with cta.elect() as leader:
+                    dst.s2g(leader, tile, (0, 0))
+                    leader.commit_group()
+                    leader.wait_group_read(0)
+
+            a = dev.zeros((8, 32), ox.f32)
+            launch = kernel[1].bind(ox.TmaDescriptor.tiled(a[:, :<gap>], box=(8, 32)))
+            explore(launch.program, launch.bindings).check()
+            """,
+            "30",
+            "28",
+        ),
+    ),
+    _rule(
+        "OX4122",
+        "HazardError",
+        "Every element of an output is stored",
+        "What no store reaches keeps what it held before, which in new memory is anything. " + _NOTE + "a grid of one block for two boxes.",
+        "the run",
+    ),
+    _rule(
+        "OX4123",
+        "HazardError",
+        "Every role does something in some CTA",
+        "A role that never runs is often a condition the wrong way round. " + _NOTE + "a role whose loop has no iterations in this launch.",
+        "the run",
+    ),
+)
+
+RULES: Final[tuple[Rule, ...]] = (*_ENDS, *_TILES, *_BARRIERS, *_EXITS, *_MEMORY, *SIMULATOR_RULES, *_LAYOUT)

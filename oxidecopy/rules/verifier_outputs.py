@@ -100,6 +100,32 @@ OUTPUT_RULES: Final[tuple[Rule, ...]] = (
             "b",
         ),
     ),
+    _rule(
+        "OX3205",
+        "A store's edge touches no elements but its own",
+        "At the inner edge stores and reductions are cut in steps of 16 bytes: up to 15 bytes behind each row are written. Behind an "
+        "array's own rows that is padding; behind those of a view that ends in the middle of a unit it is the array that it is a view of.",
+        "measured: 929 stores",
+        scripts(
+            """
+            @ox.pipeline(threads=32)
+            def kernel(cta: ox.Cta, dst: ox.TmaDescriptor[ox.f32, ox.D2]) -> None:
+                tile = cta.shared(dst)
+                cta.fill(tile, 1.0)
+                cta.fence_proxy_async()
+                cta.sync()
+                with cta.elect() as leader:
+                    dst.s2g(leader, tile, (0, 0))
+                    leader.commit_group()
+                    leader.wait_group_read(0)
+
+            a = dev.zeros((8, 32), ox.f32)
+            kernel[1](ox.TmaDescriptor.tiled(a[:, :<gap>], box=(8, 32)))
+            """,
+            "30",
+            "28",
+        ),
+    ),
     Rule(
         id="OX3106",
         title="Every element of an output is stored",

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, final, overl
 from typing_extensions import CapsuleType, TypeVar
 
 from oxidecopy.errors import ExportError
+from oxidecopy.program.program import Edge
 from oxidecopy.typed.dtypes import DType, f16, f32, f32_ftz, f64, i32, i64, tf32, tf32_ftz, u8, u16, u32, u64
 from oxidecopy.typed.geometry import D2, D3, D4, D5
 from oxidecopy.typed.refusal import refuse
 from oxidecopy.typed.sites import at_the_users_line
 from oxidecopy.typed.symbolic import Idx
-from oxidecopy.typed.views import View, overlaps_itself
+from oxidecopy.typed.views import Rows, View, overlaps_itself
 
 if TYPE_CHECKING:
     from types import EllipsisType
@@ -106,7 +107,7 @@ class GlobalArray(Generic[DT, Sh_co]):
         readonly: nothing may write to it: its owner said so.
     """
 
-    __slots__ = ("_dtype", "_shape", "buffer", "device", "offset_bytes", "readonly", "strides_bytes")
+    __slots__ = ("_dtype", "_rows", "_shape", "buffer", "device", "offset_bytes", "readonly", "strides_bytes")
 
     def __init__(
         self,
@@ -118,6 +119,7 @@ class GlobalArray(Generic[DT, Sh_co]):
         device: Owner,
         offset_bytes: int = 0,
         readonly: bool = False,
+        rows: Rows | None = None,
     ) -> None:
         self._dtype = dtype
         self._shape = shape
@@ -126,6 +128,7 @@ class GlobalArray(Generic[DT, Sh_co]):
         self.device = device
         self.offset_bytes = offset_bytes
         self.readonly = readonly
+        self._rows = rows  # of the memory it was made with; None where another library laid it out
 
     @property
     def dtype(self) -> type[DT]:
@@ -220,7 +223,16 @@ class GlobalArray(Generic[DT, Sh_co]):
             device=self.device,
             offset_bytes=self.offset_bytes + made.offset_bytes,
             readonly=self.readonly,
+            rows=self._rows,
         )
+
+    def behind_rows(self, nbytes: int) -> Edge:
+        """What lies in the `nbytes` bytes behind each of its rows, where stores through a descriptor may write."""
+        shape, strides, size = self._place()
+        if self._rows is None:
+            return "padding" if not nbytes else "unknown"
+        end = self.offset_bytes + shape[-1] * size
+        return self._rows.behind(end, end + nbytes, [s for n, s in zip(shape[:-1], strides[:-1], strict=True) if n > 1])
 
     # ---- other libraries
     def __dlpack_device__(self) -> tuple[int, int]:

@@ -7,13 +7,14 @@ means nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Final, NoReturn, final
 
 from oxidecopy.errors import UsageError
 from oxidecopy.isa import limits
+from oxidecopy.program.program import Edge
 from oxidecopy.typed.refusal import described, refuse, whole
 
 NO_VIEW: Final = "OX5040"
@@ -130,6 +131,30 @@ class View:
     def _with(self, shape: tuple[int, ...], strides_bytes: tuple[int, ...], offset_bytes: int = 0) -> View:
         strides = canonical(shape, strides_bytes, self.element_bytes)
         return View(shape=shape, strides_bytes=strides, element_bytes=self.element_bytes, offset_bytes=offset_bytes)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """How memory was laid out when it was made: rows of `used` bytes, `apart` bytes from one to the next, `total` bytes in all."""
+
+    used: int
+    apart: int
+    total: int
+
+    @classmethod
+    def of(cls, shape: tuple[int, ...], strides_bytes: tuple[int, ...], element_bytes: int, total: int) -> Rows:
+        """Of an array that fills its memory."""
+        return cls(used=shape[-1] * element_bytes, apart=strides_bytes[-2] if len(shape) > 1 else max(total, 1), total=total)
+
+    def behind(self, start: int, end: int, steps: Iterable[int]) -> Edge:
+        """What lies in bytes `start` to `end`, and so many `steps` of bytes further: elements of the array, or nobody's bytes."""
+        if start >= end or start >= self.total:
+            return "padding"
+        if any(step % self.apart for step in steps):
+            return "unknown" if self.used < self.apart else "elements"
+        first = start % self.apart
+        return "elements" if first < self.used or min(end, self.total) - start > self.apart - first else "padding"
 
 
 def canonical(shape: tuple[int, ...], strides_bytes: tuple[int, ...], element_bytes: int) -> tuple[int, ...]:

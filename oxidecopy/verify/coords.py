@@ -31,7 +31,7 @@ Placed = Through | Run | ops.LoadIndex  # ops whose place in global memory is ju
 def doubtful(program: Program, launch: Launch, folded: Mapping[int, ops.Instr], opaque: Opaque, out: Collector) -> set[int]:
     """Ids of the copies and reads whose coordinates must be watched in the walk. Warns of what no walk can see."""
     found: set[int] = set()
-    maps = dict(launch.maps)
+    maps, edges = dict(launch.maps), dict(launch.edges)
 
     def visit(steps: tuple[Step, ...], env: dict[str, Range]) -> None:
         for step in steps:
@@ -43,7 +43,12 @@ def doubtful(program: Program, launch: Launch, folded: Mapping[int, ops.Instr], 
                     found.add(id(step))
                 if isinstance(op, Through):
                     _unscaled(program, launch, step, op, out)
-                    _edges(step, op, [(name, maps[name]) for name in _through(program, op, env)], out)
+                    _edges(
+                        step,
+                        op,
+                        [(name, maps[name]) for name in _through(program, op, env) if edges.get(name, "unknown") == "unknown"],
+                        out,
+                    )
             else:
                 visit(step.body, env)
 
@@ -123,6 +128,26 @@ def _of_map(program: Program, launch: Launch, op: Through, env: Mapping[str, Ran
                 f"coordinate {axis} is {r.lo}",
                 "0 or more in every dimension (loads may start outside, stores may not)",
                 "guard the store with `cta.when(...)`, or shift the tensor",
+            )
+    if isinstance(op, ops.TensorStore) and not sliced:
+        yield from _over_elements(program, launch, op, inner, env)
+
+
+def _over_elements(
+    program: Program, launch: Launch, op: ops.TensorStore, inner: Range, env: Mapping[str, Range]
+) -> Iterator[tuple[str, str, str, str, str]]:
+    """A store whose box reaches over the end of the rows, where the array goes on that they are a part of."""
+    maps, edges = dict(launch.maps), dict(launch.edges)
+    for name in _through(program, op, env):
+        bound = maps[name]
+        over = -bound.row_bytes % limits.STORE_EDGE_BYTES
+        if edges.get(name) == "elements" and inner.hi + bound.box_dim[-1] > bound.global_dim[-1] > inner.lo:
+            yield (
+                ids.STORE_OVER,
+                f"a store through {name!r} writes past the end of its rows, over elements of the array that they are a part of",
+                f"rows of {bound.row_bytes} bytes: {over} bytes more are written",
+                "rows that are multiples of 16 bytes, or followed by padding only: stores are clipped in steps of 16 bytes",
+                "store to an array of its own, made with `pad=True`, or the last columns by `cta.store`",
             )
 
 
@@ -236,7 +261,7 @@ def _edges(step: Step, op: Through, through: Iterable[tuple[str, TensorMap]], ou
     """Stores are clipped at the inner edge in 16-byte steps (measured): up to 15 bytes behind a row are written."""
     for name, bound in through:
         strides = bound.global_strides
-        row = bound.global_dim[-1] * DTYPES[bound.dtype].nbytes
+        row = bound.row_bytes
         written = -(-row // limits.STORE_EDGE_BYTES) * limits.STORE_EDGE_BYTES
         if not isinstance(op, ops.TensorStore) or row == written or not strides or strides[-1] == written:
             continue

@@ -95,3 +95,28 @@ def test_a_capture_that_failed_leaves_nothing() -> None:
         pass
     graph.replay()
     assert (out.numpy() == 0).all()
+
+
+def test_what_reaches_coordinates_and_trip_counts_is_fixed_by_the_capture() -> None:
+    """Another value asks for another proof: first of the launch, then of the graph that holds it. Values of elements are free."""
+
+    @ox.pipeline(threads=32)
+    def first(cta: ox.Cta, out: ox.GlobalArray[ox.f32, ox.D2], rows: ox.Idx, value: ox.Scalar[ox.f32]) -> None:
+        tile = cta.shared(ox.f32, (1, 32), align=ox.A16)
+        cta.fill(tile, value)
+        cta.sync()
+        for row in cta.range(rows):
+            cta.store(out, tile, (row, 0))
+
+    out = DEV.zeros((2, 32), ox.f32)
+    graph = ox.Graph(DEV)
+    with graph.capture():
+        node = graph.add(first[1].prepare(out, 1, 1.0))
+    node.update(out, 1, 2.0)
+    for rows in (0, 2, 3):
+        with pytest.raises(ArgumentError) as caught:
+            node.update(out, rows, 2.0)
+        assert caught.value.rules == ("OX5338",)
+        assert f"('rows', {rows})" in str(caught.value)
+    graph.replay()
+    assert (out.numpy() == [[2.0] * 32, [0.0] * 32]).all()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import oxidecopy as ox
 from oxidecopy.errors import UsageError
-from oxidecopy.typed.views import View, canonical, overlaps_itself
+from oxidecopy.typed.views import Rows, View, canonical, overlaps_itself
 
 DEV = ox.Device.open("sim")
 X = np.arange(2 * 3 * 4 * 5, dtype=np.float32).reshape(2, 3, 4, 5)
@@ -146,3 +146,31 @@ def test_overlaps_as_counted(dims: list[tuple[int, int]], size: int) -> None:
     shape, strides = tuple(n for n, _ in dims), tuple(s * size for _, s in dims)
     places = [sum(i * s for i, s in zip(index, strides, strict=True)) for index in np.ndindex(shape)]
     assert overlaps_itself(shape, strides, size) == (len(set(places)) < len(places))
+
+
+# ---- what lies behind rows
+PADDED = Rows(used=120, apart=128, total=1024)
+DENSE = Rows(used=128, apart=128, total=1024)
+
+
+@pytest.mark.parametrize(
+    ("rows", "start", "nbytes", "steps", "found"),
+    [
+        (PADDED, 120, 8, [128], "padding"),
+        (PADDED, 120, 9, [128], "elements"),  # the next row
+        (PADDED, 112, 8, [128], "elements"),  # a view that ends earlier
+        (PADDED, 1016, 16, [], "padding"),  # behind the last row there is nothing
+        (PADDED, 120, 8, [64], "unknown"),  # rows of the view do not follow those of the memory
+        (DENSE, 120, 8, [128], "elements"),
+        (DENSE, 120, 8, [64], "elements"),  # all of it is elements
+        (DENSE, 1024, 8, [128], "padding"),
+        (DENSE, 120, 0, [128], "padding"),
+    ],
+)
+def test_behind_rows(rows: Rows, start: int, nbytes: int, steps: list[int], found: str) -> None:
+    assert rows.behind(start, start + nbytes, steps) == found
+
+
+def test_rows_of_memory() -> None:
+    assert Rows.of((8, 30), (128, 4), 4, 1024) == PADDED
+    assert Rows.of((30,), (4,), 4, 120) == Rows(used=120, apart=120, total=120)

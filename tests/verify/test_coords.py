@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from dataclasses import replace
+
 import pytest
 
 from oxidecopy.isa import expr
+from oxidecopy.program.program import Edge
+from oxidecopy.verify import inspect
 from tests.helpers.programs import BX, BY, Builder, add, lt, mul
 from tests.helpers.verdicts import Make, accepted, made, refused
 
@@ -143,3 +148,31 @@ def test_a_store_edge_in_a_wider_array_is_a_warning() -> None:
         b.tile()
         store(b, (0, 0))
         accepted(b, *expected)
+
+
+def over(grid: int, edge: Edge, *, columns: int = 126, when: bool = False) -> tuple[list[str], list[str]]:
+    """Rules broken by, and warnings of, a store of boxes of 64 columns to a view of so many."""
+    b = Builder(grid=(grid, 1, 1))
+    b.map(dims=(64, columns), strides=(1024,))
+    b.tile()
+    b.fill()
+    b.fence()
+    b.sync()
+    with b.elect(), b.when(lt(mul(add(BX, 1), 64), 127)) if when else nullcontext():
+        b.s2g((0, mul(BX, 64)))
+        b.commit()
+        b.wait_group()
+    report = inspect(b.program(), replace(b.launch(), edges=(("src", edge),)))
+    return [d.rule for d in report.violations], [d.rule for d in report.warnings if d.rule != "OX3106"]
+
+
+def test_a_store_over_the_elements_of_a_wider_array_is_refused() -> None:
+    assert over(2, "elements") == (["OX3205"], [])
+    assert over(2, "padding") == ([], [])
+    assert over(2, "unknown") == ([], ["OX3103"])
+    assert over(2, "elements", columns=128) == ([], [])
+
+
+def test_a_store_that_stays_inside_goes_over_nothing() -> None:
+    assert over(1, "elements") == ([], [])
+    assert over(2, "elements", when=True) == ([], [])

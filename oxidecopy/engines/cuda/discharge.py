@@ -46,6 +46,7 @@ def _shape(verified: VerifiedProgram, actual: Launch) -> list[Diagnostic]:
     ]
     for kind, got, wanted in (("tensor map", dict(actual.maps), dict(launch.maps)), ("array", dict(actual.arrays), dict(launch.arrays))):
         pairs += [(f"{kind} `{name}`", got.get(name), wanted.get(name)) for name in sorted({*got, *wanted})]
+    pairs.append(("what lies behind the rows", actual.edges, launch.edges))
     return [_broken(f"{what} differs", got, wanted) for what, got, wanted in pairs if got != wanted]
 
 

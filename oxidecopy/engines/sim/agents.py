@@ -33,7 +33,7 @@ SYMBOL_SLOTS: Final = {"block_idx.x": 0, "block_idx.y": 1, "block_idx.z": 2, "ct
 class Code:
     """The ops of one class as closures, with the user's line of each. A closure returns the position to go on at."""
 
-    ops: tuple[Op, ...]
+    ops: list[Op]
     sites: tuple[Site | None, ...]
     env_size: int
 

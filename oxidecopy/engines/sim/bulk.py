@@ -78,6 +78,10 @@ class RunPlan:
         """The run, in steps of 16 bytes."""
         return [Region(self.address(place), (self.nbytes // GRANULE,), (GRANULE,), GRANULE)] if self.nbytes else []
 
+    def over_elements(self, _place: Sequence[int]) -> int:
+        """None: what is copied is what was asked for."""
+        return 0
+
     def store(self, place: Sequence[int], units: Array) -> None:
         self.load(place)[...] = units.reshape(-1)
 

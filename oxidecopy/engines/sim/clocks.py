@@ -57,13 +57,14 @@ class AgentClock:
 class BarrierClock:
     """What a barrier carries: the releases of the open phase, those of the last completed phases, who made it and who used it."""
 
-    __slots__ = ("base", "completed", "counter", "done", "made", "open", "remote", "uses", "waits")
+    __slots__ = ("announced", "base", "completed", "counter", "done", "made", "open", "remote", "uses", "waits")
 
     def __init__(self, size: int, counter: int) -> None:
         self.counter = counter
         self.completed = 0
         self.base = 0  # completed phases of earlier lives of the object
         self.open: Clock = np.zeros(size, np.int64)
+        self.announced: list[tuple[int, int, Site | None]] = []  # announcements without an arrival in the open phase
         self.waits: dict[int, tuple[int, Site | None]] = {}  # who waited for the phase before the open one, in which epoch
         self.done: dict[int, Clock] = {}
         self.made: tuple[int, int, Site | None] | None = None
@@ -163,6 +164,7 @@ class Clocks:
         clock.base = clock.completed
         clock.done.clear()
         clock.waits.clear()
+        clock.announced.clear()
         clock.open[:] = 0
 
     def inval(self, agent: Agent, bar: Mbarrier, site: Site | None) -> None:
@@ -205,11 +207,13 @@ class Clocks:
             clock.remote.append((agent.index, self._clock(agent).now, site))
         self._release(agent, clock.open)
 
-    def announce(self, agent: Agent, bar: Mbarrier, site: Site | None) -> None:
-        """expect_tx or complete_tx without an arrival."""
+    def move_bytes(self, agent: Agent, bar: Mbarrier, site: Site | None, *, announced: bool) -> None:
+        """expect_tx or complete_tx, without an arrival."""
         self.use(agent, agent.cta, bar, site)
         clock = self._bar(agent.cta, bar)
         self._in_phase(agent, clock, bar, site)
+        if announced:
+            clock.announced.append((agent.index, self._clock(agent).now, site))
         self._cause(clock, self._happened(agent))
 
     def _happened(self, agent: Agent) -> Clock:
@@ -263,7 +267,11 @@ class Clocks:
         for index, (epoch, site) in clock.waits.items():
             if clock.open[self._past + index] < epoch:
                 self.findings.add(reports.late_wait(self._program, bar, site))
+        for index, epoch, site in clock.announced:
+            if clock.open[index] < epoch:  # what arrivals released, and no copy's cause
+                self.findings.add(reports.late_announcement(self._program, bar, site))
         clock.waits.clear()
+        clock.announced.clear()
         clock.completed += 1
         clock.open[clock.counter] = clock.open[self._past + clock.counter] = clock.completed
         clock.done[bar.phase - 1] = clock.open

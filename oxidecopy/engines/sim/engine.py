@@ -141,6 +141,7 @@ class SimEngine:
         ]
         pairs += _by_name("tensor map", dict(actual.maps), dict(launch.maps))
         pairs += _by_name("array", dict(actual.arrays), dict(launch.arrays))
+        pairs.append(("what lies behind the rows", actual.edges, launch.edges))
         broken = [_broken(what, got, wanted) for what, got, wanted in pairs if got != wanted]
         for name, bound in bindings.maps.items():
             address = bound.buffer.address + bound.offset_bytes

@@ -22,12 +22,14 @@ class Exploration:
         code: the CUresult of a fault or refusal, else 0.
         diagnostics: why it did not end well.
         findings: what is wrong although the hardware might get away with it; empty without `hazards`.
+        notes: what was left undone, of runs that ended well: outputs with elements that no store reached, roles in which nothing ran.
     """
 
     outcome: str
     code: int = 0
     diagnostics: tuple[Diagnostic, ...] = ()
     findings: tuple[Diagnostic, ...] = ()
+    notes: tuple[Diagnostic, ...] = ()
 
     def check(self) -> None:
         """Raises what `SimEngine.run` would raise, and HazardError for findings."""
@@ -58,7 +60,9 @@ def explore(program: Program, bindings: Bindings, *, seed: int = 0, hazards: boo
         max_steps: loop iterations, summed over all agents of the launch, after which the run is given up.
     """
     result: Result = execute(program, bindings, _memory(bindings), seed=seed, hazards=hazards, max_steps=max_steps)
-    return Exploration(outcome=result.outcome, code=result.code, diagnostics=result.diagnostics, findings=result.findings)
+    return Exploration(
+        outcome=result.outcome, code=result.code, diagnostics=result.diagnostics, findings=result.findings, notes=result.notes
+    )
 
 
 def _memory(bindings: Bindings) -> GlobalMemory:

@@ -63,6 +63,9 @@ class GatherPlan:
     def regions(self, place: Sequence[int]) -> list[Region]:
         return [region for at in self._rows(place) for region in self._plan.regions(at)]
 
+    def over_elements(self, place: Sequence[int]) -> int:
+        return max(self._plan.over_elements(at) for at in self._rows(place))
+
     def store(self, place: Sequence[int], units: Array) -> None:
         """In order: where two rows are the same the last one stays (the hardware promises no order)."""
         for at, row in zip(self._rows(place), units.reshape(ROWS, 1, -1), strict=True):

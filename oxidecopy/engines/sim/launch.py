@@ -14,13 +14,14 @@ from oxidecopy.engines.sim.faults import INVALID_CLUSTER_SIZE, INVALID_VALUE, NA
 from oxidecopy.engines.sim.lowering import Bound, Lowering
 from oxidecopy.engines.sim.machine import Machine, OutOfSteps, Stuck
 from oxidecopy.engines.sim.memory import GlobalMemory
+from oxidecopy.engines.sim.notes import idle_roles, uncovered
 from oxidecopy.engines.sim.pixels import plan_of
 from oxidecopy.engines.sim.schedule import Schedule
 from oxidecopy.engines.sim.shares import Shares, Trap
 from oxidecopy.errors import Cause, Diagnostic
 from oxidecopy.isa import ops
 from oxidecopy.isa.dtypes import DTYPES
-from oxidecopy.isa.limits import CLUSTER_MAX
+from oxidecopy.isa.limits import CLUSTER_MAX, STORE_EDGE_BYTES
 from oxidecopy.program.destinations import destinations
 from oxidecopy.program.expansion import expanded
 from oxidecopy.program.program import Program, extent_name
@@ -33,12 +34,16 @@ MAX_STEPS: Final = 50_000_000
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """How a run ended: "ok", "fault" with its code, "deadlock", "steps" (the bound was reached) or "refused" (it never started)."""
+    """How a run ended: "ok", "fault" with its code, "deadlock", "steps" (the bound was reached) or "refused" (it never started).
+
+    `findings` are hazards; `notes` say what a run that ended well has left undone.
+    """
 
     outcome: str
     code: int = 0
     diagnostics: tuple[Diagnostic, ...] = ()
     findings: tuple[Diagnostic, ...] = ()
+    notes: tuple[Diagnostic, ...] = ()
 
 
 def execute(program: Program, bindings: Bindings, memory: GlobalMemory, *, seed: int, hazards: bool, max_steps: int = MAX_STEPS) -> Result:
@@ -75,7 +80,14 @@ def _execute(program: Program, bindings: Bindings, memory: GlobalMemory, seed: i
         return Result(outcome="deadlock", diagnostics=deadlock_report(program, machine.agents), findings=found())
     except OutOfSteps as stop:
         return Result(outcome="steps", diagnostics=(bound_report(stop.agent, max_steps),), findings=found())
-    return Result(outcome="ok", findings=found())
+    return Result(outcome="ok", findings=found(), notes=_notes(machine, bindings))
+
+
+def _notes(machine: Machine, bindings: Bindings) -> tuple[Diagnostic, ...]:
+    """What is left undone at the end."""
+    if machine.clocks is None or machine.ran is None:
+        return ()
+    return (*idle_roles(machine.program, machine.ran), *uncovered(machine.program, bindings, machine.clocks.ledger))
 
 
 def check_grid(program: Program, grid: tuple[int, int, int]) -> None:
@@ -95,6 +107,8 @@ def bind(program: Program, bindings: Bindings, memory: GlobalMemory) -> Bound:
     plans = {
         name: plan_of(bound.map, bound.buffer.address + bound.offset_bytes, memory, modes[name]) for name, bound in bindings.maps.items()
     }
+    for name, bound in bindings.maps.items():
+        plans[name].over = -bound.map.row_bytes % STORE_EDGE_BYTES if bound.edge == "elements" else 0
     constants = {f"grid_dim.{axis}": n for axis, n in zip("xyz", bindings.grid, strict=True)} | dict(bindings.idx)
     for name, bound in bindings.maps.items():
         constants |= {extent_name(name, i): n for i, n in enumerate(bound.map.global_dim)}

@@ -87,6 +87,27 @@ class Ledger:
         self._cluster += 1
         self._waited.clear()
 
+    def missed(self, address: int, dims: tuple[int, ...], strides: tuple[int, ...], size: int) -> npt.NDArray[np.bool_] | None:
+        """Which elements of a dense-rowed tensor nothing was stored to; None where nobody looked.
+
+        Args:
+            address: of its first element.
+            dims: extents, outermost first.
+            strides: bytes, without the innermost.
+            size: bytes of an element.
+        """
+        if any(s % self._granule for s in strides):
+            return None
+        units = -(-dims[-1] * size // self._granule)
+        marks = self._marks(Region(address, (*dims[:-1], units), (*strides, self._granule), self._granule))
+        if marks is None:
+            return None
+        empty = marks[0][..., 0] == 0
+        per_unit, units_each = max(1, self._granule // size), max(1, size // self._granule)
+        if units_each > 1:
+            return np.asarray(empty.reshape(*dims, units_each).any(axis=-1))
+        return np.asarray(np.repeat(empty, per_unit, axis=-1)[..., : dims[-1]])
+
     # ---- groups
     def waited(self, agent: Agent, groups: int) -> None:
         """A `wait_group` (not `wait_group_read`) has seen the first `groups` groups of `agent` through."""
@@ -98,6 +119,9 @@ class Ledger:
     def bulk(self, agent: Agent, plan: Target, coords: Coords, op: str, site: Site | None) -> None:
         """A store or, with `op`, a reduction by a bulk copy is issued."""
         group = _clock(agent).committed + 1
+        over = plan.over_elements(coords)
+        if over:
+            self._findings.add(reports.beyond_the_edge(agent, over, site))
         for region in plan.regions(coords):
             self._store(agent, region, _Store(self._cluster, agent.cta.rank, agent.index, True, op, group, site))  # noqa: FBT003
 

@@ -106,7 +106,7 @@ def move_tx(low: Lowering, op: ops.MbarrierExpectTx | ops.MbarrierCompleteTx) ->
             bar = agent.cta.barrier(address(agent.env))
             before = bar.phase
             if clocks is not None:
-                clocks.announce(agent, bar, site)
+                clocks.move_bytes(agent, bar, site, announced=expect)
             for _ in range(threads):
                 if expect:
                     bar.expect_tx(nbytes)

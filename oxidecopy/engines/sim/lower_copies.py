@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from oxidecopy.engines.sim import reports
 from oxidecopy.engines.sim.agents import BLOCKED, Agent, Cta, Op, Wait
 from oxidecopy.engines.sim.faults import ILLEGAL_INSTRUCTION, LAUNCH_FAILED, Fault
 from oxidecopy.engines.sim.gather import GatherPlan, gather_plan
@@ -17,6 +18,8 @@ from oxidecopy.engines.sim.tma import TensorPlan, wrap32
 from oxidecopy.isa import ops
 from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.isa.expr import Expr
+from oxidecopy.isa.limits import SHARED_BASE
+from oxidecopy.isa.swizzle import EVERY_SWIZZLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,16 +92,42 @@ def _through(low: Lowering, op: Through) -> Callable[[list[int]], tuple[Plan, Im
     return entry
 
 
+def rotated(low: Lowering, ref: ops.TileRef, swizzle: str) -> Callable[[list[int]], None] | None:
+    """Reports a stage at which the swizzle's pattern does not begin; None, so that it costs nothing, where all are right."""
+    decl, repeat, clocks = low.tile(ref), EVERY_SWIZZLE[swizzle].repeat_bytes, low.clocks
+    starts = [SHARED_BASE + decl.offset + i * decl.stage_bytes for i in range(decl.stages)]
+    wrong = {i: at for i, at in enumerate(starts) if at % repeat}
+    if clocks is None or not wrong:
+        return None
+    findings, program, size, site, stage_of = (
+        clocks.findings,
+        low.bound.program,
+        decl.layout.footprint_bytes,
+        low.site,
+        low.value(ref.index),
+    )
+
+    def look(env: list[int]) -> None:
+        at = wrong.get(stage_of(env))
+        if at is not None:
+            findings.add(reports.rotated(program, at, at + size, swizzle, repeat, site))
+
+    return look
+
+
 def load(low: Lowering, op: Load) -> Make:
     offsets = () if isinstance(op, ops.TensorGather4) else op.offsets
     through, coords_of = _through(low, op), _coords(low, (*op.coords, *offsets))
     tile_at, bar_at, threads = low.tile_address(op.tile), low.barrier_address(op.bar), low.threads
     machine, flight, site = low.machine, low.machine.flight, low.site
     mask: Value | None = low.value(op.cta_mask) if isinstance(op, ops.TensorG2SMulticast) else None
+    look = rotated(low, op.tile, low.bound.program.maps[op.map.name].swizzle)
 
     def make(nxt: int) -> Op:
         def run(agent: Agent) -> int:
             env = agent.env
+            if look is not None:
+                look(env)
             (plan, images), coords = through(env), coords_of(env)
             plan.check(coords)
             address = tile_at(env)
@@ -162,10 +191,13 @@ def store(low: Lowering, op: Store) -> Make:
     through, coords_of = _through(low, op), _coords(low, op.coords)
     tile_at, threads, flight, site = low.tile_address(op.tile), low.threads, low.machine.flight, low.site
     reduce_op = op.op if isinstance(op, ops.TensorReduce) else ""
+    look = rotated(low, op.tile, low.bound.program.maps[op.map.name].swizzle)
 
     def make(nxt: int) -> Op:
         def run(agent: Agent) -> int:
             env = agent.env
+            if look is not None:
+                look(env)
             (plan, images), coords = through(env), coords_of(env)
             if reduce_op and reduce_op not in plan.map.dtype_info.reduce:
                 raise illegal_reduce(reduce_op, plan.map.dtype)

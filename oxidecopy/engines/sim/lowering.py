@@ -69,7 +69,7 @@ class Lowering:
         self.site: Site | None = None
         self._slots = dict(SYMBOL_SLOTS)
         self._symbols = Symbols(bound.constants, self._slots)
-        self._ops: list[Op] = []
+        self.ops: list[Op] = []
         self._sites: list[Site | None] = []
         self._scope_number = 0
         self._in_scope = [frozenset(range(len(classes)))]
@@ -79,7 +79,7 @@ class Lowering:
     def run(self) -> Code:
         self._block(self.bound.program.steps)
         self._emit(lambda _agent: ENDED, None)
-        return Code(tuple(self._ops), tuple(self._sites), self._env_size)
+        return Code(self.ops, tuple(self._sites), self._env_size)
 
     # ---- blocks
     def _block(self, steps: tuple[Step, ...]) -> None:
@@ -103,10 +103,12 @@ class Lowering:
         else:
             self.site = step.site
             for make in lower_op(self, op):
-                self._emit(make(len(self._ops) + 1), step.site)
+                self._emit(make(len(self.ops) + 1), step.site)
+                if len(self._in_scope) > 1 and self.machine.ran is not None:
+                    self.machine.ran.watched(self.ops, len(self.ops) - 1, step)
 
     def _emit(self, op: Op, site: Site | None) -> None:
-        self._ops.append(op)
+        self.ops.append(op)
         self._sites.append(site)
 
     def _scope(self, step: Step) -> None:
@@ -122,10 +124,10 @@ class Lowering:
     def _when(self, op: When, step: Step) -> None:
         holds = self._symbols.truth(op.cond)
         target = [0]
-        inside = len(self._ops) + 1
+        inside = len(self.ops) + 1
         self._emit(lambda agent: inside if holds(agent.env, agent.answers) else target[0], step.site)
         self._block(step.body)
-        target[0] = len(self._ops)
+        target[0] = len(self.ops)
 
     def _loop(self, op: Loop, step: Step) -> None:
         start, stop, by = self.value(op.start), self.value(op.stop), op.step
@@ -156,14 +158,14 @@ class Lowering:
             return head
 
         self._emit(enter, step.site)
-        head = len(self._ops)
+        head = len(self.ops)
         self._emit(test, step.site)
-        body = len(self._ops)
+        body = len(self.ops)
         self.loops.append(counter)
         self._block(step.body)
         self.loops.pop()
         self._emit(again, step.site)
-        target[0] = len(self._ops)
+        target[0] = len(self.ops)
         if outer is None:
             del self._slots[op.counter]
         else:

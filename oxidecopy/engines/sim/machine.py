@@ -17,6 +17,7 @@ from oxidecopy.engines.sim.faults import Fault
 from oxidecopy.engines.sim.flight import Flight
 from oxidecopy.engines.sim.mbarrier import Mbarrier
 from oxidecopy.engines.sim.memory import SharedMemory
+from oxidecopy.engines.sim.notes import Ran
 from oxidecopy.engines.sim.schedule import Schedule
 from oxidecopy.engines.sim.shares import Shares
 from oxidecopy.errors import Site
@@ -45,6 +46,7 @@ class Machine:
         self.schedule = schedule
         self.max_steps = max_steps
         self.shares = shares
+        self.ran = Ran() if clocks is not None else None
         self.steps_left = max_steps
         self.ready: deque[Agent] = deque()
         self.cluster_barrier = ThreadBarrier()

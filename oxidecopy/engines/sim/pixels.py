@@ -48,6 +48,7 @@ class PixelPlan:
         self._lower, self._upper = tuple(reversed(tensor.lower)), tuple(reversed(tensor.upper))
         self._first = 0 if self.slice else 1  # the dimension of w
         self.fault = mode_fault(mode, tensor.mode) or extent_fault(tensor)
+        self.over = 0  # as a `TensorPlan` has it
 
     # ---- rules on places
     def check(self, place: Sequence[int]) -> None:
@@ -174,6 +175,11 @@ class PixelPlan:
         pixels, low, high = self._pixels(place, self._edge)
         low, high = low // GRANULE * GRANULE, -(-high // GRANULE) * GRANULE
         return [Region(at + low, ((high - low) // GRANULE,), (GRANULE,), GRANULE) for at in pixels if at is not None]
+
+    def over_elements(self, place: Sequence[int]) -> int:
+        """As of tiles; slices are whole."""
+        reaches = not self.slice and self._coords(place)[0] < self._dims[0] < self._coords(place)[0] + self.map.box_dim[-1]
+        return self.over if reaches else 0
 
     def store(self, place: Sequence[int], units: Array) -> None:
         """Pixels in order; outside ones are skipped, channels in steps of 16 bytes."""

@@ -33,6 +33,10 @@ PEER_MAY_BE_GONE: Final = "OX4116"
 STORES_MEET: Final = "OX4117"
 LOAD_OF_STORED: Final = "OX4118"
 SEND_NOT_WAITED: Final = "OX4119"
+ROTATED: Final = "OX4120"
+BEYOND_EDGE: Final = "OX4121"
+NOT_COVERED: Final = "OX4122"
+IDLE_ROLE: Final = "OX4123"
 
 _DOES: Final = {Kind.READ: "is read", Kind.WRITE: "is written", Kind.LOAD: "is loaded", Kind.STORE: "is stored"}
 _DID: Final = {Kind.READ: "read here", Kind.WRITE: "written here", Kind.LOAD: "load issued here", Kind.STORE: "store issued here"}
@@ -135,6 +139,61 @@ def unordered_arrival(program: Program, agent: Agent, bar: Mbarrier, site: Site 
         got=f"{agent.kind} arrives in phase {bar.phase} without knowing that the one before is over",
         required="a wait for each phase before the next arrival",
         fix="wait for the phase before, or for something that comes after it",
+        site=site,
+    )
+
+
+def late_announcement(program: Program, bar: Mbarrier, site: Site | None) -> Diagnostic:
+    return Diagnostic(
+        rule=SPLIT_ARRIVAL,
+        what=f"an expect_tx on `{barrier_name(program, bar.address)}` may come when its phase is over on another schedule",
+        got="no arrival of the phase has to follow it",
+        required="an arrival of the same phase after the announcement",
+        fix="announce and arrive in one step, arrive_expect_tx, or let the announcing thread arrive after it",
+        site=site,
+    )
+
+
+def rotated(program: Program, low: int, high: int, swizzle: str, repeat: int, site: Site | None) -> Diagnostic:
+    return Diagnostic(
+        rule=ROTATED,
+        what=f"tile `{tile_name(program, low, high)}` lies where swizzle {swizzle} does not begin: its rows are turned like others",
+        got=f"shared address {low:#x}",
+        required=f"a multiple of {repeat} bytes, in every stage",
+        fix=f"align the tile, and the distance of its stages, to {repeat} bytes",
+        site=site,
+    )
+
+
+def beyond_the_edge(agent: Agent, bytes_over: int, site: Site | None) -> Diagnostic:
+    return Diagnostic(
+        rule=BEYOND_EDGE,
+        what="a store writes past the end of its rows, over elements of the array that they are a part of",
+        got=f"{bytes_over} bytes behind each row, by {agent.kind}",
+        required="rows that are multiples of 16 bytes, or followed by padding only: stores are clipped in steps of 16 bytes",
+        fix="store to an array of its own, made with `pad=True`, or store the last columns by plain stores",
+        site=site,
+    )
+
+
+def not_covered(name: str, missing: str, site: Site | None) -> Diagnostic:
+    return Diagnostic(
+        rule=NOT_COVERED,
+        what=f"no store reached some elements of `{name}`: they hold what they held before",
+        got=f"nothing in elements {missing}",
+        required="every element of an output stored",
+        fix="launch enough blocks, and let the loops go to the end; ignore this if a part is meant",
+        site=site,
+    )
+
+
+def idle_role(role: str, site: Site | None) -> Diagnostic:
+    return Diagnostic(
+        rule=IDLE_ROLE,
+        what=f"nothing in this `{role}` block ran",
+        got="no thread of any CTA came to an op of it",
+        required="at least one op that some CTA runs",
+        fix="check the condition or trip count around it",
         site=site,
     )
 

@@ -117,6 +117,7 @@ class TensorPlan:
         self._unit_moves = (*self.moves[:-1], GRANULE)
         self._unit_span = sum((n - 1) * m for n, m in zip(self._unit_shape, self._unit_moves, strict=True)) + GRANULE
         self._home = memory.find(address)
+        self.over = 0  # bytes behind each row that a store writes and that are elements of a wider array
         # The fault of every copy through this map, whatever its coordinates.
         self.fault = mode_fault(mode, TILE_MODE) or extent_fault(tensor)
 
@@ -228,6 +229,11 @@ class TensorPlan:
             return []
         shape = tuple(hi - lo for lo, hi in clip)
         return [Region(self._first_address(coords, clip, GRANULE), shape, (*self.moves[:-1], GRANULE), GRANULE)]
+
+    def over_elements(self, coords: Sequence[int]) -> int:
+        """How many bytes that are somebody else's elements a store of this box writes behind each row."""
+        reaches = coords[-1] < self.map.global_dim[-1] < coords[-1] + self.shape[-1]
+        return self.over if self.over and reaches and self.regions(coords) else 0
 
     def store_rows(self, coords: Sequence[int]) -> tuple[Clip, tuple[int, ...], list[int]]:
         """For reductions: the clip in elements, the shape of its outer part, and the global address of each clipped row in order."""

@@ -1,0 +1,33 @@
+"""Generic write, then an async read, without a proxy fence.
+
+The copy reads through another path than the stores wrote: some words are stale (1.3 % on an H200).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+import oxidecopy as ox
+
+RULE = "OX3046"
+SIMULATOR = ("OX4105",)
+
+
+@ox.pipeline(threads=64)
+def kernel(cta: ox.Cta, dst: ox.TmaDescriptor[ox.f32, ox.D2]) -> None:
+    tile = cta.shared(dst)
+    cta.iota(tile, axis=1)
+    # broken: -
+    cta.fence_proxy_async()
+    cta.sync()
+
+    with cta.elect() as leader:
+        dst.s2g(leader, tile, (0, 0))
+        leader.commit_group()
+        leader.wait_group(0)
+
+
+def launch(dev: ox.Device) -> ox.Recipe:
+    out = dev.empty((8, 32), ox.f32)
+    expected = np.broadcast_to(np.arange(32, dtype=np.float32), (8, 32))
+    return ox.Recipe(launch=kernel[1].bind(ox.TmaDescriptor.tiled(out, box=(8, 32))), outputs={"out": out}, expected={"out": expected})
