@@ -449,7 +449,7 @@ _MEMORY: Final = (
 
 _LAYOUT: Final = (
     _rule(
-        "OX4120",
+        "OX4130",
         "HazardError",
         "A swizzled tile begins where its pattern does, in every stage",
         "The pattern goes by the shared address. At another one the bytes are where the copy puts them, but not where those look who count "
@@ -459,7 +459,7 @@ _LAYOUT: Final = (
         "PTX tensor swizzling modes: the pattern repeats every 256, 512 or 1,024 bytes",
     ),
     _rule(
-        "OX4121",
+        "OX4131",
         "HazardError",
         "A store writes only bytes of its own rows, or padding",
         "At the inner edge stores are cut in steps of 16 bytes.",
@@ -488,14 +488,14 @@ _LAYOUT: Final = (
         ),
     ),
     _rule(
-        "OX4122",
+        "OX4132",
         "HazardError",
         "Every element of an output is stored",
         "What no store reaches keeps what it held before, which in new memory is anything. " + _NOTE + "a grid of one block for two boxes.",
         "the run",
     ),
     _rule(
-        "OX4123",
+        "OX4133",
         "HazardError",
         "Every role does something in some CTA",
         "A role that never runs is often a condition the wrong way round. " + _NOTE + "a role whose loop has no iterations in this launch.",

@@ -33,10 +33,10 @@ PEER_MAY_BE_GONE: Final = "OX4116"
 STORES_MEET: Final = "OX4117"
 LOAD_OF_STORED: Final = "OX4118"
 SEND_NOT_WAITED: Final = "OX4119"
-ROTATED: Final = "OX4120"
-BEYOND_EDGE: Final = "OX4121"
-NOT_COVERED: Final = "OX4122"
-IDLE_ROLE: Final = "OX4123"
+ROTATED: Final = "OX4130"
+BEYOND_EDGE: Final = "OX4131"
+NOT_COVERED: Final = "OX4132"
+IDLE_ROLE: Final = "OX4133"
 
 _DOES: Final = {Kind.READ: "is read", Kind.WRITE: "is written", Kind.LOAD: "is loaded", Kind.STORE: "is stored"}
 _DID: Final = {Kind.READ: "read here", Kind.WRITE: "written here", Kind.LOAD: "load issued here", Kind.STORE: "store issued here"}

@@ -11,7 +11,7 @@ import numpy as np
 import oxidecopy as ox
 
 RULE = "OX3205"
-SIMULATOR = ("OX4121",)
+SIMULATOR = ("OX4131",)
 
 
 @ox.pipeline(threads=64)

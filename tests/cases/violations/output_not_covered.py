@@ -10,7 +10,7 @@ import numpy as np
 import oxidecopy as ox
 
 RULE = "OX3106"
-SIMULATOR = ("OX4122",)
+SIMULATOR = ("OX4132",)
 
 
 @ox.pipeline(threads=64)

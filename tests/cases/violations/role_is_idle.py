@@ -10,7 +10,7 @@ import numpy as np
 import oxidecopy as ox
 
 RULE = "OX3102"
-SIMULATOR = ("OX4123",)
+SIMULATOR = ("OX4133",)
 
 
 @ox.pipeline(threads=64)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from tests.helpers.programs import Builder, mul
 
 RULE = "OX3061"
-SIMULATOR = ("OX4120",)
+SIMULATOR = ("OX4130",)
 
 
 def builder() -> Builder:

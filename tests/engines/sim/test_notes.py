@@ -39,12 +39,12 @@ def stored(grid: int, columns: int = 64, dtype: str = "f32", *, plain: bool = Fa
 @pytest.mark.parametrize("dtype", ["u8", "bf16", "f32", "f64"])
 def test_holes_are_named(dtype: str, plain: bool) -> None:
     assert notes(stored(2, dtype=dtype, plain=plain)) == []
-    assert notes(stored(1, dtype=dtype, plain=plain)) == [("OX4122", "nothing in elements [0:4, 32:64]")]
+    assert notes(stored(1, dtype=dtype, plain=plain)) == [("OX4132", "nothing in elements [0:4, 32:64]")]
 
 
 def test_an_edge_is_covered_by_a_clipped_box() -> None:
     assert notes(stored(2, columns=60)) == []
-    assert notes(stored(1, columns=60)) == [("OX4122", "nothing in elements [0:4, 32:60]")]
+    assert notes(stored(1, columns=60)) == [("OX4132", "nothing in elements [0:4, 32:60]")]
 
 
 def test_sums_may_go_anywhere() -> None:
@@ -58,7 +58,7 @@ def test_sums_may_go_anywhere() -> None:
 
 
 def test_roles_that_never_run() -> None:
-    for limit, found in ((4, []), (0, [("OX4123", "no thread of any CTA came to an op of it")])):
+    for limit, found in ((4, []), (0, [("OX4133", "no thread of any CTA came to an op of it")])):
         b = Builder(threads=64, grid=(4, 1, 1))
         with b.scope((32, 64)):
             b.fence()
@@ -73,4 +73,4 @@ def test_the_inner_of_two_blocks_may_be_the_one_that_does_not_run() -> None:
         b.fence()
         with b.elect(), b.loop(0):
             b.fence()
-    assert [rule for rule, _ in notes(b)] == ["OX4123"]
+    assert [rule for rule, _ in notes(b)] == ["OX4133"]
