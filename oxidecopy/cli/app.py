@@ -13,6 +13,7 @@ from oxidecopy.cli import (
     check,
     conformance,
     conformance_descriptors,
+    conformance_record,
     demo,
     doctor,
     emit,
@@ -65,6 +66,7 @@ conformance.app.callback(help=conformance.HELP, epilog=_examples(conformance.EXA
 conformance.app.command("descriptors", help=conformance_descriptors.HELP, epilog=_examples(conformance_descriptors.EXAMPLES))(
     conformance_descriptors.command
 )
+conformance.app.command("record", help=conformance_record.HELP, epilog=_examples(conformance_record.EXAMPLES))(conformance_record.command)
 show.app.command("program", help=show.PROGRAM_HELP, epilog=_examples(show.EXAMPLES))(show.program)
 show.app.command("tile", help=show_tile.HELP, epilog=_examples(show_tile.EXAMPLES))(show_tile.command)
 show.app.command("descriptor", help=show_descriptor.HELP, epilog=_examples(show_descriptor.EXAMPLES))(show_descriptor.command)

@@ -20,7 +20,8 @@ def im2col_faults(op: ops.TensorCopy | ops.TensorPrefetch, name: str, bound: Ten
     if bound.mode == TILE:
         return
     spatial = len(bound.lower)
-    corners = zip(_AXES[-spatial:], op.coords[1:], bound.lower, bound.global_dim[1:], bound.upper, strict=False)
+    first = 1 if bound.interleave == "none" else 2  # behind the batch, and the slices
+    corners = zip(_AXES[-spatial:], op.coords[first:], bound.lower, bound.global_dim[first:], bound.upper, strict=False)
     for axis, e, low, extent, up in corners:
         at, high = range_of(e, env), extent - 1 + up
         if at.lo < low or at.hi > high:

@@ -10,7 +10,7 @@ import pytest
 
 from oxidecopy.conformance import descriptor_loads, descriptor_worker
 from oxidecopy.conformance.descriptor_cases import cases
-from oxidecopy.conformance.descriptor_loads import FAULTS, IGNORED, LOADS, LoadCase, fault_code, load_cases, make, map_of
+from oxidecopy.conformance.descriptor_loads import FAULTS, IGNORED, IM2COL, INTERLEAVED, LOADS, LoadCase, fault_code, load_cases, make, map_of
 from oxidecopy.engines.cuda import driver, encode_call
 from oxidecopy.engines.cuda.encode_call import EncodeCalls
 from oxidecopy.errors import DeviceFaultError, Diagnostic
@@ -25,7 +25,9 @@ WANTED = load_cases(cases())
 
 
 def test_the_sample_has_usable_maps_and_what_is_not() -> None:
-    assert len(WANTED) == LOADS + IGNORED + FAULTS
+    assert len(WANTED) == LOADS + IM2COL + INTERLEAVED + IGNORED + FAULTS
+    assert sum(case.parameters.kind == "im2col" and not case.parameters.interleave for case in WANTED) == IM2COL
+    assert sum(case.parameters.interleave > 0 for case in WANTED) == INTERLEAVED
     for case in WANTED:
         verdict = validate(case.parameters)
         assert verdict.encodes
@@ -34,7 +36,7 @@ def test_the_sample_has_usable_maps_and_what_is_not() -> None:
     assert any(max(case.parameters.global_dim or ()) >= (1 << 31) - 1 for case in WANTED if not case.faults)
 
 
-@pytest.mark.parametrize("case", [case for case in WANTED[::30] if not case.faults], ids=lambda case: case.name[:40])
+@pytest.mark.parametrize("case", [case for case in WANTED[::20] if not case.faults], ids=lambda case: case.name[:40])
 def test_the_simulator_says_what_a_load_brings(case: LoadCase) -> None:
     made = make(case.parameters, Device.open("sim"))
     made.launch()

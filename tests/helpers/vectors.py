@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oxidecopy.engines.base import Bindings, BoundArray, BoundMap, Buffer
-from oxidecopy.engines.sim import Exploration, ForeignBuffer, SimBuffer, SimEngine, explore
+from oxidecopy.engines.sim import Exploration, ForeignBuffer, SimEngine, explore
 from oxidecopy.engines.sim.faults import Fault
 from oxidecopy.engines.sim.mbarrier import Mbarrier
 from oxidecopy.errors import Site
@@ -65,10 +65,13 @@ def shared_pattern(n: int) -> Bytes:
 
 # ---- a program under construction
 class Bench:
-    """One CTA of 32 threads on its own engine; tiles are placed at any offset, overlapping on purpose."""
+    """One CTA of 32 threads on its own engine; tiles are placed at any offset, overlapping on purpose.
 
-    def __init__(self, *, hazards: bool, seed: int) -> None:
-        self.engine = SimEngine(seed=seed, hazards=hazards)
+    `tests.helpers.gpu_vectors` has one on a GPU.
+    """
+
+    def __init__(self, *, hazards: bool = True, seed: int = 0) -> None:
+        self.engine: Any = SimEngine(seed=seed, hazards=hazards)
         self.hazards = hazards
         self.seed = seed
         self.params: list[Param] = []
@@ -81,10 +84,14 @@ class Bench:
         self.tokens = 0
 
     # ---- declarations
-    def memory(self, data: Bytes) -> SimBuffer:
-        buffer = self.engine.allocate(len(data))
+    def memory(self, data: Bytes) -> Buffer:
+        buffer: Buffer = self.engine.allocate(len(data))
         self.engine.write(buffer, 0, memoryview(data.tobytes()))
         return buffer
+
+    def unmapped(self, address: int) -> Buffer:
+        """An address that is nobody's."""
+        return ForeignBuffer(address)
 
     def tile(self, dtype: str, shape: tuple[int, ...], offset: int, swizzle: str = "none") -> int:
         layout = TileLayout(shape=shape, element_bytes=DTYPES[dtype].nbytes, swizzle=swizzle)
@@ -121,13 +128,17 @@ class Bench:
         self.maps[name] = BoundMap(map=tensor, buffer=buffer, offset_bytes=offset)
         return name
 
-    def array(self, n: int, dtype: str = "u8") -> tuple[str, SimBuffer]:
+    def array(self, n: int, dtype: str = "u8") -> tuple[str, Buffer]:
         name = f"out{len(self.arrays)}"
         size = DTYPES[dtype].nbytes
         buffer = self.engine.allocate(n * size)
         self.params.append(ArrayParam(name=name, dtype=dtype, rank=1))
         self.arrays[name] = BoundArray(info=ArrayInfo(dtype=dtype, shape=(n,), strides_bytes=(size,)), buffer=buffer)
         return name, buffer
+
+    def place(self, array: str, offset: int) -> Const:  # noqa: ARG002  # another bench has addresses that its coordinates cannot reach
+        """The coordinate of byte `offset` of an array of bytes."""
+        return Const(offset)
 
     # ---- ops
     def op(self, op: Instr) -> None:
@@ -176,14 +187,14 @@ class Bench:
             self.op(ops.MbarrierWait(bar=ref, tokens=(token,)))
             self.sync()
 
-    def dump(self, offset: int, nbytes: int) -> SimBuffer:
+    def dump(self, offset: int, nbytes: int) -> Buffer:
         """Stores shared bytes to an array of their own."""
         name, buffer = self.array(nbytes)
         tile = TileRef(self.tile("u8", (nbytes,), offset), ZERO)
         self.op(ops.StoreGlobal(array=ArrayRef(name), tile=tile, coords=(ZERO,)))
         return buffer
 
-    def read(self, buffer: SimBuffer) -> Bytes:
+    def read(self, buffer: Buffer) -> Bytes:
         return np.frombuffer(self.engine.read(buffer, 0, buffer.nbytes), np.uint8)
 
     # ---- running
@@ -228,7 +239,7 @@ def bind_map(bench: Bench, m: Row, base: Buffer, mode: str = "") -> str:
     tensor, at = tensor_map(m), m["global_address"]
     mode = mode or tensor.mode
     if isinstance(at, str) and at.startswith("0x"):
-        return bench.map(tensor, ForeignBuffer(int(at, 16)), mode=mode)
+        return bench.map(tensor, bench.unmapped(int(at, 16)), mode=mode)
     return bench.map(tensor, base, int(at[1:]) if isinstance(at, str) else at, mode=mode)
 
 
@@ -272,9 +283,8 @@ def ending(result: Exploration, code: int = 0) -> list[str]:
 
 
 # ---- sections
-def run_load(row: Row, *, hazards: bool = True, seed: int = 0) -> list[str]:
+def run_load(bench: Bench, row: Row) -> list[str]:
     """`loads` and `random_loads`: the barrier's bytes and the shared image."""
-    bench = Bench(hazards=hazards, seed=seed)
     base = bench.memory(_global(MAPPED)[: mapped_bytes(row["map"])])
     name = bind_map(bench, row["map"], base)
     layout, offset = layout_of(row["map"]), row["smem_offset"]
@@ -298,9 +308,8 @@ def _same_bytes(image: Bytes, row: Row) -> list[str]:
     return [] if hashlib.sha256(image.tobytes()).hexdigest() == row["sha256"] else ["shared image: sha256 differs"]
 
 
-def run_store(row: Row, *, hazards: bool = True, seed: int = 0) -> list[str]:
+def run_store(bench: Bench, row: Row) -> list[str]:
     """`stores` and `reduce_shapes`: every byte of the global region."""
-    bench = Bench(hazards=hazards, seed=seed)
     init = row.get("gmem_init", UNWRITTEN)
     base = bench.memory(np.full(max(mapped_bytes(row["map"]), row["region_bytes"]), init, np.uint8))
     name = bind_map(bench, row["map"], base)
@@ -338,12 +347,11 @@ def _same_region(region: Bytes, row: Row, init: int) -> list[str]:
     return differences(region, wanted, "global region")
 
 
-def run_reduce(row: Row, operands: Row, *, hazards: bool = True, seed: int = 0) -> list[str]:
+def run_reduce(bench: Bench, row: Row, operands: Row) -> list[str]:
     """`reduces` (the table of operands) and `reduce_illegal`: 80 elements, destination A[i // 10], source B[i % 10]."""
     dtype = dtype_name(row["data_type"])
     size = DTYPES[dtype].nbytes
     rows = operands.get(str(row["data_type"]), {"A": ["0" * 2 * size] * 8, "B": ["0" * 2 * size] * 10})
-    bench = Bench(hazards=hazards, seed=seed)
     target = bench.memory(_values([rows["A"][i // 10] for i in range(80)]))
     tensor = TensorMap(dtype=dtype, global_dim=(80,), global_strides=(), box_dim=(80,), element_strides=(1,))
     name = bench.map(tensor, target)
@@ -363,9 +371,8 @@ def _values(words: Sequence[str]) -> Bytes:
     return np.frombuffer(b"".join(bytes.fromhex(word)[::-1] for word in words), np.uint8)
 
 
-def run_tf32(pairs: Sequence[tuple[str, str]], data_type: int, *, rounds: bool, hazards: bool = True, seed: int = 0) -> list[str]:
+def run_tf32(bench: Bench, pairs: Sequence[tuple[str, str]], data_type: int, *, rounds: bool) -> list[str]:
     """`tf32_conversion`: loads through a map of `data_type`; without `rounds` the values must come through unchanged."""
-    bench = Bench(hazards=hazards, seed=seed)
     source = bench.memory(_values([word for word, _ in pairs]))
     n = len(pairs)
     tensor = TensorMap(dtype=dtype_name(data_type), global_dim=(n,), global_strides=(), box_dim=(-(-n // 4) * 4,), element_strides=(1,))
@@ -383,11 +390,10 @@ def run_tf32(pairs: Sequence[tuple[str, str]], data_type: int, *, rounds: bool, 
     return ending(result) + hazards_of(result) + differences(bench.read(out), wanted, "values")
 
 
-def run_mbarrier(row: Row, *, hazards: bool = True, seed: int = 0) -> list[str]:
+def run_mbarrier(bench: Bench, row: Row) -> list[str]:
     """`mbarrier`: operations on a zero-filled word, then parity tests and the word after inval."""
     if any(op[0].startswith("arrive") and op[0] != "arrive.expect_tx" and op[1] != 1 for op in row["ops"]):
         return run_word(row)
-    bench = Bench(hazards=hazards, seed=seed)
     bar = bench.barrier(0)
     ref = BarrierRef(bar, ZERO)
     bench.fill(0, 8, 0)
@@ -449,13 +455,12 @@ def run_word(row: Row) -> list[str]:
     return [] if got == wanted and bar.word == int(row["word"], 16) else [f"parity tests {got}, word {bar.word:#018x}"]
 
 
-def run_runtime(row: Row, *, hazards: bool = True, seed: int = 0) -> list[str]:
+def run_runtime(bench: Bench, row: Row) -> list[str]:
     """`runtime`: does it fault, and with which code."""
     if row.get("op", "").startswith("bulk_"):
-        return run_bulk(row, hazards=hazards, seed=seed)
+        return run_bulk(bench, row)
     if "map" not in row:
         raise Skip("text")
-    bench = Bench(hazards=hazards, seed=seed)
     base = bench.memory(_global(MAPPED)[: mapped_bytes(row["map"])])
     name = bind_map(bench, row["map"], base, row["mode"].removesuffix("_no_offs"))
     offset, op = row.get("smem_offset", 0), row["op"]
@@ -475,11 +480,11 @@ def run_runtime(row: Row, *, hazards: bool = True, seed: int = 0) -> list[str]:
     return ending(bench.run(), row["error"])
 
 
-def run_bulk(row: Row, *, hazards: bool = True, seed: int = 0) -> list[str]:
+def run_bulk(bench: Bench, row: Row) -> list[str]:
     """`runtime` rows of plain copies: does it fault, and with which code."""
-    bench = Bench(hazards=hazards, seed=seed)
-    size, offset, at = row["size"], row.get("smem_offset", 0), (Const(row["global_offset"]),)
+    size, offset = row["size"], row.get("smem_offset", 0)
     array = _bytes(bench, size + SLACK)
+    at = (bench.place(array, row["global_offset"]),)
     if row["op"] == "bulk_prefetch":
         bench.leader(ops.BulkPrefetch(array=ArrayRef(array), coords=at, nbytes=size))
         return ending(bench.run(), row["error"])
@@ -498,9 +503,8 @@ def run_bulk(row: Row, *, hazards: bool = True, seed: int = 0) -> list[str]:
     return ending(bench.run(), row["error"])
 
 
-def run_bulk_size(row: Row, *, hazards: bool = True, seed: int = 0) -> list[str]:
+def run_bulk_size(bench: Bench, row: Row) -> list[str]:
     """`bulk_sizes`: what is moved and reported of a size that is asked for."""
-    bench = Bench(hazards=hazards, seed=seed)
     size = row["size"]
     array = _bytes(bench, size + 16)
     region = max(size, 16) + 16
@@ -543,5 +547,5 @@ RUNNERS: Final[dict[str, Callable[..., list[str]]]] = {
 
 
 def run(section: str, row: Row, *, hazards: bool = True, seed: int = 0) -> list[str]:
-    """Differences between the simulator and a measured row; raises Skip for categories that come later."""
-    return RUNNERS[section](row, hazards=hazards, seed=seed)
+    """Differences between the simulator and a measured row; raises Skip for rows in words."""
+    return RUNNERS[section](Bench(hazards=hazards, seed=seed), row)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.helpers import vectors
-from tests.helpers.vectors import Row, Skip
+from tests.helpers.vectors import Bench, Row, Skip
 
 CASES = Path(__file__).parents[2] / "cases" / "h200"
 FILES = {
@@ -70,17 +70,17 @@ def test_adapter_refuses_what_it_cannot_express() -> None:
 @pytest.mark.parametrize("hazards", [True, False], ids=["hazards", "fast"])
 @pytest.mark.parametrize("row", case_file("stores")["reduces"], ids=lambda r: f"{r['op']}-{r['data_type']}")
 def test_reduce_operands(row: Row, hazards: bool) -> None:
-    assert vectors.run_reduce(row, case_file("stores")["reduce_operands"]["operands"], hazards=hazards) == []
+    assert vectors.run_reduce(Bench(hazards=hazards, seed=0), row, case_file("stores")["reduce_operands"]["operands"]) == []
 
 
 @pytest.mark.parametrize("row", case_file("stores")["reduce_illegal"], ids=lambda r: f"{r['op']}-{r['data_type']}")
 def test_illegal_reductions_fault(row: Row) -> None:
-    assert vectors.run_reduce(row, case_file("stores")["reduce_operands"]["operands"]) == []
+    assert vectors.run_reduce(Bench(), row, case_file("stores")["reduce_operands"]["operands"]) == []
 
 
 @pytest.mark.parametrize(("data_type", "rounds"), [(11, True), (12, True), (7, False), (10, False)])
 def test_tf32_rounds_on_load_only(data_type: int, rounds: bool) -> None:
-    assert vectors.run_tf32(case_file("loads")["tf32_conversion"]["pairs"], data_type, rounds=rounds) == []
+    assert vectors.run_tf32(Bench(), case_file("loads")["tf32_conversion"]["pairs"], data_type, rounds=rounds) == []
 
 
 @pytest.mark.parametrize("seed", range(4))
