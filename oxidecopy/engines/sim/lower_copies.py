@@ -174,7 +174,7 @@ def prefetch(low: Lowering, op: ops.TensorPrefetch) -> Make:
 
 
 def receivers(ctas: tuple[Cta, ...], mask: int) -> tuple[Cta, ...]:
-    """The CTAs a multicast mask names; bit i is cluster rank i (measured)."""
+    """The CTAs a multicast mask names; bit i is cluster rank i. Both faults were measured."""
     mask &= 0xFFFF  # a 16-bit operand
     if mask >> len(ctas):
         raise Fault(
@@ -184,7 +184,17 @@ def receivers(ctas: tuple[Cta, ...], mask: int) -> tuple[Cta, ...]:
             required=f"bits 0 to {len(ctas) - 1}",
             fix="build the mask from ranks of this cluster",
         )
-    return tuple(cta for cta in ctas if mask >> cta.rank & 1)
+    named = tuple([cta for cta in ctas if mask >> cta.rank & 1])
+    for cta in named:
+        if all(agent.ended for agent in cta.agents):
+            raise Fault(
+                LAUNCH_FAILED,
+                "a multicast goes to a CTA that has exited",
+                got=f"the CTA of rank {cta.rank}",
+                required="a CTA that is there until it has what is sent to it",
+                fix="let the receiver wait for the copy, or end the pipeline with cta.cluster_sync()",
+            )
+    return named
 
 
 def store(low: Lowering, op: Store) -> Make:

@@ -72,6 +72,28 @@ def test_multicast_bit_beyond_cluster(cluster: int, mask: int, code: int) -> Non
     assert (result.outcome, result.code) == ("fault" if code else "ok", code)
 
 
+@pytest.mark.parametrize(("waits", "code"), [(False, 719), (True, 0)])
+def test_multicast_to_a_cta_that_has_exited(waits: bool, code: int) -> None:
+    """Exited threads count at the cluster's barrier, so the sender is behind the receiver's end."""
+    b = Builder(grid=(2, 1, 1), cluster=(2, 1, 1), threads=1)
+    b.map()
+    b.tile()
+    b.bar()
+    b.init(sync=False)
+    b.cluster_sync()
+    with b.when(eq(RANK, 0)):
+        b.cluster_sync()
+        b.multicast(2)
+        if waits:
+            b.cluster_sync()
+    if waits:
+        with b.when(eq(RANK, 1)):
+            b.cluster_sync()
+            b.cluster_sync()
+    result = Rig(b).explore(hazards=False)
+    assert (result.outcome, result.code) == ("fault" if code else "ok", code)
+
+
 def test_freed_allocation() -> None:
     rig = Rig(load_at())
     bindings = rig.bindings()
