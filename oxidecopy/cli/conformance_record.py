@@ -60,7 +60,8 @@ def command(
         print_json(dict(made.about))
     else:
         about = made.about
-        out().print(f"{about['copies']:,} copies in {counted(about['programs'], 'program')}: {len(data):,} bytes in {file} ({about['device']})")
+        ran = f"{about['copies']:,} copies in {counted(about['programs'], 'program')}"
+        out().print(f"{ran}: {len(data):,} bytes in {file} ({about['device']})")
     return OK
 
 

@@ -10,7 +10,18 @@ import pytest
 
 from oxidecopy.conformance import descriptor_loads, descriptor_worker
 from oxidecopy.conformance.descriptor_cases import cases
-from oxidecopy.conformance.descriptor_loads import FAULTS, IGNORED, IM2COL, INTERLEAVED, LOADS, LoadCase, fault_code, load_cases, make, map_of
+from oxidecopy.conformance.descriptor_loads import (
+    FAULTS,
+    IGNORED,
+    IM2COL,
+    INTERLEAVED,
+    LOADS,
+    LoadCase,
+    fault_code,
+    load_cases,
+    make,
+    map_of,
+)
 from oxidecopy.engines.cuda import driver, encode_call
 from oxidecopy.engines.cuda.encode_call import EncodeCalls
 from oxidecopy.errors import DeviceFaultError, Diagnostic

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -113,8 +114,8 @@ OTHERS: Final = (0x0000000000000000, 0x8000000000000000, 0x3FF0000000000000, 0x7
 def nan_pairs() -> tuple[Any, Any]:
     """Every pair of two values, one of which at least is a NaN or an infinity: what memory holds, and what is added."""
     every = (*NANS, *OTHERS)
-    pairs = [(a, b) for a in every for b in every]
-    return tuple(np.array(each, np.uint64) for each in zip(*pairs, strict=True))
+    values = np.array(every, np.uint64)
+    return np.repeat(values, len(every)), np.tile(values, len(every))
 
 
 def nan_sums(bench: GpuBench) -> list[int]:
@@ -148,12 +149,16 @@ QUESTIONS: Final[dict[str, Callable[[], Any]]] = {
 }
 
 
+def _answer(ask: Callable[[], Any]) -> Iterator[Any]:
+    yield ask()
+
+
 def main(arguments: Sequence[str]) -> int:
     """Asks those whose name holds the argument, or all."""
     for name, ask in QUESTIONS.items():
         if not arguments or arguments[0] in name:
-            told = forked.told(lambda ask=ask: iter([ask()]), seconds=30)
-            print(json.dumps({name: told[0] if told else "the process ended, or took too long"}), flush=True)
+            told = forked.told(partial(_answer, ask), seconds=30)
+            sys.stdout.write(json.dumps({name: told[0] if told else "the process ended, or took too long"}) + "\n")
     return 0
 
 

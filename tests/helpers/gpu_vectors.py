@@ -146,7 +146,9 @@ extern "C" __global__ void words(const unsigned long long* ops, unsigned long lo
         case 2: asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(bar), "r"(operand) : "memory"); break;
         case 3: asm volatile("mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(bar), "r"(operand) : "memory"); break;
         case 4: asm volatile("{.reg .b64 t; mbarrier.arrive.shared::cta.b64 t, [%0], %1;}" ::"r"(bar), "r"(operand) : "memory"); break;
-        case 5: asm volatile("{.reg .b64 t; mbarrier.arrive.expect_tx.shared::cta.b64 t, [%0], %1;}" ::"r"(bar), "r"(operand) : "memory"); break;
+        case 5:
+            asm volatile("{.reg .b64 t; mbarrier.arrive.expect_tx.shared::cta.b64 t, [%0], %1;}" ::"r"(bar), "r"(operand) : "memory");
+            break;
         case 6: asm volatile("{.reg .b64 t; mbarrier.arrive_drop.shared::cta.b64 t, [%0], %1;}" ::"r"(bar), "r"(operand) : "memory"); break;
         default: asm volatile("st.shared.b64 [%0], %1;" ::"r"(bar), "l"(ops[2 * i + 1]) : "memory");
         }
@@ -236,7 +238,7 @@ def _alone(section: str, wanted: Sequence[int], opened: Callable[[], CudaEngine]
         for i in wanted:
             try:
                 yield "; ".join(run(engine, section, every[i]))
-            except Exception as error:  # noqa: BLE001  # whatever it is, it is told
+            except Exception as error:  # whatever it is, it is told
                 yield f"{type(error).__name__}: {error}"
 
     told: list[str] = forked.told(work, seconds=ROW_S)
@@ -257,7 +259,8 @@ def main(arguments: Sequence[str]) -> int:
         start = time.perf_counter()
         problems = section_problems(section, opened)
         found[section] = {"rows": len(rows(section)), "seconds": round(time.perf_counter() - start, 1), "problems": problems}
-        print(json.dumps({section: found[section]}), flush=True)
+        sys.stdout.write(json.dumps({section: found[section]}) + "\n")
+        sys.stdout.flush()
     return int(any(each["problems"] for each in found.values()))
 
 

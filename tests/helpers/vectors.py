@@ -136,7 +136,7 @@ class Bench:
         self.arrays[name] = BoundArray(info=ArrayInfo(dtype=dtype, shape=(n,), strides_bytes=(size,)), buffer=buffer)
         return name, buffer
 
-    def place(self, array: str, offset: int) -> Const:  # noqa: ARG002  # another bench has addresses that its coordinates cannot reach
+    def place(self, array: str, offset: int) -> Const:  # another bench has addresses that its coordinates cannot reach
         """The coordinate of byte `offset` of an array of bytes."""
         return Const(offset)
 
