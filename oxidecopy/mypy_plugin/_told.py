@@ -42,7 +42,10 @@ class Told:
 
     def data(self, ctx: ReportConfigContext) -> bool:
         """What the cache is to keep of a file; mypy takes a file from it when it is asked again and the answer is the same."""
-        return bool(self._errors or self._notes) and not ctx.is_check and _INSTALLED.isdisjoint(Path(ctx.path).parts)
+        if ctx.is_check or not (self._errors or self._notes):
+            return False
+        path = Path(ctx.path)
+        return _INSTALLED.isdisjoint(path.parts) and not path.absolute().is_relative_to(_OURS)
 
     def say(self, reporter: Reporter) -> None:
         """Says all, if it is not said yet; in the same file again: the daemon may have forgotten it, and mypy drops doubles."""

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast, final
 from mypy.build import build
 from mypy.modulefinder import BuildSource
 from mypy.options import Options
+from mypy.plugin import ReportConfigContext
 from mypy.scope import Scope
 from typing_extensions import override
 
 from oxidecopy.mypy_plugin._config import Config
 from oxidecopy.mypy_plugin._driver import Driver
 from oxidecopy.mypy_plugin._plugin import OxidecopyPlugin
+from tests.mypy_plugin.warm import Warm, importing
 
 if TYPE_CHECKING:
     from mypy.errorcodes import ErrorCode
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 CASES = Path(__file__).with_name("cases")
 MARK = re.compile(r"# E: \[([\w-]+)\]")
-FOUND = re.compile(r"(?P<path>[^:]+):(?P<line>\d+):(?:\d+:)? error: .*\[(?P<code>[\w-]+)\]$")
+FOUND = re.compile(r"(?P<path>[^:]+):(?P<line>\d+):(?:\d+:)? error: (?P<words>.*?) *\[(?P<code>[\w-]+)\]$")
 
 LEAKS = Config(leaks="error", leaks_at_end="error")
 
@@ -49,7 +51,15 @@ def errors(lines: Iterable[str]) -> dict[str, Marks]:
     return found
 
 
-class Keeping(OxidecopyPlugin):
+class Caching(OxidecopyPlugin):
+    """The plugin; what it is told, and its own source, do not reach the library, so that all tests may use one cache of it."""
+
+    @override
+    def report_config_data(self, ctx: ReportConfigContext) -> Any:
+        return None
+
+
+class Keeping(Caching):
     """The plugin with all that it can find, which keeps what it was given."""
 
     kept: ClassVar[dict[str, Kept]] = {}
@@ -103,6 +113,11 @@ class Checked:
     output: list[str]
     kept: Mapping[str, Kept]
 
+    def said(self, name: str) -> list[tuple[int, str, str]]:
+        """Line, code and words of every error of a module."""
+        matches = [match for line in self.output if (match := FOUND.match(line)) and Path(match["path"]).stem == name]
+        return [(int(match["line"]), match["code"], match["words"]) for match in matches]
+
 
 def options_of(cache: Path) -> Options:
     """Strict, but for what is not the cases' matter."""
@@ -110,17 +125,31 @@ def options_of(cache: Path) -> Options:
     options.cache_dir = str(cache)
     options.mypy_path = [str(ROOT)]
     options.show_traceback = True
-    options.preserve_asts = True
-    options.export_types = True
     options.strict_optional = True
     options.check_untyped_defs = True
     options.follow_imports = "silent"
     return options
 
 
+def only_here(options: Options, module: str, **changes: object) -> None:
+    """Options of one module: a change for all of them would make the cache worthless."""
+    options.per_module_options[module] = changes
+
+
+def library(warm: Warm, cache: Path) -> None:
+    """Fills a folder for `options_of` with what mypy knows of the library."""
+
+    def make(empty: Path) -> None:
+        options = options_of(empty)
+        build([BuildSource("library.py", "library", importing(case_files().values()))], options=options, extra_plugins=[Caching(options)])
+
+    warm.into(cache, "analysed", make)
+
+
 def check(sources: Mapping[str, str], cache: Path) -> Checked:
-    """Checks modules, given by name, with the plugin."""
+    """Checks modules, given by name, with the plugin. The cache should have the library: trees that are to be kept are checked in full."""
     options = options_of(cache)
+    options.preserve_asts = options.export_types = True
     Keeping.kept = {}
     build_sources = [BuildSource(f"{name}.py", name, text) for name, text in sources.items()]
     output = build(build_sources, options=options, extra_plugins=[Keeping(options)]).errors

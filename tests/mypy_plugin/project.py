@@ -12,20 +12,48 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from tests.mypy_plugin.warm import LIBRARY, Warm
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 CONFIG = "[mypy]\nplugins = oxidecopy.mypy_plugin\n"
 
 
 class Project:
-    """The folder; `first` are folders that come before others on Python's path, as those of another mypy."""
+    """The folder. What mypy says of it does not depend on the cache that it is given; that only saves time.
 
-    def __init__(self, folder: Path, files: Mapping[str, str], *, config: str = CONFIG, first: tuple[str, ...] = ()) -> None:
+    Args:
+        folder: where everything is written.
+        files: what is checked, by name.
+        config: `mypy.ini`, as far as the cache of the library depends on it.
+        sections: the rest of `mypy.ini`.
+        plugins: other files, which the configuration names.
+        first: folders that come before others on Python's path.
+        warm: where the cache of the library is from; without it each first run checks all of it.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        files: Mapping[str, str],
+        *,
+        config: str = CONFIG,
+        sections: str = "",
+        plugins: Mapping[str, str] | None = None,
+        first: tuple[str, ...] = (),
+        warm: Warm | None = None,
+    ) -> None:
         self.folder = folder
         self.first = first
         self.names = tuple(files)
-        self.write("mypy.ini", config)
-        for name, text in files.items():
+        self._config, self._plugins = config, dict(plugins or {})
+        for name, text in {"mypy.ini": config + sections, **self._plugins, **files}.items():
             self.write(name, text)
+        if warm is not None:
+            warm.into(folder / ".mypy_cache", repr((config, self._plugins)), self._library)
+
+    def _library(self, cache: Path) -> None:
+        """Has mypy check the library alone."""
+        Project(cache.parent, {"library.py": LIBRARY}, config=self._config, plugins=self._plugins).batch(f"--cache-dir={cache}")
 
     def write(self, name: str, text: str) -> None:
         (self.folder / name).write_text(text)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.mypy_plugin.analysed import case_files, check, errors
@@ -49,16 +51,17 @@ def moved(lines: list[str]) -> list[int]:
     return sorted(int(line.split(":")[1]) for line in lines if line.endswith("[oxidecopy-moved]"))
 
 
-def test_functions_that_are_visited_again_are_analysed_once(tmp_path: Path) -> None:
-    output = check({"late": LATE}, tmp_path).output
+def test_functions_that_are_visited_again_are_analysed_once(cache: Path) -> None:
+    output = check({"late": LATE}, cache).output
     assert sorted(set(moved(output)) - {32}) == sorted(MOVED)
     assert len(moved(output)) == len(set(moved(output))), output
     assert not [line for line in output if "oxidecopy-plugin" in line]
 
 
-def test_parallel_workers_find_the_same(tmp_path: Path) -> None:
+def test_parallel_workers_find_the_same(new: Callable[..., Project]) -> None:
     files = {f"{name}.py": text for name, text in {**case_files(), "late": LATE}.items()}
-    project = Project(tmp_path, files, config=f"{CONFIG}[oxidecopy-mypy]\nleaks = error\nleaks_at_end = error\n")
-    alone = project.batch("--cache-dir=a")
+    project = new(files, config=f"{CONFIG}[oxidecopy-mypy]\nleaks = error\nleaks_at_end = error\n")
+    shutil.copytree(project.folder / ".mypy_cache", project.folder / "another")
+    alone = project.batch()
     assert len(errors(alone.splitlines())) == len(files)
-    assert findings(project.batch("--cache-dir=b", "-n", "2")) == findings(alone)
+    assert findings(project.batch("--cache-dir=another", "-n", "2")) == findings(alone)

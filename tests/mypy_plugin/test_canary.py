@@ -22,8 +22,9 @@ from oxidecopy.mypy_plugin._features import CALLS
 from oxidecopy.mypy_plugin._patterns import BINDERS
 from oxidecopy.mypy_plugin._statements import RUNNERS
 from oxidecopy.mypy_plugin._types import is_owned, signatures
-from tests.mypy_plugin.analysed import Keeping, options_of
+from tests.mypy_plugin.analysed import Keeping, library, options_of
 from tests.mypy_plugin.touched import scan
+from tests.mypy_plugin.warm import Warm
 
 _T = TypeVar("_T", bound=object)
 # Bases of nodes, and nodes that never reach a checked body.
@@ -90,8 +91,8 @@ INTERNALS = {
 OPEN = ("mypy.nodes.", "mypy.types.", "mypy.patterns.", "mypy.errorcodes.", "mypy.options.", "mypy.plugin.")
 
 
-def test_all_that_is_named_of_mypy_is_there_and_internals_are_listed(tmp_path: Path) -> None:
-    scanned = scan(tmp_path)
+def test_all_that_is_named_of_mypy_is_there_and_internals_are_listed(cache: Path) -> None:
+    scanned = scan(cache)
     assert scanned.errors == [], "this mypy's classes are not what the plugin takes them for"
     assert len(scanned.names) > 100
     assert {name for name in scanned.names if not name.startswith(OPEN)} == {name for name in INTERNALS if not name.startswith(OPEN)}
@@ -109,8 +110,11 @@ def f(cta: ox.Cta, n: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> BuildResult:
-    options = options_of(tmp_path_factory.mktemp("cache"))
+def world(warm: Warm, tmp_path_factory: pytest.TempPathFactory) -> BuildResult:
+    cache = tmp_path_factory.mktemp("world") / "cache"
+    library(warm, cache)
+    options = options_of(cache)
+    options.preserve_asts = options.export_types = True
     Keeping.kept = {}
     return build([BuildSource("one.py", "one", TEXT)], options=options, extra_plugins=[Keeping(options)])
 

@@ -9,8 +9,7 @@ from mypy.build import build
 from mypy.modulefinder import BuildSource
 
 from oxidecopy.mypy_plugin import _config
-from oxidecopy.mypy_plugin._plugin import OxidecopyPlugin
-from tests.mypy_plugin.analysed import ROOT, options_of
+from tests.mypy_plugin.analysed import ROOT, Caching, only_here, options_of
 
 USER = """\
 import oxidecopy as ox
@@ -85,8 +84,8 @@ def _forget() -> None:
         clear()
 
 
-def test_an_ignore_of_the_code_silences_one_error(tmp_path: Path) -> None:
-    options = options_of(tmp_path / "cache")
-    options.warn_unused_ignores = True
-    lines = build([BuildSource("one.py", "one", USER)], options=options, extra_plugins=[OxidecopyPlugin(options)]).errors
+def test_an_ignore_of_the_code_silences_one_error(cache: Path) -> None:
+    options = options_of(cache)
+    only_here(options, "one", warn_unused_ignores=True)
+    lines = build([BuildSource("one.py", "one", USER)], options=options, extra_plugins=[Caching(options)]).errors
     assert [line.split(":")[1] for line in lines if "error" in line] == ["5", "7"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.mypy_plugin.built import marks, plugin_errors
+from tests.mypy_plugin.analysed import Checked
+from tests.mypy_plugin.built import marks
 
 HEAD = """\
 from typing import Any, Final, Literal as L
@@ -184,8 +185,9 @@ def source() -> str:
 
 
 @pytest.fixture(scope="module")
-def said(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[int, str, str]]:
-    return plugin_errors("copies", source(), tmp_path_factory.mktemp("cache"))
+def said(checked: Checked) -> list[tuple[int, str, str]]:
+    """Line, code and words of every error but leaks: what waits for nobody here is not these cases' matter."""
+    return [found for found in checked.said("copies") if found[1] != "oxidecopy-leak"]
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -14,11 +14,9 @@ import pytest
 from oxidecopy.mypy_plugin import _codes
 from oxidecopy.mypy_plugin._features import literals
 from oxidecopy.mypy_plugin._report import Reports
-from tests.mypy_plugin import test_copies, test_literals
-from tests.mypy_plugin.analysed import ROOT, Checked, case_files, check
+from tests.mypy_plugin.analysed import ROOT, Checked
 
 PLUGIN: Final = ROOT / "oxidecopy" / "mypy_plugin"
-SOURCES: Final = {**case_files(), "copies": test_copies.source(), **test_literals.SOURCES}
 Site = tuple[str, int, int]  # file, first and last line
 
 
@@ -71,16 +69,11 @@ class Switch:
         return site is not None and site == self.off
 
 
-@pytest.fixture(scope="module")
-def checked(tmp_path_factory: pytest.TempPathFactory) -> Checked:
-    return check(SOURCES, tmp_path_factory.mktemp("cache"))
-
-
 def test_without_it_a_case_is_missed(checked: Checked, monkeypatch: pytest.MonkeyPatch) -> None:
     switch = Switch(monkeypatch)
     run: Callable[[str], set[tuple[int, str]]] = lambda name: set(checked.kept[name].again())  # noqa: E731  # short
     whole = {}
-    for name in SOURCES:
+    for name in checked.sources:
         switch.file = name
         whole[name] = run(name)
     known = {code for found in whole.values() for _, code in found}

@@ -9,14 +9,9 @@ from oxidecopy.mypy_plugin._config import Config
 from oxidecopy.mypy_plugin._debts import BARRIER, GIVEN_UP, TOKEN, Debt, Path
 from oxidecopy.mypy_plugin._domain import Value
 from oxidecopy.mypy_plugin._features import leak_paths, leak_report, leaks
-from tests.mypy_plugin.analysed import Checked, Kept, case_files, check, marks
+from tests.mypy_plugin.analysed import Checked, Kept, marks
 
 NAME = "case_leaks"
-
-
-@pytest.fixture(scope="module")
-def checked(tmp_path_factory: pytest.TempPathFactory) -> Checked:
-    return check({NAME: case_files()[NAME]}, tmp_path_factory.mktemp("cache"))
 
 
 @pytest.fixture

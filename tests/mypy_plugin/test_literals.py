@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from oxidecopy.isa import dtypes, limits, swizzle
 from oxidecopy.mypy_plugin._features import box_rules, call_rules, shared_total
 from oxidecopy.mypy_plugin._features.literals import ELEMENT_BYTES, Problem
 from oxidecopy.mypy_plugin._features.literals_entry import literal_problems
-from tests.mypy_plugin.built import checked, functions, marks
-
-if TYPE_CHECKING:
-    from mypy.build import BuildResult
+from tests.mypy_plugin.analysed import Checked
+from tests.mypy_plugin.built import functions, marks
 
 HEAD = """\
 from typing import Any, Final, Literal as L
@@ -250,21 +246,15 @@ def announced(bar: Bar, leader: ox.Leader, tile: Tile, n: int) -> None:
 SOURCES = {"boxes": BOXES, "shared": SHARED, "calls": CALLS}
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> BuildResult:
-    return checked(SOURCES, tmp_path_factory.mktemp("cache"))
-
-
-def found(built: BuildResult, name: str) -> list[Problem]:
-    tree = built.graph[name].tree
-    assert tree is not None
-    return [p for fn in (None, *functions(tree)) for p in literal_problems(tree, fn, built.types, name)]
+def found(checked: Checked, name: str) -> list[Problem]:
+    kept = checked.kept[name]
+    return [p for fn in (None, *functions(kept.tree)) for p in literal_problems(kept.tree, fn, kept.types, name)]
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_marked_lines_and_no_others(built: BuildResult, name: str) -> None:
-    assert [e for e in built.errors if e.startswith(f"{name}.py")] == []  # plain typing has nothing to say of them
-    said = sorted((p.node.line, p.code.code.removeprefix("oxidecopy-")) for p in found(built, name))
+def test_marked_lines_and_no_others(checked: Checked, name: str) -> None:
+    assert [error for error in checked.said(name) if not error[1].startswith("oxidecopy-")] == []  # plain typing has nothing to say of them
+    said = sorted((p.node.line, p.code.code.removeprefix("oxidecopy-")) for p in found(checked, name))
     assert said == sorted(marks(SOURCES[name]))
 
 
@@ -283,12 +273,12 @@ def test_marked_lines_and_no_others(built: BuildResult, name: str) -> None:
         ("calls", "A barrier cannot be told to expect 1048576 bytes in one phase: it counts to 1048575"),
     ],
 )
-def test_words(built: BuildResult, name: str, message: str) -> None:
-    assert message in {p.message for p in found(built, name)}
+def test_words(checked: Checked, name: str, message: str) -> None:
+    assert message in {p.message for p in found(checked, name)}
 
 
-def test_every_error_says_what_to_do_or_is_plain(built: BuildResult) -> None:
-    silent = [p.message for name in SOURCES for p in found(built, name) if not p.notes]
+def test_every_error_says_what_to_do_or_is_plain(checked: Checked) -> None:
+    silent = [p.message for name in SOURCES for p in found(checked, name) if not p.notes]
     assert all(m.startswith(("Shared memory", "TMA box: entry", "A barrier cannot be told to expect -")) for m in silent)
 
 

@@ -11,8 +11,7 @@ from mypy.modulefinder import BuildSource
 
 from oxidecopy.mypy_plugin._config import Config
 from oxidecopy.mypy_plugin._features import boxes, wrong_state
-from oxidecopy.mypy_plugin._plugin import OxidecopyPlugin
-from tests.mypy_plugin.analysed import options_of
+from tests.mypy_plugin.analysed import Caching, only_here, options_of
 
 MARK = re.compile(r"# M ([\w-]+): (.+)$")
 
@@ -92,11 +91,11 @@ def stores(cta: ox.Cta, s32: S32, s64: S64, h32: H32) -> None:
 """
 
 
-def said(text: str, tmp_path: Path) -> dict[int, list[tuple[str, str]]]:
+def said(text: str, cache: Path) -> dict[int, list[tuple[str, str]]]:
     """Code and words of mypy's errors by line, without what the pass finds."""
-    options = options_of(tmp_path.parent / "rewording")  # one cache for all
-    options.warn_unused_ignores = True
-    plugin = OxidecopyPlugin(options)
+    options = options_of(cache)
+    only_here(options, "one", warn_unused_ignores=True)
+    plugin = Caching(options)
     plugin.config = Config()
     found: dict[int, list[tuple[str, str]]] = {}
     for line in build([BuildSource("one.py", "one", text)], options=options, extra_plugins=[plugin]).errors:
@@ -109,10 +108,10 @@ OURS = {"oxidecopy-moved", "oxidecopy-borrowed"}
 
 
 @pytest.mark.parametrize("body", [STATES, BOXES], ids=["states", "boxes"])
-def test_the_words(tmp_path: Path, body: str) -> None:
+def test_the_words(cache: Path, body: str) -> None:
     text = HEAD + body
     wanted = {n: match for n, line in enumerate(text.splitlines(), 1) if (match := MARK.search(line))}
-    found = said(text, tmp_path)
+    found = said(text, cache)
     assert found.keys() == wanted.keys(), found
     for line, match in wanted.items():
         ((code, words),) = found[line]
@@ -120,17 +119,17 @@ def test_the_words(tmp_path: Path, body: str) -> None:
         assert match[2] in words
 
 
-def test_without_the_rules_mypys_words_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_rules_mypys_words_stay(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wrong_state, "said", lambda *_: None)
     monkeypatch.setattr(boxes, "said", lambda *_: None)
-    found = said(HEAD + STATES + BOXES, tmp_path)
+    found = said(HEAD + STATES + BOXES, cache)
     words = [text for errors in found.values() for _, text in errors]
     assert any(text.startswith("Invalid self argument") for text in words)
     assert not any("TMA box" in text or "not initialised" in text for text in words)
 
 
-def test_a_code_that_is_switched_off_leaves_mypys_error(tmp_path: Path) -> None:
-    found = said(f"# mypy: disable-error-code=oxidecopy-box\n{HEAD}{BOXES}", tmp_path)
+def test_a_code_that_is_switched_off_leaves_mypys_error(cache: Path) -> None:
+    found = said(f"# mypy: disable-error-code=oxidecopy-box\n{HEAD}{BOXES}", cache)
     codes = [code for errors in found.values() for code, _ in errors]
     assert "oxidecopy-box" not in codes
     assert codes.count("arg-type") >= 4
@@ -148,15 +147,15 @@ def calls(cta: ox.Cta, s64: S64) -> None:
 """
 
 
-def test_an_ignore_before_the_librarys_first_call_holds(tmp_path: Path) -> None:
-    assert [code for ((code, _),) in said(FIRST.format(""), tmp_path).values()] == ["oxidecopy-box"]
-    assert said(FIRST.format("  # type: ignore[oxidecopy-box]"), tmp_path) == {}
-    assert said(FIRST.format("  # type: ignore[arg-type]"), tmp_path) == {}
-    other = said(FIRST.format("  # type: ignore[misc]"), tmp_path)
+def test_an_ignore_before_the_librarys_first_call_holds(cache: Path) -> None:
+    assert [code for ((code, _),) in said(FIRST.format(""), cache).values()] == ["oxidecopy-box"]
+    assert said(FIRST.format("  # type: ignore[oxidecopy-box]"), cache) == {}
+    assert said(FIRST.format("  # type: ignore[arg-type]"), cache) == {}
+    other = said(FIRST.format("  # type: ignore[misc]"), cache)
     assert [code for code, _ in next(iter(other.values()))] == ["unused-ignore", "oxidecopy-box"]
 
 
-def test_other_classes_are_left_alone(tmp_path: Path) -> None:
+def test_other_classes_are_left_alone(cache: Path) -> None:
     text = """
 import oxidecopy as ox
 from typing import Generic, TypeVar
@@ -168,5 +167,5 @@ def f(own: Own[str], bar: ox.ManagedBarrier[ox.Ready], number: int) -> None:
     own.only()
     f(own, bar, "a")
 """
-    found = said(text, tmp_path)
+    found = said(text, cache)
     assert [errors[0][1].split('"')[0] for errors in found.values()] == ["Invalid self argument ", "Argument 3 to "]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 from mypy.version import __version__ as MYPY  # noqa: N812
@@ -24,9 +25,12 @@ STRANGE = "from oxidecopy import mypy_plugin\ndef plugin(version): return mypy_p
 FAKED = "[mypy]\nplugins = strange.py\n"
 
 
-def faked(folder: Path, section: str = "") -> Project:
-    (folder / "strange.py").write_text(STRANGE)
-    return Project(folder, {"one.py": USER, "two.py": USER}, config=FAKED + section)
+@pytest.fixture
+def faked(new: Callable[..., Project]) -> Callable[..., Project]:
+    return partial(new, config=FAKED, plugins={"strange.py": STRANGE})
+
+
+TWO = {"one.py": USER, "two.py": USER}
 
 
 def codes(output: str) -> list[str]:
@@ -37,8 +41,8 @@ def codes(output: str) -> list[str]:
 ONE_ERROR = ["assignment", "assignment", "oxidecopy-plugin"]
 
 
-def test_every_run_says_it_once(tmp_path: Path) -> None:
-    project = faked(tmp_path)
+def test_every_run_says_it_once(faked: Callable[..., Project]) -> None:
+    project = faked(TWO)
     first = project.batch()
     assert codes(first) == ONE_ERROR
     assert "is tested with mypy 2.2 to 2.4, not 2.9.0: moves and scopes are not checked" in first
@@ -48,24 +52,21 @@ def test_every_run_says_it_once(tmp_path: Path) -> None:
         assert codes(project.batch()) == ONE_ERROR, f"{name} edited"
 
 
-def test_the_daemon_says_it_too(tmp_path: Path) -> None:
-    project = faked(tmp_path)
-    try:
-        assert codes(project.asked()) == ONE_ERROR
-        project.write("two.py", f"{USER}# edited\n")
-        assert codes(project.asked()) == ONE_ERROR
-    finally:
-        project.stop()
+def test_the_daemon_says_it_too(faked: Callable[..., Project]) -> None:
+    project = faked(TWO)
+    assert codes(project.asked()) == ONE_ERROR
+    project.write("two.py", f"{USER}# edited\n")
+    assert codes(project.asked()) == ONE_ERROR
 
 
-def test_a_note_may_do(tmp_path: Path) -> None:
-    output = faked(tmp_path, "[oxidecopy-mypy]\nunsupported_mypy = note\n").batch()
+def test_a_note_may_do(faked: Callable[..., Project]) -> None:
+    output = faked(TWO, sections="[oxidecopy-mypy]\nunsupported_mypy = note\n").batch()
     assert codes(output) == ["assignment", "assignment"]
     assert [line.split(": ")[1] for line in findings(output) if "is tested with mypy" in line] == ["note"]
 
 
-def test_a_wrong_option_is_said_in_every_run(tmp_path: Path) -> None:
-    project = Project(tmp_path, {"one.py": USER, "two.py": USER}, config=CONFIG + "[oxidecopy-mypy]\nleeks = on\n")
+def test_a_wrong_option_is_said_in_every_run(new: Callable[..., Project]) -> None:
+    project = new(TWO, sections="[oxidecopy-mypy]\nleeks = on\n")
     wanted = [*ONE_ERROR[:2], "oxidecopy-moved", "oxidecopy-moved", "oxidecopy-plugin"]
     assert codes(project.batch()) == wanted
     assert codes(project.batch()) == wanted
@@ -76,9 +77,9 @@ def test_a_wrong_option_is_said_in_every_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(_config.tested(MYPY), reason="the mypy here is one that the plugin works with")
-def test_a_mypy_of_another_version(tmp_path: Path) -> None:
+def test_a_mypy_of_another_version(new: Callable[..., Project]) -> None:
     """`python -m oxidecopy._tools.plugin_versions` installs one: this one is not told a wrong number."""
-    project = Project(tmp_path, {"one.py": USER, "two.py": USER})
+    project = new(TWO)
     for _ in range(2):
         output = project.batch()
         assert codes(output) == ONE_ERROR
@@ -88,6 +89,5 @@ def test_a_mypy_of_another_version(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("silent", ["x = 1\n", "import oxidecopy\n"])
-def test_files_that_use_nothing_of_the_library_are_left_alone(tmp_path: Path, silent: str) -> None:
-    (tmp_path / "strange.py").write_text(STRANGE)
-    assert codes(Project(tmp_path, {"one.py": silent}, config=FAKED).batch()) == []
+def test_files_that_use_nothing_of_the_library_are_left_alone(faked: Callable[..., Project], silent: str) -> None:
+    assert codes(faked({"one.py": silent}).batch()) == []
