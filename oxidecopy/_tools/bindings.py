@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None, run: Run = run_command) -> int:
     """Tests each version; 0 when all pass, 1 when one does not."""
     parser = argparse.ArgumentParser(prog="python -m oxidecopy._tools.bindings", description=(__doc__ or "").partition(":")[0])
     parser.add_argument("version", nargs="*", default=VERSIONS, help="as pip takes them after `==` (default: %(default)s)")
-    return try_all(PACKAGE, parser.parse_args(arguments).version, run)
+    return try_all([(PACKAGE, version) for version in parser.parse_args(arguments).version], run)
 
 
 if __name__ == "__main__":

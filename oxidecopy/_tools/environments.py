@@ -1,4 +1,7 @@
-"""Tests with other versions of a package than the installed one, each in a folder that comes first on the path and is removed again."""
+"""Tests with other versions of a package than the installed one, each in a folder that comes first on the path and is removed again.
+
+The versions are tested side by side, each on one core.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, final
+
+from oxidecopy._tools.check import cores
 
 Command = tuple[str, ...]
 Run = Callable[[Command, Mapping[str, str]], int]
@@ -36,8 +42,12 @@ class Package:
 
 
 def run_command(command: Command, environment: Mapping[str, str]) -> int:
-    """Runs one tool in the checkout, its output going where ours goes."""
-    return subprocess.run(command, cwd=ROOT, env=dict(environment), check=False, stdin=subprocess.DEVNULL).returncode
+    """Runs one tool in the checkout; what it printed is shown when it is done, as others run at the same time."""
+    done = subprocess.run(
+        command, cwd=ROOT, env=dict(environment), check=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    print(done.stdout.decode(errors="replace"), end="", flush=True)
+    return done.returncode
 
 
 def verdict_of(package: Package, version: str, folder: Path, run: Run) -> str:
@@ -52,17 +62,20 @@ def verdict_of(package: Package, version: str, folder: Path, run: Run) -> str:
     where = f"{package.look}; assert found.startswith({str(folder)!r}), found"
     if run((sys.executable, "-c", where), environment):
         return "is not what is imported"
-    if run((sys.executable, "-m", "pytest", "-q", "-n", "auto", "-p", "no:cacheprovider", *package.tests), environment):
+    if run((sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *package.tests), environment):
         return "fails the tests"
     return ""
 
 
-def try_all(package: Package, versions: Sequence[str], run: Run) -> int:
+def try_all(wanted: Sequence[tuple[Package, str]], run: Run) -> int:
     """Tests each version; 0 when all pass, 1 when one does not."""
-    failed = 0
-    for version in versions:
+
+    def problem(package: Package, version: str) -> str:
         with tempfile.TemporaryDirectory(prefix=f"{package.name}-") as folder:
-            problem = verdict_of(package, version, Path(folder).resolve(), run)
-        print(f"{package.name} {version}: {problem or 'ok'}", flush=True)
-        failed += bool(problem)
-    return 1 if failed else 0
+            return verdict_of(package, version, Path(folder).resolve(), run)
+
+    with ThreadPoolExecutor(cores()) as pool:
+        problems = list(pool.map(problem, *zip(*wanted, strict=True)))
+    for (package, version), said in zip(wanted, problems, strict=True):
+        print(f"{package.name} {version}: {said or 'ok'}", flush=True)
+    return 1 if any(problems) else 0

@@ -39,8 +39,8 @@ def main(arguments: Sequence[str] | None = None, run: Run = run_command) -> int:
     parser = argparse.ArgumentParser(prog="python -m oxidecopy._tools.plugin_versions", description=(__doc__ or "").partition(":")[0])
     parser.add_argument("version", nargs="*", default=VERSIONS, help="as pip takes them after `==` (default: %(default)s)")
     given = parser.parse_args(arguments).version
-    failed = try_all(PACKAGE, given, run)
-    return max(failed, try_all(OTHER, [UNTESTED], run)) if given is VERSIONS else failed
+    other = [(OTHER, UNTESTED)] if given is VERSIONS else []
+    return try_all([*((PACKAGE, version) for version in given), *other], run)
 
 
 if __name__ == "__main__":

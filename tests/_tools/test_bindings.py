@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from oxidecopy._tools import bindings
+from oxidecopy._tools import bindings, environments
 from oxidecopy._tools.bindings import main
 from oxidecopy._tools.environments import ROOT
 from tests.helpers.tool_runs import Recorder
@@ -15,6 +15,7 @@ from tests.helpers.tool_runs import Recorder
 
 def test_each_version_is_installed_apart_and_tested(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("PYTHONPATH", "mine")
+    monkeypatch.setattr(environments, "cores", lambda: 1)  # one after the other
     run = Recorder()
     assert main([], run) == 0
     assert len(run.commands) == 3 * len(bindings.VERSIONS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from oxidecopy._tools import plugin_versions
+from oxidecopy._tools import environments, plugin_versions
 from oxidecopy._tools.environments import ROOT
 from oxidecopy.mypy_plugin import _config
 from tests.helpers.tool_runs import Recorder
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     import pytest
 
 
-def test_each_is_installed_with_what_it_needs_and_tested(capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_is_installed_with_what_it_needs_and_tested(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(environments, "cores", lambda: 1)  # one after the other
     run = Recorder()
     assert plugin_versions.main([], run) == 0
     install, _, test = run.commands[:3]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from threading import Lock
 
 from oxidecopy._tools.environments import Command
 
@@ -14,8 +15,10 @@ class Recorder:
         self.failing = failing
         self.commands: list[Command] = []
         self.paths: list[str] = []
+        self._lock = Lock()
 
     def __call__(self, command: Command, environment: Mapping[str, str]) -> int:
-        self.commands.append(command)
-        self.paths.append(environment.get("PYTHONPATH", ""))
+        with self._lock:  # several versions are tested at a time
+            self.commands.append(command)
+            self.paths.append(environment.get("PYTHONPATH", ""))
         return int(any(self.failing in word for word in command))

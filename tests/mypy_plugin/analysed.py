@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast, final
 from mypy.build import build
 from mypy.modulefinder import BuildSource
 from mypy.options import Options
-from mypy.plugin import ReportConfigContext
 from mypy.scope import Scope
 from typing_extensions import override
 
@@ -23,6 +22,7 @@ from tests.mypy_plugin.warm import Warm, importing
 if TYPE_CHECKING:
     from mypy.errorcodes import ErrorCode
     from mypy.nodes import Context, Expression, MypyFile
+    from mypy.plugin import ReportConfigContext
     from mypy.types import Type
 
     from oxidecopy.mypy_plugin._after import Waiting

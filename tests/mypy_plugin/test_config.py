@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 from mypy.build import build
 from mypy.modulefinder import BuildSource
+from mypy.plugin import ReportConfigContext
 
 from oxidecopy.mypy_plugin import _config
+from oxidecopy.mypy_plugin._told import Told
 from tests.mypy_plugin.analysed import ROOT, Caching, only_here, options_of
 
 USER = """\
@@ -82,6 +84,16 @@ def _forget() -> None:
     clear = getattr(_config.digest, "cache_clear", None)
     if clear is not None:
         clear()
+
+
+@pytest.mark.parametrize(
+    ("path", "anew"),
+    [("mine.py", True), (str(ROOT / "oxidecopy" / "isa" / "ops.py"), False), ("/x/site-packages/numpy/__init__.pyi", False)],
+)
+def test_while_there_is_something_to_say_the_users_files_are_checked_anew(path: str, *, anew: bool) -> None:
+    ctx = ReportConfigContext("module", path, is_check=False)
+    assert Told(("words",)).data(ctx) == Told((), ("words",)).data(ctx) == anew
+    assert not Told().data(ctx)
 
 
 def test_an_ignore_of_the_code_silences_one_error(cache: Path) -> None:

@@ -7,14 +7,15 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
-
-import pytest
+from typing import TYPE_CHECKING, Any, Final
 
 from oxidecopy.mypy_plugin import _codes
 from oxidecopy.mypy_plugin._features import literals
 from oxidecopy.mypy_plugin._report import Reports
 from tests.mypy_plugin.analysed import ROOT, Checked
+
+if TYPE_CHECKING:
+    import pytest
 
 PLUGIN: Final = ROOT / "oxidecopy" / "mypy_plugin"
 Site = tuple[str, int, int]  # file, first and last line

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, final
 
-
 LIBRARY: Final = "import oxidecopy.tiles.cta, oxidecopy.host.pipeline\nimport oxidecopy as ox\n"  # what makes mypy check all of it
 
 
