@@ -78,7 +78,7 @@ def mainloop_recipe(dev: ox.Device, x: Array | None = None) -> ox.Recipe:
 def recipe(dev: ox.Device, x: Array | None, pipeline: ox.Pipeline[Operand, Operand, Operand]) -> ox.Recipe:
     """Rows i of `x` times rows j, for all blocks of 64 rows: tile (i, j) of the result is the sum over their slabs of 32 columns."""
     if x is None:
-        x = np.random.default_rng(18).standard_normal((200, 300), dtype=np.float32)
+        x = np.random.default_rng(18).standard_normal((150, 200), dtype=np.float32)
     array = dev.array(x, ox.f32, pad=True)
     a = ox.TmaDescriptor.tiled(array, box=(ROWS, DEPTH), swizzle=ox.Swizzle128B)
     b = ox.TmaDescriptor.tiled(array, box=(ROWS // CLUSTER, DEPTH), swizzle=ox.Swizzle128B)

@@ -34,7 +34,6 @@ def body(cta: ox.Cta, src: Tiles, dst: Tiles, *, others: int = 1, first: int = 0
     slots, staging = cta.shared(src, stages=STAGES), cta.shared(dst)
     full, empty = cta.barriers(STAGES).init(1), cta.barriers(STAGES).init(1)
     mainloops, epilogues = cta.barriers(2).init(1), cta.barriers(2).init(1)
-    cta.sync()
     rows, columns = src.shape
     steps = (columns + DEPTH - 1) // DEPTH
     ctas = cta.grid_dim.x

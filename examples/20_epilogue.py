@@ -1,4 +1,4 @@
-"""An epilogue: D = alpha * acc + beta * C in small tiles, stored through two buffers while the next one is computed.
+"""An epilogue: alpha * sums + beta * C in small tiles, each stored while the next one is computed.
 
 What CUTLASS runs behind a mainloop: the sums of a tile are cut into parts, the parts of C come by copies that were started long before, and
 each part of D is made in one of two staging buffers and stored by the copy engine, which may still read one while the other one is
@@ -62,7 +62,6 @@ def body(
 ) -> None:
     tile, sources, buffers = cta.shared(acc), cta.shared(c, stages=PARTS), cta.shared(dst, stages=BUFFERS)
     full = cta.barriers(1 + PARTS).init(1)
-    cta.sync()
     row, column = cta.block_idx.y * TILE[0], cta.block_idx.x * TILE[1]
     with cta.producer() as leader:
         token = full[PARTS].arrive_expect_tx(leader, tile)

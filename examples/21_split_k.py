@@ -23,7 +23,7 @@ Tiles = ox.TmaDescriptor[ox.i32, ox.D2]
 Array = npt.NDArray[np.int32]
 
 
-def slabs(src: Tiles) -> ox.SymIdx:
+def slabs(src: Tiles) -> ox.Idx:
     return (src.shape[1] + BOX[1] - 1) // BOX[1]
 
 
@@ -109,8 +109,8 @@ def in_cluster_recipe(dev: ox.Device, x: Array | None = None) -> ox.Recipe:
 def recipe(dev: ox.Device, x: Array | None, pipeline: ox.Pipeline[Tiles, Tiles]) -> ox.Recipe:
     if x is None:
         x = np.random.default_rng(21).integers(-1000, 1000, (90, 430), dtype=np.int32)
-    rows, columns = x.shape
     src = ox.TmaDescriptor.tiled(dev.array(x, ox.i32, pad=True), box=BOX)
+    rows, columns = x.shape
     out = dev.zeros((rows, BOX[1]), ox.i32, pad=True)
     launch = pipeline[SPLITS, -(-rows // BOX[0])].bind(src, ox.TmaDescriptor.tiled(out, box=BOX))
     expected = np.pad(x, ((0, 0), (0, -columns % BOX[1]))).reshape(rows, -1, BOX[1]).sum(axis=1, dtype=np.int32)

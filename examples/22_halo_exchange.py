@@ -1,4 +1,4 @@
-"""Halo exchange: the CTAs of a cluster send each other the rows at their edges, through distributed shared memory.
+"""Halo exchange: the CTAs of a cluster send each other the rows at their edges, from shared to shared memory.
 
 A stencil needs the rows beside its own. Lesson 14 keeps them from the tile before; here every CTA has its tile at the same time, and gets
 the missing rows from the CTAs above and below, which have them in shared memory: each array element is read once from global memory, but
@@ -77,7 +77,7 @@ def exchange_recipe(dev: ox.Device, x: Array | None = None) -> ox.Recipe:
 
 def recipe(dev: ox.Device, x: Array | None, pipeline: ox.Pipeline[Tiles, Tiles, Tiles]) -> ox.Recipe:
     if x is None:
-        x = np.random.default_rng(22).standard_normal((100, 150), dtype=np.float32)
+        x = np.random.default_rng(22).standard_normal((70, 80), dtype=np.float32)
     array, out = dev.array(x, ox.f32, pad=True), dev.empty(x.shape, ox.f32, pad=True)
     src, dst = (ox.TmaDescriptor.tiled(a, box=(ROWS, COLUMNS)) for a in (array, out))
     edge = ox.TmaDescriptor.tiled(array, box=(1, COLUMNS))

@@ -121,6 +121,75 @@ def scaled(x: Array) -> Array:
     return out
 
 
+def slabs(x: Array) -> Array:
+    """The columns in slabs of 32, the last one filled with zeros: (rows, slabs, 32)."""
+    out: Array = np.pad(x, ((0, 0), (0, -x.shape[1] % 32))).reshape(len(x), -1, 32)
+    return out
+
+
+def summed(x: Array) -> Array:
+    """The sum of the slabs, one after the other."""
+    out = np.zeros((len(x), 32), x.dtype)
+    for k in range(slabs(x).shape[1]):
+        out += slabs(x)[:, k]
+    return out
+
+
+def products(x: Array) -> Array:
+    """For each block of 64 rows, beside each other: all rows times those of the block, summed over slabs."""
+    rows = np.arange(len(x))
+    blocks = []
+    for first in range(0, len(x), 64):
+        other = np.pad(x, ((0, 64), (0, 0)))[first + rows % 64]
+        out = np.zeros((len(x), 32), x.dtype)
+        for k in range(slabs(x).shape[1]):
+            out += slabs(x)[:, k] * slabs(other)[:, k]
+        blocks.append(out)
+    return np.concatenate(blocks, axis=1)
+
+
+def blended(x: Array) -> Array:
+    out: Array = (x * np.float32(0.75) + (x + x) * np.float32(-0.5)).astype(np.float16)
+    return out
+
+
+def with_neighbours(x: Array) -> Array:
+    above, below = np.zeros_like(x), np.zeros_like(x)
+    above[1:], below[:-1] = x[:-1], x[1:]
+    return above + x + below
+
+
+def sobel(x: Array) -> Array:
+    """Sobel's filter across the columns, tap by tap, a row for each pixel."""
+    rows, columns = x.shape[1:3]
+    padded = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
+    out = np.zeros_like(x)
+    for row, weight in enumerate((1, 2, 1)):
+        for column, sign in ((0, -1), (2, 1)):
+            out += padded[:, row : row + rows, column : column + columns] * np.float32(weight * sign)
+    return out.reshape(-1, x.shape[3])
+
+
+def by_expert(x: Array) -> Array:
+    route = np.random.default_rng(5).choice((0, 2, 3, 5, 7), len(x))
+    return np.concatenate([x[route == expert] for expert in range(8)])
+
+
+def causal(x: Array) -> Array:
+    """Blocks of 64 rows: those of q with all of k and v up to their own."""
+    q, k, v = np.pad(x, ((0, 0), (0, -x.shape[1] % 64), (0, 0)))
+    out = np.empty_like(q)
+    for first in range(0, len(q), 64):
+        mine = slice(first, first + 64)
+        total, weights = np.zeros_like(q[mine]), np.zeros_like(q[mine])
+        for other in range(0, first + 1, 64):
+            scores = q[mine] * k[other : other + 64]
+            total, weights = total + scores * v[other : other + 64], weights + scores
+        with np.errstate(invalid="ignore", divide="ignore"):
+            out[mine] = total / weights
+    return out[: x.shape[1]]
+
+
 CASES = (
     Case(lesson="01_load", pipeline="tma_load", dtype=np.float32, shapes=PLANES, result=same),
     Case(lesson="01_load", pipeline="everyone_arrives", dtype=np.float32, shapes=PLANES, result=same),
@@ -152,6 +221,16 @@ CASES = (
     Case(lesson="16_own_kernel", pipeline="scale", dtype=np.float32, shapes=PLANES, result=scaled_alike),
     Case(lesson="17_table", pipeline="ragged", dtype=np.float32, shapes=PLANES, result=same),
     Case(lesson="17_table", pipeline="grouped", dtype=np.float32, shapes=PLANES, result=same),
+    Case(lesson="18_mainloop", pipeline="mainloop", dtype=np.float32, shapes=PLANES[:4], result=products),
+    Case(lesson="19_ping_pong", pipeline="ping_pong", dtype=np.float32, shapes=PLANES, result=summed),
+    Case(lesson="20_epilogue", pipeline="with_ring", dtype=np.float32, shapes=PLANES, result=blended),
+    Case(lesson="20_epilogue", pipeline="by_hand", dtype=np.float32, shapes=PLANES, result=blended),
+    Case(lesson="21_split_k", pipeline="in_memory", dtype=np.int32, shapes=PLANES, result=summed),
+    Case(lesson="21_split_k", pipeline="in_cluster", dtype=np.int32, shapes=PLANES, result=summed),
+    Case(lesson="22_halo_exchange", pipeline="exchange", dtype=np.float32, shapes=PLANES, result=with_neighbours),
+    Case(lesson="23_convolution", pipeline="edges", dtype=np.float32, shapes=((1, 1, 1, 1), (3, 5, 7, 33), (1, 40, 3, 4)), result=sobel),
+    Case(lesson="24_experts", pipeline="dispatch", dtype=np.float32, shapes=PLANES[:4], result=by_expert),
+    Case(lesson="25_attention", pipeline="attention", dtype=np.float32, shapes=((3, 1, 1), (3, 70, 40), (3, 257, 32)), result=causal),
 )
 ON_USERS_DATA = [pytest.param(case, shape, id=f"{case.lesson}-{case.pipeline}-{shape}") for case in CASES for shape in case.shapes]
 LESSONS = pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

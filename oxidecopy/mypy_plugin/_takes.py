@@ -73,15 +73,18 @@ class Takes(Core):
         ended = self.reachable(values, state)
         self.mark(ended, Move(what=what, line=node.line, node=node, ended=True), state)
 
-    def check_loops(self, e: Expression, values: Values) -> None:
-        """A recorded loop's body is recorded once: nothing may be used up on another side of it than it was made on."""
+    def check_loops(self, e: Expression, values: Values, *, inward: bool = True) -> None:
+        """A recorded loop's body is recorded once: nothing may be used up on another side of it than it was made on.
+
+        Without `inward`, what was made before the loop may be used in it.
+        """
         for value in values:
             noun, name = self.noun(value), self.text(e)
             note = _messages.carried_note(noun)
             if value.carried is not None:
                 loop = value.carried
                 told = _messages.carried_round if loop in self.loops else _messages.carried_out
-            elif len(self.loops) > len(value.loops):
+            elif inward and len(self.loops) > len(value.loops):
                 loop = self.loops[len(value.loops)]
                 told = _messages.carried
             else:

@@ -19,7 +19,7 @@ from oxidecopy.tiles.roles import Role, Roles
 from oxidecopy.tiles.schedule import Linear, Order, Per
 from oxidecopy.tiles.stage import Landed, Slot, Stages
 from oxidecopy.tiles.store_ring import StoreRing
-from oxidecopy.tiles.work import Boxes, Work, make_work, parameter
+from oxidecopy.tiles.work import Boxes, Loadable, Work, loadable, make_work, parameter
 from oxidecopy.typed import cta as level1
 from oxidecopy.typed.cta_checks import warp_threads
 from oxidecopy.typed.descriptor import TmaDescriptor
@@ -118,14 +118,14 @@ class Cta(level1.Cta, Maps):
     # ---- rings
     @overload
     def ring(
-        self, *, stages: int, tiles: tuple[TmaDescriptor[_D1, Any, Any, _B1]], consumers: int | None = ...
+        self, *, stages: int, tiles: tuple[Loadable[_D1, _B1]], consumers: int | None = ...
     ) -> Ring[tuple[Slot[_D1, _B1]], tuple[Landed[_D1, _B1]]]: ...
     @overload
     def ring(
         self,
         *,
         stages: int,
-        tiles: tuple[TmaDescriptor[_D1, Any, Any, _B1], TmaDescriptor[_D2, Any, Any, _B2]],
+        tiles: tuple[Loadable[_D1, _B1], Loadable[_D2, _B2]],
         consumers: int | None = ...,
     ) -> Ring[tuple[Slot[_D1, _B1], Slot[_D2, _B2]], tuple[Landed[_D1, _B1], Landed[_D2, _B2]]]: ...
     @overload
@@ -133,15 +133,15 @@ class Cta(level1.Cta, Maps):
         self,
         *,
         stages: int,
-        tiles: tuple[TmaDescriptor[_D1, Any, Any, _B1], TmaDescriptor[_D2, Any, Any, _B2], TmaDescriptor[_D3, Any, Any, _B3]],
+        tiles: tuple[Loadable[_D1, _B1], Loadable[_D2, _B2], Loadable[_D3, _B3]],
         consumers: int | None = ...,
     ) -> Ring[tuple[Slot[_D1, _B1], Slot[_D2, _B2], Slot[_D3, _B3]], tuple[Landed[_D1, _B1], Landed[_D2, _B2], Landed[_D3, _B3]]]: ...
-    def ring(self, *, stages: int, tiles: tuple[TmaDescriptor[Any, Any, Any, Any], ...], consumers: int | None = None) -> Ring[Any, Any]:
+    def ring(self, *, stages: int, tiles: tuple[Loadable[Any, Any], ...], consumers: int | None = None) -> Ring[Any, Any]:
         """A ring of `stages` stages, each with a tile for every descriptor of `tiles`.
 
         Args:
             stages: 2 or more for copies that overlap the work; 1 works.
-            tiles: one to three descriptors; their boxes, element types and swizzles decide the tiles.
+            tiles: one to three descriptors, tiled or im2col; their boxes, element types and swizzles decide the tiles.
             consumers: how many groups consume every stage; all declared ones by default.
         """
         return self._ring(stages, tiles, consumers, multicast=False)
@@ -151,9 +151,7 @@ class Cta(level1.Cta, Maps):
         """Consumer groups that are declared."""
         return sum(r.name == "consumers" for r in self._roles.all) if self._roles is not None else 0
 
-    def _ring(
-        self, stages: int, tiles: tuple[TmaDescriptor[Any, Any, Any, Any], ...], consumers: int | None, *, multicast: bool
-    ) -> Ring[Any, Any]:
+    def _ring(self, stages: int, tiles: tuple[Loadable[Any, Any], ...], consumers: int | None, *, multicast: bool) -> Ring[Any, Any]:
         recorder = self._recorder
         recorder.check_open("the cta")
         recorder.require_once("making a ring")
@@ -170,7 +168,9 @@ class Cta(level1.Cta, Maps):
             )
         size = recorder.cluster_size if multicast else 1
         name = f"ring{sum(1 for b in recorder.barriers if b.name.endswith('_full'))}"
-        params = tuple(parameter(t, "ring")[1] for t in tiles)
+        # The slices of a multicast ring lie below each other in the array, which the pixels of an im2col load need not.
+        known = parameter if multicast else loadable
+        params = tuple(known(t, "ring")[1] for t in tiles)
         made = []
         for p in params:
             outer, *inner = p.layout.shape

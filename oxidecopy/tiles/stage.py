@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, final
+from typing import TYPE_CHECKING, Any, Generic, final, overload
 
 from typing_extensions import TypeVar, override
 
@@ -13,12 +13,14 @@ from oxidecopy.isa.expr import Const, Expr
 from oxidecopy.isa.ops import BarrierRef, Part, TileRef
 from oxidecopy.program.expansion import ALWAYS
 from oxidecopy.tiles.uniform import uneven
-from oxidecopy.tiles.work import parameter
+from oxidecopy.tiles.work import Loadable, loadable
 from oxidecopy.typed.cache import CachePolicy, hint_of
 from oxidecopy.typed.descriptor import TmaDescriptor
 from oxidecopy.typed.dtypes import DType
-from oxidecopy.typed.geometry import A1024, AnyBox
+from oxidecopy.typed.geometry import A1024, D3, D4, D5, AnyBox
+from oxidecopy.typed.im2col import O1, O2, O3, Im2colDescriptor
 from oxidecopy.typed.leader import Leader, check_leader
+from oxidecopy.typed.map_handle import taps_of
 from oxidecopy.typed.refusal import refuse
 from oxidecopy.typed.smem import SharedArray
 from oxidecopy.typed.symbolic import Idx
@@ -171,8 +173,21 @@ class Slot(Generic[DT, Bx]):
             return "no load"
         return "" if self._loads[0] is None or len(self._loads) > 1 else "a load under a condition, and none where it does not hold"
 
-    def load(self, src: TmaDescriptor[DT, C, Any, Bx], at: C, /, *, cache_hint: CachePolicy | None = None) -> None:
-        """Loads the box of `src` at `at` (in a multicast ring: this CTA's slice of the tile whose corner is `at`, into all CTAs)."""
+    # fmt: off
+    @overload
+    def load(self, src: TmaDescriptor[DT, C, Any, Bx], at: C, /, *, cache_hint: CachePolicy | None = ...) -> None: ...
+    @overload
+    def load(self, src: Im2colDescriptor[DT, D3, Any, Bx], at: D3, /, *, offsets: O1, cache_hint: CachePolicy | None = ...) -> None: ...
+    @overload
+    def load(self, src: Im2colDescriptor[DT, D4, Any, Bx], at: D4, /, *, offsets: O2, cache_hint: CachePolicy | None = ...) -> None: ...
+    @overload
+    def load(self, src: Im2colDescriptor[DT, D5, Any, Bx], at: D5, /, *, offsets: O3, cache_hint: CachePolicy | None = ...) -> None: ...
+    # fmt: on
+    def load(self, src: Loadable[DT, Bx], at: Any, /, *, offsets: Any = (), cache_hint: CachePolicy | None = None) -> None:
+        """Loads the box of `src` at `at` (in a multicast ring: this CTA's slice of the tile whose corner is `at`, into all CTAs).
+
+        Through an im2col descriptor: its pixels from the base `at` on, each at `offsets` from its base.
+        """
         ring, recorder = self._ring, self._recorder
         if not self._block.open:
             refuse(
@@ -191,8 +206,8 @@ class Slot(Generic[DT, Bx]):
                 required="one load for each slot of the stage",
                 fix="use the stage's other slot",
             )
-        (_, param, what), wanted = parameter(src, "load"), ring.params[self._index]
-        same = (param.dtype, param.layout.shape, param.swizzle) == (wanted.dtype, wanted.layout.shape, wanted.swizzle)
+        (_, param, what), wanted = loadable(src, "load"), ring.params[self._index]
+        same = _kind(param) == _kind(wanted)
         if not same:
             refuse(
                 ShapeError,
@@ -203,12 +218,13 @@ class Slot(Generic[DT, Bx]):
                 fix="name this descriptor in `cta.ring(tiles=...)`",
             )
         corner, hint = recorder.coordinates(at, param.rank, what), hint_of(cache_hint)
+        taps = taps_of(recorder, param, offsets, what)
         tile, _ = ring.tiles[self._index]
         slot = expr.mod(self._number, Const(ring.stages))
         bar = ring.bar(ring.full, self._number)
         self._loads.append(condition)
         if not ring.multicast:
-            recorder.emit(ops.TensorG2S(map=src._ref, tile=TileRef(tile, slot), coords=corner, bar=bar, hint=hint))
+            recorder.emit(ops.TensorG2S(map=src._ref, tile=TileRef(tile, slot), coords=corner, bar=bar, offsets=taps, hint=hint))
             return
         reads = {s.op.name: s.op.index for f in recorder.frames for s in f.steps if isinstance(s.op, ops.LoadIndex)}
         chosen = () if src._index is None else (src._index,)
@@ -250,3 +266,8 @@ class Slot(Generic[DT, Bx]):
                     causes=(Cause("the loop", frame.site),),
                 )
         return next((f for f in frames[start + 1 :] if isinstance(f.op, ops.When) and f.op.cond != ALWAYS), None)
+
+
+def _kind(param: MapParam) -> tuple[str, tuple[int, ...], str]:
+    """What a tile for copies through a map depends on."""
+    return param.dtype, param.layout.shape, param.swizzle

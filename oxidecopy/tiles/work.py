@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, final
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeAlias, final
 
 from typing_extensions import TypeVar
 
@@ -18,7 +18,10 @@ from oxidecopy.isa.expr import Const, Expr, Sym, SymKind
 from oxidecopy.program.expansion import ALWAYS
 from oxidecopy.tiles.schedule import Order, Per, checked_order, product, unravel, worker_of
 from oxidecopy.typed.descriptor import TmaDescriptor
+from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.frames import Frame, fresh
+from oxidecopy.typed.geometry import AnyBox
+from oxidecopy.typed.im2col import Im2colDescriptor
 from oxidecopy.typed.refusal import refuse, require
 from oxidecopy.typed.sites import caller_site
 from oxidecopy.typed.symbolic import Idx, SymIdx, to_expr
@@ -31,6 +34,11 @@ if TYPE_CHECKING:
 C = TypeVar("C", bound=tuple[Idx, ...])
 C_co = TypeVar("C_co", bound=tuple[Idx, ...], covariant=True)
 Tiles_co = TypeVar("Tiles_co", bound=tuple[Any, ...], covariant=True)
+DT = TypeVar("DT", bound=DType)
+Bx = TypeVar("Bx", bound=AnyBox, default=Any)
+
+# What the slots of a ring are loaded through.
+Loadable: TypeAlias = TmaDescriptor[DT, Any, Any, Bx] | Im2colDescriptor[DT, Any, Any, Bx]
 
 
 @final
@@ -64,6 +72,11 @@ def parameter(desc: object, method: str) -> tuple[Recorder, MapParam, str]:
     """The recording and the parameter of a descriptor, and what a call of `method` is named in errors."""
     known: TmaDescriptor[Any, Any, Any, Any] = require(desc, TmaDescriptor, f"`{method}`", "pass a descriptor, a parameter of the pipeline")
     return known._recorded(method)
+
+
+def loadable(desc: object, method: str) -> tuple[Recorder, MapParam, str]:
+    """As `parameter`, of a descriptor that a ring's slots are loaded through: an im2col one will do as well."""
+    return desc._recorded(method) if isinstance(desc, Im2colDescriptor) else parameter(desc, method)
 
 
 @final

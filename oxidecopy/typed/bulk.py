@@ -65,7 +65,7 @@ def bulk_g2s(
     recorder = issuer._recorder
     param, coords, ref, size = _run(recorder, src, at, tile, nbytes, what)
     check_leader(issuer, recorder)
-    signal._use(what, recorder)
+    signal._use(what, recorder, copies=True)
     recorder.emit(ops.BulkG2S(array=ArrayRef(param.name), coords=coords, tile=ref, nbytes=size, bar=signal._ref, hint=hint))
 
 
@@ -88,7 +88,7 @@ def bulk_g2s_multicast(
     param, coords, ref, size = _run(recorder, src, at, tile, nbytes, what)
     mask = recorder.index(cta_mask, f"the CTA mask of {what}")
     check_leader(issuer, recorder)
-    signal._use(what, recorder)
+    signal._use(what, recorder, copies=True)
     array = ArrayRef(param.name)
     recorder.emit(ops.BulkG2SMulticast(array=array, coords=coords, tile=ref, nbytes=size, bar=signal._ref, cta_mask=mask, hint=hint))
 

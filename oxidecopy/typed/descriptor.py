@@ -558,7 +558,7 @@ class TmaDescriptor(MapHandle[DT, C], Generic[DT, C, SW_co, Bx]):
         issuer, signal, ref = leader_of(leader, what), armed(token, what), four_rows(recorder, param, tile, what)
         at, hint = gathered(recorder, rows, column, what), hint_of(cache_hint)
         check_leader(issuer, recorder)
-        signal._use(what, recorder)
+        signal._use(what, recorder, copies=True)
         recorder.emit(ops.TensorGather4(map=self._ref, tile=ref, coords=at, bar=signal._ref, hint=hint))
 
     def scatter4(

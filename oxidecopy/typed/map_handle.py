@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self
 
 from typing_extensions import TypeVar
 
-from oxidecopy.errors import ExportError
+from oxidecopy.errors import ExportError, ShapeError
 from oxidecopy.isa import expr, ops
 from oxidecopy.isa.ops import MapRef
 from oxidecopy.maps.parameters import MapParameters
@@ -18,7 +18,7 @@ from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.handles import refuse_unknown
 from oxidecopy.typed.leader import check_leader, leader_of
-from oxidecopy.typed.refusal import refuse
+from oxidecopy.typed.refusal import described, refuse
 from oxidecopy.typed.symbolic import Idx
 from oxidecopy.typed.table_extents import extents_of
 
@@ -137,10 +137,10 @@ class MapHandle(Generic[DT, C]):
         if multicast:
             recorder.require_cluster(what)
         issuer, signal, ref = leader_of(leader, what), armed(token, what), fitting(recorder, param, tile, what)
-        hint, at, taps = hint_of(cache_hint), recorder.coordinates(coords, param.rank, what), _taps(recorder, param, offsets, what)
+        hint, at, taps = hint_of(cache_hint), recorder.coordinates(coords, param.rank, what), taps_of(recorder, param, offsets, what)
         mask = recorder.index(cta_mask, f"the CTA mask of {what}")
         check_leader(issuer, recorder)
-        signal._use(what, recorder)
+        signal._use(what, recorder, copies=True)
         where, bar = self._ref, signal._ref
         if multicast:
             recorder.emit(ops.TensorG2SMulticast(map=where, tile=ref, coords=at, bar=bar, cta_mask=mask, offsets=taps, hint=hint))
@@ -164,11 +164,16 @@ class MapHandle(Generic[DT, C]):
     def _fetch(self, leader: object, coords: object, cache_hint: object, *, offsets: object = ()) -> None:
         recorder, param, what = self._recorded("prefetch")
         issuer, hint = leader_of(leader, what), hint_of(cache_hint)
-        at, taps = recorder.coordinates(coords, param.rank, what), _taps(recorder, param, offsets, what)
+        at, taps = recorder.coordinates(coords, param.rank, what), taps_of(recorder, param, offsets, what)
         check_leader(issuer, recorder)
         recorder.emit(ops.TensorPrefetch(map=self._ref, coords=at, offsets=taps, hint=hint))
 
 
-def _taps(recorder: Recorder, param: MapParam, offsets: object, what: str) -> tuple[expr.Expr, ...]:
-    """The offsets of an im2col copy; of others there are none."""
-    return () if param.mode == TILE else picked(recorder, param, offsets, what)
+def taps_of(recorder: Recorder, param: MapParam, offsets: object, what: str) -> tuple[expr.Expr, ...]:
+    """The offsets of an im2col copy; other maps have none."""
+    if param.mode != TILE:
+        return picked(recorder, param, offsets, what)
+    if offsets != ():
+        fix = "leave `offsets` out, and add them to the coordinates"
+        refuse(ShapeError, "OX1164", f"{what}: a tiled map has no offsets", got=described(offsets), required="an im2col map", fix=fix)
+    return ()

@@ -353,13 +353,17 @@ class Recorder:
             self._named[threads] = len(self._named) + 1
         return self._named[threads]
 
-    def check_token_place(self, token: BarrierToken[Any, Any]) -> None:
-        """A token lives in the loop iteration and the role it was made in; from a role it may pass to the code around it and back."""
+    def check_token_place(self, token: BarrierToken[Any, Any], *, copies: bool) -> None:
+        """A token lives in the loop iteration and the role it was made in; from a role it may pass to the code around it and back.
+
+        With `copies`, also in loops inside of that iteration: each copy there counts for the same phase. A wait would be a second one.
+        """
         here, made = self.position, token._position
         shared = min(len(here.roles), len(made.roles))
-        if here.loops == made.loops and here.roles[:shared] == made.roles[:shared]:
+        loops = here.loops[: len(made.loops)] if copies else here.loops
+        if loops == made.loops and here.roles[:shared] == made.roles[:shared]:
             return
-        border = "recorded loop" if here.loops != made.loops else "role"
+        border = "recorded loop" if loops != made.loops else "role"
         refuse(
             TokenError,
             "OX1007",

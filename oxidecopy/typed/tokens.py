@@ -34,8 +34,8 @@ class BarrierToken(Generic[K, ID]):
         self._made: Site | None = caller_site()
         self._taken: Site | None = None
 
-    def _use(self, what: str, recorder: Recorder) -> None:
-        """Checks that the token is alive here."""
+    def _use(self, what: str, recorder: Recorder, *, copies: bool = False) -> None:
+        """Checks that the token is alive here; `copies` count for its phase, in inner loops too."""
         self._recorder.check_open("a token", recorder)
         if self._taken is not None:
             refuse(
@@ -46,7 +46,7 @@ class BarrierToken(Generic[K, ID]):
                 fix="arrive again for a new token, or drop the second wait",
                 causes=(Cause("the token was made here", self._made), Cause("waited for here", self._taken)),
             )
-        self._recorder.check_token_place(self)
+        self._recorder.check_token_place(self, copies=copies)
 
 
 @final

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import oxidecopy as ox
+from oxidecopy.errors import OxidecopyError
 from oxidecopy.isa import ops
 from oxidecopy.isa.expr import Const
 from oxidecopy.program.program import MapParam
@@ -39,6 +40,67 @@ def test_what_is_recorded() -> None:
     assert len(found[2].offsets) == 2
     assert all(not getattr(op, "offsets", ()) for op in found[3:])
     assert without_sites(from_text(to_text(program))) == without_sites(program)
+
+
+# ---- in rings
+ROLES = ox.roles(producer=1, consumers=1)
+
+
+@pytest.fixture
+def dev() -> ox.Device:
+    return ox.Device.open("sim")
+
+
+@ox.pipeline(warps=ROLES)
+def shifted(cta: ox.Cta, conv: ox.Im2colDescriptor[ox.f32, ox.D4], out: ox.GlobalArray[ox.f32, ox.D2]) -> None:
+    ring = cta.ring(stages=2, tiles=(conv,))
+    with cta.producer() as leader:
+        for column in cta.range(3):
+            with ring.produce(leader) as (slot,):
+                slot.load(conv, (0, -1, -1, 0), offsets=(1, column))
+    with cta.consumers() as group:
+        for column in cta.range(3):
+            with ring.consume(group) as (tile,):
+                cta.store(out, tile, (column * 16, 0))
+
+
+def test_a_slot_is_loaded_with_offsets(dev: ox.Device) -> None:
+    x = np.random.default_rng(0).random((1, 4, 4, 8), np.float32)
+    conv = ox.TmaDescriptor.im2col(dev.array(x), lower=(-1, -1), upper=(-1, -1), channels=8, pixels=16)
+    out = dev.empty((48, 8), ox.f32)
+    shifted[1](conv, out)
+    padded = np.pad(x[0], ((0, 0), (1, 1), (0, 0)))
+    assert np.array_equal(out.numpy(), np.concatenate([padded[:, i : i + 4].reshape(16, 8) for i in range(3)]))
+
+
+@pytest.mark.parametrize(
+    ("offsets", "tiled", "rule"), [((0,), False, "OX1164"), ((), False, "OX1164"), ((0, 0), True, "OX1164"), ((), True, "OX1103")]
+)
+def test_slots_and_their_offsets(dev: ox.Device, offsets: Any, tiled: bool, rule: str) -> None:
+    @ox.pipeline(warps=ROLES)
+    def wrong(cta: ox.Cta, conv: ox.Im2colDescriptor[ox.f32, ox.D4], flat: ox.TmaDescriptor[ox.f32, ox.D2]) -> None:
+        ring = cta.ring(stages=2, tiles=(conv,) if offsets or not tiled else (flat,))
+        with cta.producer() as leader, ring.produce(leader) as (slot,):
+            any_slot: Any = slot
+            any_slot.load(flat if offsets and tiled else conv, (0, 0) if offsets and tiled else (0, 0, 0, 0), offsets=offsets)
+
+    x = dev.zeros((1, 4, 4, 8), ox.f32)
+    conv = ox.TmaDescriptor.im2col(x, lower=(-1, -1), upper=(-1, -1), channels=8, pixels=16)
+    with pytest.raises(OxidecopyError) as caught:
+        wrong[1].bind(conv, ox.TmaDescriptor.tiled(dev.zeros((32, 8), ox.f32), box=(16, 8) if offsets else (32, 8)))
+    assert caught.value.rules == (rule,)
+
+
+def test_a_multicast_ring_takes_boxes_only(dev: ox.Device) -> None:
+    @ox.pipeline(warps=ROLES, cluster=2)
+    def wrong(cta: ox.ClusterCta, conv: ox.Im2colDescriptor[ox.f32, ox.D4]) -> None:
+        made: Any = cta
+        made.multicast_ring(stages=2, tiles=(conv,))
+
+    conv = ox.TmaDescriptor.im2col(dev.zeros((1, 4, 4, 8), ox.f32), lower=(-1, -1), upper=(-1, -1), channels=8, pixels=16)
+    with pytest.raises(OxidecopyError) as caught:
+        wrong[2].bind(conv)
+    assert caught.value.rules == ("OX1009",)
 
 
 @pytest.mark.parametrize(

@@ -111,10 +111,20 @@ def for_a_copy_in_another_role(cta: ox.Cta, src: Src) -> None:
         src.g2s(leader, tile, (0, 0), token)  # here
 
 
+def for_a_copy_behind_its_loop(cta: ox.Cta, src: Src, n: ox.Idx) -> None:
+    full = cta.barrier().init(1)
+    tile = cta.shared(src)
+    with cta.elect() as leader:
+        for _ in cta.range(n):
+            token = full.arrive_expect_tx(leader, tile)
+        src.g2s(leader, tile, (0, 0), token)  # type: ignore[oxidecopy-moved]  # here
+
+
 @pytest.mark.parametrize(
     "pipe",
     [
         into_a_loop,
+        for_a_copy_behind_its_loop,
         out_of_a_loop,
         from_loop_to_loop,
         carried_to_the_next_iteration,
@@ -126,6 +136,20 @@ def for_a_copy_in_another_role(cta: ox.Cta, src: Src) -> None:
 )
 def test_borders(pipe: Callable[..., None]) -> None:
     assert "wait_phase" in refused(pipe, "OX1007").fix
+
+
+def test_copies_of_an_inner_loop_count_for_one_phase() -> None:
+    def pipe(cta: ox.Cta, src: Src, n: ox.Idx) -> None:
+        full = cta.barrier().init(1)
+        tile = cta.shared(src)
+        for _ in cta.range(n):
+            with cta.elect() as leader:
+                token = full.arrive_expect_tx(leader, 4 * tile.nbytes)
+                for i in cta.range(4):
+                    src.g2s(leader, tile, (i, 0), token)
+            full.wait(token)
+
+    recorded(pipe)
 
 
 def test_what_is_no_border() -> None:

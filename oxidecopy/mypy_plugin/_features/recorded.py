@@ -28,8 +28,17 @@ def name(flow: Expressions, source: Expression) -> str:
 
 def tokens_stay(flow: Flow, call: Call, state: State) -> None:  # the shape of a feature
     """A token that is only lent to a call has to be of the same iteration, too."""
+    _check(flow, call, inward=True)
+
+
+def copies_stay(flow: Flow, call: Call, state: State) -> None:  # the shape of a feature
+    """The copies of an inner loop all count for the phase of a token from outside of it; none may use one that comes out of a loop."""
+    _check(flow, call, inward=False)
+
+
+def _check(flow: Flow, call: Call, *, inward: bool) -> None:
     for pairs in call.arguments.values():
         for e, values in pairs:
             tokens = {value: move for value, move in values.items() if fullname(value.type) in _names.TOKENS}
             if tokens:
-                flow.check_loops(e, tokens)
+                flow.check_loops(e, tokens, inward=inward)

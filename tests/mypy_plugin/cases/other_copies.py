@@ -17,68 +17,73 @@ Many = ox.SharedArray[ox.f32, ox.Box2[L[64], L[32]], ox.A1024]
 def gather_bad(cta: ox.Cta, bar: R, src: Rows, tile: Four) -> None:
     with cta.elect() as leader:
         token = bar.arrive_expect_tx(leader, tile)
-        for i in cta.range(8):
-            src.gather4(leader, tile, (i, i, i, i), 0, token)  # E: [oxidecopy-moved]
+        for _ in cta.range(8):
+            token = bar.arrive_expect_tx(leader, tile)
+        src.gather4(leader, tile, (0, 0, 0, 0), 0, token)  # E: [oxidecopy-moved]
 
 
 def gather_ok(cta: ox.Cta, bar: R, src: Rows, tile: Four) -> None:
     with cta.elect() as leader:
         token = bar.arrive_expect_tx(leader, tile)
-        for i in range(1):
+        for i in cta.range(8):
             src.gather4(leader, tile, (i, i, i, i), 0, token)
 
 
 def pixels_bad(cta: ox.Cta, bar: R, src: Pixels, tile: Many) -> None:
     with cta.elect() as leader:
         token = bar.arrive_expect_tx(leader, tile)
-        for i in cta.range(8):
-            src.g2s(leader, tile, (i, 0, 0, 0), token, offsets=(0, 0))  # E: [oxidecopy-moved]
+        for _ in cta.range(8):
+            token = bar.arrive_expect_tx(leader, tile)
+        src.g2s(leader, tile, (0, 0, 0, 0), token, offsets=(0, 0))  # E: [oxidecopy-moved]
 
 
 def pixels_ok(cta: ox.Cta, bar: R, src: Pixels, tile: Many) -> None:
     with cta.elect() as leader:
         token = bar.arrive_expect_tx(leader, tile)
-        for i in range(1):
+        for i in cta.range(8):
             src.g2s(leader, tile, (i, 0, 0, 0), token, offsets=(0, 0))
 
 
 def pixels_multicast_bad(cta: ox.ClusterCta, bar: R, src: Pixels, tile: Many) -> None:
     with cta.elect() as leader:
         token = bar.arrive_expect_tx(leader, tile)
-        for i in cta.range(8):
-            src.g2s_multicast(leader, tile, (i, 0, 0, 0), token, offsets=(0, 0), cta_mask=1)  # E: [oxidecopy-moved]
+        for _ in cta.range(8):
+            token = bar.arrive_expect_tx(leader, tile)
+        src.g2s_multicast(leader, tile, (0, 0, 0, 0), token, offsets=(0, 0), cta_mask=1)  # E: [oxidecopy-moved]
 
 
 def pixels_multicast_ok(cta: ox.ClusterCta, bar: R, src: Pixels, tile: Many) -> None:
     with cta.elect() as leader:
         token = bar.arrive_expect_tx(leader, tile)
-        for i in range(1):
+        for i in cta.range(8):
             src.g2s_multicast(leader, tile, (i, 0, 0, 0), token, offsets=(0, 0), cta_mask=1)
 
 
 def bulk_bad(cta: ox.Cta, bar: R, src: Flat, tile: Many) -> None:
     with cta.elect() as leader:
         token = bar.arrive_expect_tx(leader, tile)
-        for i in cta.range(8):
-            ox.bulk_g2s(leader, tile, src, (i,), token)  # E: [oxidecopy-moved]
+        for _ in cta.range(8):
+            token = bar.arrive_expect_tx(leader, tile)
+        ox.bulk_g2s(leader, tile, src, (0,), token)  # E: [oxidecopy-moved]
 
 
 def bulk_ok(cta: ox.Cta, bar: R, src: Flat, tile: Many) -> None:
     with cta.elect() as leader:
         token = bar.arrive_expect_tx(leader, tile)
-        for i in range(1):
+        for i in cta.range(8):
             ox.bulk_g2s(leader, tile, src, (i,), token)
 
 
 def bulk_multicast_bad(cta: ox.ClusterCta, bar: R, src: Flat, tile: Many) -> None:
     with cta.elect() as leader:
         token = bar.arrive_expect_tx(leader, tile)
-        for i in cta.range(8):
-            ox.bulk_g2s_multicast(leader, tile, src, (i,), token, cta_mask=1)  # E: [oxidecopy-moved]
+        for _ in cta.range(8):
+            token = bar.arrive_expect_tx(leader, tile)
+        ox.bulk_g2s_multicast(leader, tile, src, (0,), token, cta_mask=1)  # E: [oxidecopy-moved]
 
 
 def bulk_multicast_ok(cta: ox.ClusterCta, bar: R, src: Flat, tile: Many) -> None:
     with cta.elect() as leader:
         token = bar.arrive_expect_tx(leader, tile)
-        for i in range(1):
+        for i in cta.range(8):
             ox.bulk_g2s_multicast(leader, tile, src, (i,), token, cta_mask=1)

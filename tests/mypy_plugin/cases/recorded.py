@@ -102,8 +102,19 @@ def load_bad(cta: ox.Cta, src: Src) -> None:
     tile = cta.shared(src)
     with cta.elect() as leader:
         tok = r.arrive_expect_tx(leader, tile)
+        for _ in cta.range(8):
+            tok = r.arrive_expect_tx(leader, tile)
+        src.g2s(leader, tile, (0, 0), tok)  # E: [oxidecopy-moved]
+        r.wait(tok)  # E: [oxidecopy-moved]
+
+
+def load_inner_ok(cta: ox.Cta, src: Src) -> None:
+    r = make(cta)
+    tile = cta.shared(src)
+    with cta.elect() as leader:
+        tok = r.arrive_expect_tx(leader, 8 * tile.nbytes)
         for i in cta.range(8):
-            src.g2s(leader, tile, (i, 0), tok)  # E: [oxidecopy-moved]
+            src.g2s(leader, tile, (i, 0), tok)
     r.wait(tok)
 
 
@@ -122,9 +133,10 @@ def multicast_bad(cta: ox.ClusterCta, src: Src) -> None:
     tile = cta.shared(src)
     with cta.elect() as leader:
         tok = r.arrive_expect_tx(leader, tile)
-        for i in cta.range(8):
-            src.g2s_multicast(leader, tile, (i, 0), tok, cta_mask=1)  # E: [oxidecopy-moved]
-    r.wait(tok)
+        for _ in cta.range(8):
+            tok = r.arrive_expect_tx(leader, tile)
+        src.g2s_multicast(leader, tile, (0, 0), tok, cta_mask=1)  # E: [oxidecopy-moved]
+        r.wait(tok)  # E: [oxidecopy-moved]
 
 
 def multicast_ok(cta: ox.ClusterCta, src: Src) -> None:

@@ -67,6 +67,20 @@ def pixels(cta: ox.Cta, src: Conv, boxes: Box, leader: ox.Leader, token: Armed) 
     boxes.g2s(leader, cta.shared(boxes), (0, 0), token, offsets=(0, 0))  # E
 
 
+@ox.pipeline(warps=ox.roles(producer=1, consumers=4))
+def slots(cta: ox.Cta, src: Conv, boxes: Box) -> None:
+    ring = cta.ring(stages=2, tiles=(src, boxes))
+    with cta.producer() as leader, ring.produce(leader) as (a, b):
+        a.load(src, (0, 0, 0, 0))  # E
+        a.load(src, (0, 0, 0, 0), offsets=(1,))  # E
+        b.load(boxes, (0, 0), offsets=(0, 0))  # E
+        b.load(src, (0, 0, 0, 0), offsets=(0, 0))  # E
+
+
+def shared_slots(cta: ox.ClusterCta, src: Conv) -> None:
+    cta.multicast_ring(stages=2, tiles=(src,))  # E
+
+
 def taken(src: Conv, boxes: Box) -> None:
     as_tiled(src)  # E
     as_pixels(boxes)  # E

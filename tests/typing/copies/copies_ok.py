@@ -49,6 +49,17 @@ def pixels(cta: ox.Cta, src: Conv, leader: ox.Leader, token: Armed) -> None:
     src.reduce(ox.reduce.add, leader, tile, (0, 0, 0, 0))
 
 
+@ox.pipeline(warps=ox.roles(producer=1, consumers=4))
+def slots(cta: ox.Cta, src: Conv, boxes: ox.TmaDescriptor[ox.f16, ox.D2]) -> None:
+    ring = cta.ring(stages=2, tiles=(src, boxes))
+    with cta.producer() as leader, ring.produce(leader) as (a, b):
+        a.load(src, (0, 0, 0, 0), offsets=(1, cta.block_idx.x), cache_hint=ox.cache.evict_last)
+        b.load(boxes, (0, 0))
+    with cta.consumers() as group, ring.consume(group) as (x, y):
+        group.copy(x, out=x)
+        group.copy(y, out=y)
+
+
 def pixels_for_all(cta: ox.ClusterCta, src: Conv, leader: ox.ClusterLeader, token: Armed) -> None:
     src.g2s_multicast(leader, cta.shared(src), (0, 0, 0, 0), token, offsets=(0, 0), cta_mask=3)
 
