@@ -18,6 +18,7 @@ import numpy.typing as npt
 import oxidecopy as ox
 
 PIXELS, CHANNELS = 32, 32  # of a tile
+CTAS = 3
 # Sobel's filter: six taps at (row, column), each with its weight; the other three are zero.
 TAPS = {(row, column): (1.0, 2.0, 1.0)[row] * (column - 1) for row in range(3) for column in (0, 2)}
 ALL = [(row, column) for row in range(3) for column in range(3)]
@@ -68,7 +69,7 @@ def recipe(dev: ox.Device, x: Array | None, pipeline: ox.Pipeline[Images, Pixels
     src = images(dev.array(x, ox.f32, pad=True))
     out = dev.empty((x.size // x.shape[3], x.shape[3]), ox.f32, pad=True)
     dst = ox.TmaDescriptor.tiled(out, box=(PIXELS, CHANNELS))
-    return ox.Recipe(launch=pipeline[3].bind(src, dst), outputs={"out": out}, expected={"out": filtered(x)})
+    return ox.Recipe(launch=pipeline[CTAS].bind(src, dst), outputs={"out": out}, expected={"out": filtered(x)})
 
 
 def images(array: ox.GlobalArray[ox.f32, ox.D4]) -> Images:

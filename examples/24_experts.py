@@ -23,6 +23,7 @@ EXPERTS = 8
 ROUTED = (0, 2, 3, 5, 7)  # those that tokens go to
 BLOCK, COLUMNS = 16, 32
 STAGES = 3
+CTAS = 3
 Rows = ox.TmaDescriptor[ox.f32, ox.D2]
 Table = ox.DescriptorTable[ox.f32, ox.D2]
 List = ox.GlobalArray[ox.i32, ox.D1]
@@ -97,7 +98,7 @@ def recipe(
     dst = ox.DescriptorTable([ox.TmaDescriptor.tiled(out[start:stop], box=(BLOCK, COLUMNS)) for start, stop in pairwise(ends)])
     lists = blocks_of(order, ends, np.arange(len(used)) if renumbered else used)
     token, expert, place = (dev.array(numbers, ox.i32) for numbers in lists)
-    launch = pipeline[3].bind(ox.TmaDescriptor.tiled(a, box=(1, COLUMNS)), dst, token, expert, place, -(-len(x) // BLOCK))
+    launch = pipeline[CTAS].bind(ox.TmaDescriptor.tiled(a, box=(1, COLUMNS)), dst, token, expert, place, -(-len(x) // BLOCK))
     return ox.Recipe(launch=launch, outputs={"out": out}, expected={"out": x[order]})
 
 

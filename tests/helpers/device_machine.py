@@ -147,9 +147,19 @@ class Cluster:
             case ("load", name, _, _, at, mask):
                 for peer in self.receivers(block, mask):
                     peer.barriers[at].change(0, -self.landing[name])
+            case (kind, where, _, _, int(at), third, _, _, _, nbytes, _, _, _):
+                self.landed(block, kind, where, at, third, nbytes)
             case _:
                 pass
         return True
+
+    def landed(self, block: Block, kind: str, where: str, at: int, third: int | None, nbytes: int | None) -> None:
+        """A copy of the kinds that are none of the move family's tells the barriers that it names."""
+        if nbytes is None:
+            nbytes = self.landing[where] * (4 if kind.endswith("gather4") else 1)
+        receivers = [block.peers[third or 0]] if kind.endswith("s2s") else self.receivers(block, third)
+        for peer in receivers:
+            peer.barriers[at].change(0, -nbytes)
 
     @staticmethod
     def note(who: tuple[int, int], block: Block, number: int, shared: tuple[int, int, int] | None, phase: int) -> None:
