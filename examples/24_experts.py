@@ -21,7 +21,7 @@ import oxidecopy as ox
 
 EXPERTS = 8
 ROUTED = (0, 2, 3, 5, 7)  # those that tokens go to
-BLOCK, COLUMNS = 16, 32
+BLOCK, COLUMNS = 16, 256  # of a tile: 16 copies of a kilobyte each
 STAGES = 3
 CTAS = 3
 Rows = ox.TmaDescriptor[ox.f32, ox.D2]
@@ -89,7 +89,7 @@ def recipe(
     dev: ox.Device, x: Array | None, pipeline: ox.Pipeline[Rows, Table, List, List, List, ox.Idx], *, renumbered: bool = True
 ) -> ox.Recipe:
     if x is None:
-        x = np.random.default_rng(24).standard_normal((150, 70), dtype=np.float32)
+        x = np.random.default_rng(24).standard_normal((150, 300), dtype=np.float32)
     a, out = dev.array(x, ox.f32, pad=True), dev.empty(x.shape, ox.f32, pad=True)
     route = np.random.default_rng(5).choice(ROUTED, len(x))  # what a router would say
     order = np.argsort(route, kind="stable").astype(np.int32)

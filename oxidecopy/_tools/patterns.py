@@ -1,8 +1,8 @@
 """Runs the lessons on published patterns on a GPU and measures them: `python -m oxidecopy._tools.patterns [--output FILE.json]`.
 
 Each pipeline runs on its lesson's own data, where its bytes must be those of the simulator and of numpy, and on a large array, where they
-must be numpy's, and where it is timed beside the driver's own copy. Each twin must be refused before it reaches the GPU. It needs a GPU,
-so it is no step of `_tools.check`; with `--device sim` it runs without times, on the lessons' own data.
+must be numpy's, and where it is timed beside the driver's own copy and beside the same program as CUDA C++. Each twin must be refused
+before it reaches the GPU. It needs a GPU, so it is no step of `_tools.check`; with `--device sim` it runs the lessons' own data, untimed.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any, Final, final
 import numpy as np
 
 import oxidecopy as ox
+from oxidecopy.bench.emitted import hand_written
 from oxidecopy.bench.gpu import Bench, open_bench
 from oxidecopy.errors import OxidecopyError
 from oxidecopy.host.compare import difference
@@ -59,6 +60,7 @@ class Row:
     milliseconds: float = 0.0
     tb_s: float = 0.0
     of_memcpy: float = 0.0
+    of_emitted: float = 0.0
 
 
 def _mainloop(shape: tuple[int, ...]) -> int:
@@ -131,6 +133,7 @@ def measure(pattern: Pattern, bench: Bench, memcpy_tb_s: float) -> Row:
     launch = bench.engine.prepare(made.launch.verify(), made.launch.bindings, stream=bench.stream)
     ms = median(bench.times_ms(launch, RUNS))
     launch.end()
+    emitted_ms = median(bench.times_ms(hand_written(bench.engine, made.launch.verify(), made.launch.bindings, bench.stream), RUNS))
     moved = pattern.moved(pattern.shape)
     tb_s = moved / ms / 1e9
     return Row(
@@ -142,6 +145,7 @@ def measure(pattern: Pattern, bench: Bench, memcpy_tb_s: float) -> Row:
         milliseconds=round(ms, 4),
         tb_s=round(tb_s, 4),
         of_memcpy=round(tb_s / memcpy_tb_s, 4),
+        of_emitted=round(emitted_ms / ms, 4),
     )
 
 
@@ -157,7 +161,11 @@ def _right(made: Recipe) -> bool:
 
 def _said(row: Row) -> str:
     verdict = f"refused by {row.refused}" if row.refused else "right"
-    measured = f"{row.milliseconds:.3f} ms, {row.tb_s:.3f} TB/s, {row.of_memcpy:.3f} of cuMemcpyDtoD" if row.shape else ""
+    measured = (
+        f"{row.milliseconds:.3f} ms, {row.tb_s:.3f} TB/s, {row.of_memcpy:.3f} of cuMemcpyDtoD, {row.of_emitted:.3f} of CUDA C++"
+        if row.shape
+        else ""
+    )
     return f"{row.lesson:<18} {row.pipeline:<16} {verdict if row.right else 'WRONG':<20} {measured}"
 
 
