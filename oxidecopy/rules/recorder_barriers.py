@@ -119,7 +119,8 @@ BARRIER_RULES: Final[tuple[Rule, ...]] = (
         "TokenError",
         "A token stays in its loop iteration and its role",
         "A recorded loop has one body for all iterations, so a token from outside would stand for another phase in each of them, and the "
-        "next iteration could not be given this one's. Arrays of barriers and numbered phases say what is meant.",
+        "next iteration could not be given this one's. Only copies may use one from outside of their loop: all of them count for the one "
+        "phase that it names. Arrays of barriers and numbered phases say what is meant.",
         "the recorder: a loop's body is recorded once",
         twins(
             """
