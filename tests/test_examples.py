@@ -156,7 +156,8 @@ def blended(x: Array) -> Array:
 def with_neighbours(x: Array) -> Array:
     above, below = np.zeros_like(x), np.zeros_like(x)
     above[1:], below[:-1] = x[:-1], x[1:]
-    return above + x + below
+    out: Array = above + x + below
+    return out
 
 
 def sobel(x: Array) -> Array:
@@ -187,7 +188,8 @@ def causal(x: Array) -> Array:
             total, weights = total + scores * v[other : other + 64], weights + scores
         with np.errstate(invalid="ignore", divide="ignore"):
             out[mine] = total / weights
-    return out[: x.shape[1]]
+    kept: Array = out[: x.shape[1]]
+    return kept
 
 
 CASES = (

@@ -115,6 +115,7 @@ def for_a_copy_behind_its_loop(cta: ox.Cta, src: Src, n: ox.Idx) -> None:
     full = cta.barrier().init(1)
     tile = cta.shared(src)
     with cta.elect() as leader:
+        token = full.arrive_expect_tx(leader, tile)
         for _ in cta.range(n):
             token = full.arrive_expect_tx(leader, tile)
         src.g2s(leader, tile, (0, 0), token)  # type: ignore[oxidecopy-moved]  # here

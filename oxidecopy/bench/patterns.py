@@ -1,4 +1,4 @@
-"""Runs the lessons on published patterns on a GPU and measures them: `python -m oxidecopy._tools.patterns [--output FILE.json]`.
+"""Runs the lessons on published patterns on a GPU and measures them: `python -m oxidecopy.bench.patterns [--output FILE.json]`.
 
 Each pipeline runs on its lesson's own data, where its bytes must be those of the simulator and of numpy, and on a large array, where they
 must be numpy's, and where it is timed beside the driver's own copy and beside the same program as CUDA C++. Each twin must be refused
@@ -197,7 +197,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     right = all(row.right for row in rows)
     if options.output:
         data = {
-            "command": "python -m oxidecopy._tools.patterns",
+            "command": "python -m oxidecopy.bench.patterns",
             "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "oxidecopy": ox.__version__,
             **facts,
