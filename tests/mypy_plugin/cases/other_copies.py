@@ -16,10 +16,16 @@ Many = ox.SharedArray[ox.f32, ox.Box2[L[64], L[32]], ox.A1024]
 
 def gather_bad(cta: ox.Cta, bar: R, src: Rows, tile: Four) -> None:
     with cta.elect() as leader:
-        token = bar.arrive_expect_tx(leader, tile)
         for _ in cta.range(8):
             token = bar.arrive_expect_tx(leader, tile)
         src.gather4(leader, tile, (0, 0, 0, 0), 0, token)  # E: [oxidecopy-moved]
+
+
+def gather_each_ok(cta: ox.Cta, bar: R, src: Rows, tile: Four) -> None:
+    with cta.elect() as leader:
+        for _ in cta.range(8):
+            token = bar.arrive_expect_tx(leader, tile)
+            src.gather4(leader, tile, (0, 0, 0, 0), 0, token)
 
 
 def gather_ok(cta: ox.Cta, bar: R, src: Rows, tile: Four) -> None:
@@ -31,10 +37,16 @@ def gather_ok(cta: ox.Cta, bar: R, src: Rows, tile: Four) -> None:
 
 def pixels_bad(cta: ox.Cta, bar: R, src: Pixels, tile: Many) -> None:
     with cta.elect() as leader:
-        token = bar.arrive_expect_tx(leader, tile)
         for _ in cta.range(8):
             token = bar.arrive_expect_tx(leader, tile)
         src.g2s(leader, tile, (0, 0, 0, 0), token, offsets=(0, 0))  # E: [oxidecopy-moved]
+
+
+def pixels_each_ok(cta: ox.Cta, bar: R, src: Pixels, tile: Many) -> None:
+    with cta.elect() as leader:
+        for _ in cta.range(8):
+            token = bar.arrive_expect_tx(leader, tile)
+            src.g2s(leader, tile, (0, 0, 0, 0), token, offsets=(0, 0))
 
 
 def pixels_ok(cta: ox.Cta, bar: R, src: Pixels, tile: Many) -> None:
@@ -46,10 +58,16 @@ def pixels_ok(cta: ox.Cta, bar: R, src: Pixels, tile: Many) -> None:
 
 def pixels_multicast_bad(cta: ox.ClusterCta, bar: R, src: Pixels, tile: Many) -> None:
     with cta.elect() as leader:
-        token = bar.arrive_expect_tx(leader, tile)
         for _ in cta.range(8):
             token = bar.arrive_expect_tx(leader, tile)
         src.g2s_multicast(leader, tile, (0, 0, 0, 0), token, offsets=(0, 0), cta_mask=1)  # E: [oxidecopy-moved]
+
+
+def pixels_multicast_each_ok(cta: ox.ClusterCta, bar: R, src: Pixels, tile: Many) -> None:
+    with cta.elect() as leader:
+        for _ in cta.range(8):
+            token = bar.arrive_expect_tx(leader, tile)
+            src.g2s_multicast(leader, tile, (0, 0, 0, 0), token, offsets=(0, 0), cta_mask=1)
 
 
 def pixels_multicast_ok(cta: ox.ClusterCta, bar: R, src: Pixels, tile: Many) -> None:
@@ -61,10 +79,16 @@ def pixels_multicast_ok(cta: ox.ClusterCta, bar: R, src: Pixels, tile: Many) -> 
 
 def bulk_bad(cta: ox.Cta, bar: R, src: Flat, tile: Many) -> None:
     with cta.elect() as leader:
-        token = bar.arrive_expect_tx(leader, tile)
         for _ in cta.range(8):
             token = bar.arrive_expect_tx(leader, tile)
         ox.bulk_g2s(leader, tile, src, (0,), token)  # E: [oxidecopy-moved]
+
+
+def bulk_each_ok(cta: ox.Cta, bar: R, src: Flat, tile: Many) -> None:
+    with cta.elect() as leader:
+        for _ in cta.range(8):
+            token = bar.arrive_expect_tx(leader, tile)
+            ox.bulk_g2s(leader, tile, src, (0,), token)
 
 
 def bulk_ok(cta: ox.Cta, bar: R, src: Flat, tile: Many) -> None:
@@ -76,10 +100,16 @@ def bulk_ok(cta: ox.Cta, bar: R, src: Flat, tile: Many) -> None:
 
 def bulk_multicast_bad(cta: ox.ClusterCta, bar: R, src: Flat, tile: Many) -> None:
     with cta.elect() as leader:
-        token = bar.arrive_expect_tx(leader, tile)
         for _ in cta.range(8):
             token = bar.arrive_expect_tx(leader, tile)
         ox.bulk_g2s_multicast(leader, tile, src, (0,), token, cta_mask=1)  # E: [oxidecopy-moved]
+
+
+def bulk_multicast_each_ok(cta: ox.ClusterCta, bar: R, src: Flat, tile: Many) -> None:
+    with cta.elect() as leader:
+        for _ in cta.range(8):
+            token = bar.arrive_expect_tx(leader, tile)
+            ox.bulk_g2s_multicast(leader, tile, src, (0,), token, cta_mask=1)
 
 
 def bulk_multicast_ok(cta: ox.ClusterCta, bar: R, src: Flat, tile: Many) -> None:

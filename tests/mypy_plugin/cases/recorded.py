@@ -101,11 +101,20 @@ def load_bad(cta: ox.Cta, src: Src) -> None:
     r = make(cta)
     tile = cta.shared(src)
     with cta.elect() as leader:
-        tok = r.arrive_expect_tx(leader, tile)
         for _ in cta.range(8):
             tok = r.arrive_expect_tx(leader, tile)
         src.g2s(leader, tile, (0, 0), tok)  # E: [oxidecopy-moved]
         r.wait(tok)  # E: [oxidecopy-moved]
+
+
+def load_each_ok(cta: ox.Cta, src: Src) -> None:
+    r = make(cta)
+    tile = cta.shared(src)
+    with cta.elect() as leader:
+        for _ in cta.range(8):
+            tok = r.arrive_expect_tx(leader, tile)
+            src.g2s(leader, tile, (0, 0), tok)
+            r.wait(tok)
 
 
 def load_inner_ok(cta: ox.Cta, src: Src) -> None:
@@ -132,11 +141,20 @@ def multicast_bad(cta: ox.ClusterCta, src: Src) -> None:
     r = make(cta)
     tile = cta.shared(src)
     with cta.elect() as leader:
-        tok = r.arrive_expect_tx(leader, tile)
         for _ in cta.range(8):
             tok = r.arrive_expect_tx(leader, tile)
         src.g2s_multicast(leader, tile, (0, 0), tok, cta_mask=1)  # E: [oxidecopy-moved]
         r.wait(tok)  # E: [oxidecopy-moved]
+
+
+def multicast_each_ok(cta: ox.ClusterCta, src: Src) -> None:
+    r = make(cta)
+    tile = cta.shared(src)
+    with cta.elect() as leader:
+        for _ in cta.range(8):
+            tok = r.arrive_expect_tx(leader, tile)
+            src.g2s_multicast(leader, tile, (0, 0), tok, cta_mask=1)
+            r.wait(tok)
 
 
 def multicast_ok(cta: ox.ClusterCta, src: Src) -> None:
