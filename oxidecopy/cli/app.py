@@ -13,6 +13,7 @@ from oxidecopy.cli import (
     check,
     conformance,
     conformance_descriptors,
+    conformance_fuzz,
     conformance_record,
     demo,
     doctor,
@@ -63,6 +64,7 @@ def options(
 for _module in (run, demo, check, explain, emit, doctor):
     app.command(_module.__name__.rpartition(".")[2], help=_module.HELP, epilog=_examples(_module.EXAMPLES))(_module.command)
 conformance.app.callback(help=conformance.HELP, epilog=_examples(conformance.EXAMPLES), invoke_without_command=True)(conformance.command)
+conformance.app.command("fuzz", help=conformance_fuzz.HELP, epilog=_examples(conformance_fuzz.EXAMPLES))(conformance_fuzz.command)
 conformance.app.command("descriptors", help=conformance_descriptors.HELP, epilog=_examples(conformance_descriptors.EXAMPLES))(
     conformance_descriptors.command
 )

@@ -73,6 +73,8 @@ class Case:
         apart: no two stores of different CTAs meet, as whoever made the program knows, whether the verifier can tell or not.
         sm: compute capability.
         label: where it comes from, in words.
+        scenes: what a well-formed program is made of, by name.
+        edits: what was done to one, by name.
     """
 
     program: Program
@@ -86,10 +88,12 @@ class Case:
     apart: bool = False
     sm: int = 90
     label: str = ""
+    scenes: tuple[str, ...] = ()
+    edits: tuple[str, ...] = ()
 
     def launch(self) -> Launch:
         """What the verifier is told of the arguments."""
-        return self.bindings({name: ForeignBuffer(i << 40) for i, name in enumerate(self.memory, 1)}).launch(self.sm)
+        return self.bindings({name: ForeignBuffer(i << 40, g.nbytes) for i, (name, g) in enumerate(self.memory.items(), 1)}).launch(self.sm)
 
     def bindings(self, buffers: Mapping[str, Buffer]) -> Bindings:
         """The arguments, with each array in its buffer."""
@@ -118,9 +122,9 @@ class Case:
         g = self.memory[name]
         return ArrayInfo(dtype=g.dtype, shape=g.data.shape, strides_bytes=g.all_strides)
 
-    def mutant(self, program: Program, label: str) -> Case:
+    def mutant(self, program: Program, label: str, edits: tuple[str, ...] = ()) -> Case:
         """The same launch of another program."""
-        return replace(self, program=program, expected={}, apart=False, label=f"{self.label}: {label}")
+        return replace(self, program=program, expected={}, apart=False, label=f"{self.label}: {label}", edits=edits)
 
 
 @final

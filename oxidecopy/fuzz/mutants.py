@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from functools import partial
 from random import Random
-from typing import Any, Final, TypeAlias, get_args
+from typing import Any, Final, Protocol, TypeAlias, get_args
 
 from oxidecopy.errors import Site
 from oxidecopy.fuzz.case import Case
@@ -17,7 +17,16 @@ from oxidecopy.program.program import Program, Step
 
 Path: TypeAlias = tuple[int, ...]
 Steps: TypeAlias = tuple[Step, ...]
-Edit: TypeAlias = Callable[[Random, Program], "tuple[Program, str] | None"]
+
+
+class Edit(Protocol):
+    """Changes one thing in a program: the changed program and the change in words, or None where there is nothing of the kind."""
+
+    __name__: str
+
+    def __call__(self, rng: Random, program: Program, /) -> tuple[Program, str] | None: ...
+
+
 _RUNS: Final = (*get_args(ops.BulkCopy), *get_args(ops.Send), ops.BulkPrefetch)
 _REFERENCES: Final = (ops.BARRIER, ops.TILE, ops.TOKENS, ops.MAP, ops.ARRAY, ops.TILES)
 _CHILDREN: Final = (expr.Add, expr.Mul, expr.FloorDiv, expr.Mod, expr.Min, expr.Max)
@@ -332,21 +341,29 @@ EDITS: Final[tuple[Edit, ...]] = (
 )
 
 
-def mutate(rng: Random, program: Program) -> tuple[Program, str]:
-    """A program that differs from `program` in one edit, and the edit in words."""
+def mutate(rng: Random, program: Program) -> tuple[Program, str, str]:
+    """A program that differs from `program` in one edit, the edit in words, and its name."""
     while True:
-        made = rng.choice(EDITS)(rng, program)
+        edit = rng.choice(EDITS)
+        made = edit(rng, program)
         if made is not None:
-            return made
+            return *made, edit.__name__
 
 
 def mutants(case: Case, seed: int, count: int) -> Iterator[Case]:
     """Up to `count` mutants of a case that mean something, every fourth with two edits."""
     for m in range(1, count + 1):
-        rng = Random(f"{seed}.{m}")
-        program, words = mutate(rng, case.program)
-        if m % 4 == 0 and program.steps:
-            program, more = mutate(rng, program)
-            words = f"{words}; {more}"
-        if not check_operands(program):
-            yield case.mutant(program, words)
+        made = mutant(case, seed, m)
+        if made is not None:
+            yield made
+
+
+def mutant(case: Case, seed: int, number: int) -> Case | None:
+    """Mutant `number` (from 1) of a case; None where the edit leaves no program that means anything."""
+    rng = Random(f"{seed}.{number}")
+    program, words, name = mutate(rng, case.program)
+    edits: tuple[str, ...] = (name,)
+    if number % 4 == 0 and program.steps:
+        program, more, name = mutate(rng, program)
+        words, edits = f"{words}; {more}", (*edits, name)
+    return None if check_operands(program) else case.mutant(program, words, edits)

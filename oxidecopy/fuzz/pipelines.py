@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol
 
 from oxidecopy.fuzz.bulk_scenes import Gathered, PassedOn, Runs, Spread
 from oxidecopy.fuzz.case import Case
@@ -21,7 +21,15 @@ from oxidecopy.tiles.cta import ClusterCta, Cta
 from oxidecopy.typed.recorder import Recorder
 from oxidecopy.typed.recording import record
 
-Scene: TypeAlias = Callable[[Draft], Callable[[Any, Handles], None]]
+
+class Scene(Protocol):
+    """Draws its freedoms, and gives what records it."""
+
+    __name__: str
+
+    def __call__(self, d: Draft, /) -> Callable[[Any, Handles], None]: ...
+
+
 ALONE: Final[tuple[Scene, ...]] = (
     *(Rounds, Rounds, Ring, Ring, Prefetch, Produce, Produce, Handoff, Nested),
     *(Runs, Indexed, Tables, Mapped, Im2col, Pixels, Sliced),
@@ -69,7 +77,8 @@ def pipeline(seed: int) -> Case:
         expected={name: data for name, data in expected.items() if name not in draft.unknown},
         apart=True,
         sm=draft.sm,
-        label=f"seed {seed} ({', '.join(getattr(kind, '__name__', '') for kind in chosen)})",
+        label=f"seed {seed} ({', '.join(kind.__name__ for kind in chosen)})",
+        scenes=tuple(kind.__name__ for kind in chosen),
     )
 
 

@@ -371,7 +371,10 @@ def passed(machine: Machine, agent: Agent, bar: Bar, phases: Sequence[int], mark
 def _load(machine: Machine, at: At, *, reduces: str | None = None) -> None:
     for bar, (stage, lo, hi) in zip(at.bars, at.tiles, strict=True):
         load = Access(LOAD, at.mark, lo, hi, bar=bar.id, until=bar.phase + 1, reduces=reduces)
-        _replace(stage.accesses, load)
+        if reduces is None:
+            _replace(stage.accesses, load)
+        else:
+            _again(stage.accesses, load)  # another CTA's may come beside it, which then follows nothing that this one follows
         stage.cover(lo, hi)
         if bar.life is LIVE:
             bar.loaded = (bar.phase, at.mark)
@@ -432,14 +435,14 @@ def _share(at: At, access: Access) -> None:
 
 def _replace(accesses: list[Access], new: Access) -> None:
     """Whatever is ordered after a write is ordered after what the write had to follow: accesses inside it are done with."""
-    accesses[:] = [a for a in accesses if a.lo < new.lo or new.hi < a.hi or (new.reduces is not None and a.reduces == new.reduces)]
+    accesses[:] = [a for a in accesses if a.lo < new.lo or new.hi < a.hi]
     accesses.append(new)
 
 
 def _again(accesses: list[Access], new: Access) -> None:
     """The same agent's earlier access of the same kind and bytes is over before this one is."""
-    key = (new.way, new.mark.agent, new.lo, new.hi, new.bar)
-    accesses[:] = [a for a in accesses if (a.way, a.mark.agent, a.lo, a.hi, a.bar) != key]
+    key = (new.way, new.mark.agent, new.lo, new.hi, new.bar, new.reduces)
+    accesses[:] = [a for a in accesses if (a.way, a.mark.agent, a.lo, a.hi, a.bar, a.reduces) != key]
     accesses.append(new)
 
 

@@ -356,6 +356,31 @@ def test_reductions_need_no_order_among_each_other() -> None:
     assert findings(b) == set()
 
 
+@pytest.mark.parametrize("broken", [True, False])
+def test_each_of_them_follows_what_was_there(broken: bool) -> None:
+    """CTA 0 combines into what it has written itself, and CTA 1 too: it must know of the write, as the first reduction does not tell it."""
+    b = Builder()
+    pair(b, "u32")
+    with b.elect(), b.when(eq(RANK, 0)):
+        b.fill(1)
+        b.fence()
+        b.expect(2 * BYTES)
+        b.arrive()
+    if not broken:
+        b.cluster_sync()
+    with b.elect():
+        send(b, 0, op="add", tag="copy")
+        with b.when(eq(RANK, 0)):
+            b.wait_phase(0)
+    b.cluster_sync()
+    if broken:
+        refused(b, "OX3045", "copy")
+        assert findings(b)
+    else:
+        accepted(b)
+        assert findings(b) == set()
+
+
 def test_different_reductions_do() -> None:
     b = Builder()
     together(b, second="max")

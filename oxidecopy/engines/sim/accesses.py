@@ -53,8 +53,8 @@ class Access:
         """True when whoever is ordered after this access is ordered after `old` too, or would be reported for this one."""
         if not (self.low <= old.low and old.high <= self.high):
             return False
-        if self.reduces is not None and self.reduces == old.reduces:
-            return False  # neither waits for the other
+        if self.reduces is not None:
+            return False  # one like it may come beside it, and need not follow what this one follows
         if self.kind is Kind.LOAD or (self.kind is Kind.WRITE and self.alone):
             return True
         # A class's part of a cooperative write stands for that class only: the others are not ordered after what it was ordered after.
