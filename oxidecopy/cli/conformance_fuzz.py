@@ -38,7 +38,7 @@ def command(  # noqa: PLR0913  # options, not arguments
     count: Annotated[int, typer.Option("--count", "-n", min=1, help="Programs; on a device those that run there.")] = 1000,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The first one; the next programs are of the seeds after it.")] = 0,
     mutants: Annotated[int, typer.Option("--mutants", min=0, help="Broken programs beside each whole one.")] = 7,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Processes for the simulator.")] = 1,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Processes at once.")] = 1,
     seconds: Annotated[float, typer.Option("--seconds", min=1, help="Stop then, whatever is done.")] = 1e6,
     shrink: Annotated[bool, typer.Option("--shrink", help="Make the programs that are disagreed about as small as they get.")] = False,
     device: Annotated[
@@ -60,10 +60,10 @@ def command(  # noqa: PLR0913  # options, not arguments
         tally = campaign.run_jobs(jobs, seed, count, seconds, mutants=mutants, shrink=shrink)
         judges, why = "verifier and simulator", "none"
     else:
-        tally, why = _on_device(device, seed, count, seconds, mutants, emitted=emitted)
+        tally, why = _on_device(device, seed, count, seconds, mutants, jobs=jobs, emitted=emitted)
         judges = f"simulator and {'CUDA C++ by `oxidecopy emit`' if emitted else 'device'}"
     line = f"oxidecopy conformance fuzz --count {count} --seed {seed} --mutants {mutants}"
-    line += f" --jobs {jobs}" if device is None else f" --device {device}" + (" --emitted" if emitted else "")
+    line += f" --jobs {jobs}" + (f" --device {device}" if device is not None else "") + (" --emitted" if emitted else "")
     result: dict[str, Any] = import_module("oxidecopy.fuzz.result").as_data(tally, line, judges, why, monotonic() - start)
     if output is not None:
         with no_sites():
@@ -75,7 +75,7 @@ def command(  # noqa: PLR0913  # options, not arguments
     return REFUSED if result["disagreements"] else OK
 
 
-def _on_device(name: str, seed: int, count: int, seconds: float, mutants: int, *, emitted: bool) -> tuple[Any, str]:
+def _on_device(name: str, seed: int, count: int, seconds: float, mutants: int, *, jobs: int, emitted: bool) -> tuple[Any, str]:
     from oxidecopy.cli.launch import open_device
     from oxidecopy.host.opening import SIMULATORS
 
@@ -90,7 +90,7 @@ def _on_device(name: str, seed: int, count: int, seconds: float, mutants: int, *
             console.print(f"{done} programs", end="\r")
 
     way = "emitted" if emitted else "engine"
-    return runs.compare_all(found.name, runs.ids_from(seed, mutants), count, seconds, way=way, told=told), found.why
+    return runs.compare_all(found.name, runs.ids_from(seed, mutants), count, seconds, way=way, jobs=jobs, told=told), found.why
 
 
 def _print(result: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import count
 from subprocess import PIPE, Popen
 from time import monotonic
@@ -33,9 +34,12 @@ def programs(seed: int, mutants: int = MUTANTS) -> Iterator[tuple[int, Case]]:
             yield number, made
 
 
+_pipeline = lru_cache(maxsize=1)(pipeline)  # the mutants of one seed are asked for one after the other
+
+
 def program(seed: int, number: int) -> Case:
     """One of them."""
-    case = pipeline(seed)
+    case = _pipeline(seed)
     made = mutant(case, seed, number) if number else case
     if made is None:
         raise ValueError(f"mutant {number} of seed {seed} is no program")

@@ -11,7 +11,9 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from itertools import islice
 from time import monotonic
 from typing import Final, TypeAlias, final
 
@@ -19,7 +21,7 @@ from oxidecopy.engines.base import Engine
 from oxidecopy.engines.cuda.emit import emitted
 from oxidecopy.engines.cuda.emit.raw import compiled, raw_launch
 from oxidecopy.engines.cuda.engine import CudaEngine
-from oxidecopy.errors import OxidecopyError, VerificationError
+from oxidecopy.errors import DeviceCodeError, OxidecopyError, VerificationError
 from oxidecopy.fuzz.campaign import MUTANTS, program
 from oxidecopy.fuzz.case import Case, run
 from oxidecopy.fuzz.judge import is_loose
@@ -30,7 +32,7 @@ from oxidecopy.verify import verify
 
 Id: TypeAlias = tuple[int, int]  # seed and number of a program
 Launcher: TypeAlias = Callable[[Case, Engine, VerifiedProgram], dict[str, bytes]]
-BATCH: Final = 400  # programs of a process, refused ones among them
+BATCH: Final = {"engine": 320, "emitted": 24}  # programs of a process, refused ones among them
 _BATCH_SECONDS: Final = 240  # after which a batch is given up; the longest took a tenth of it
 _COUNTERS: Final = 256  # bytes of the counters of an emitted kernel
 
@@ -38,7 +40,11 @@ _COUNTERS: Final = 256  # bytes of the counters of an emitted kernel
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Went:
-    """How a program went on the device: "refused" or "newer" ones did not run, "loose" ones ran, and their bytes may differ by design."""
+    """How a program went on the device.
+
+    "refused" by the verifier, or "newer" than the device, or with "no_code" for it (a limit of the engine, said before the launch): these
+    did not run. "loose" ones ran, and their bytes may differ by design. Others are "equal", or have a problem: they "differ" or "failed".
+    """
 
     seed: int
     number: int
@@ -77,6 +83,8 @@ def compare(case: Case, seed: int, number: int, engine: Engine, launch: Launcher
         return Went(seed=seed, number=number, how="refused")
     try:
         got = launch(case, engine, proof)
+    except DeviceCodeError:
+        return Went(seed=seed, number=number, how="no_code")
     except OxidecopyError as error:
         return Went(seed=seed, number=number, how="failed", problem=str(error))
     if is_loose(case, proof.warnings):
@@ -170,7 +178,7 @@ def compare_all(
     seconds: float,
     *,
     way: str = "engine",
-    batch: int = BATCH,
+    jobs: int = 1,
     told: Callable[[int], None] = lambda _: None,
 ) -> Tally:
     """Programs in order until `most` of them ran on the device, or the time is over.
@@ -178,25 +186,22 @@ def compare_all(
     Args:
         device: by name.
         ids: of which programs.
-        most: how many are to run; refused ones do not count.
-        seconds: when to stop, whatever ran.
+        most: how many are to run, rounded up to whole batches; refused ones do not count.
+        seconds: when to begin no more batches, whatever ran.
         way: "engine" or "emitted".
-        batch: programs of one process.
+        jobs: processes at once.
         told: how many ran so far.
     """
     tally, end, batches = Tally(), monotonic() + seconds, Batches(device, way)
-    numbers = tally.numbers
-    pending: list[Id] = []
-    for each in ids:
-        pending.append(each)
-        if len(pending) == batch:
-            _take(tally, batches.run_all(pending))
-            pending = []
-            told(numbers["programs"])
-            if numbers["programs"] >= most or monotonic() > end:
-                return tally
-    if pending:
-        _take(tally, batches.run_all(pending))
+    source = iter(ids)
+    with ThreadPoolExecutor(jobs) as pool:
+        while tally.numbers["programs"] < most and monotonic() < end:
+            wave = [part for _ in range(jobs) if (part := list(islice(source, BATCH[way])))]
+            if not wave:
+                break
+            for went in pool.map(batches.run_all, wave):
+                _take(tally, went)
+            told(tally.numbers["programs"])
     return tally
 
 
