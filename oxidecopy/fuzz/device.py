@@ -24,7 +24,7 @@ from oxidecopy.engines.cuda.engine import CudaEngine
 from oxidecopy.errors import DeviceCodeError, OxidecopyError, VerificationError
 from oxidecopy.fuzz.campaign import MUTANTS, program
 from oxidecopy.fuzz.case import Case, run
-from oxidecopy.fuzz.judge import is_loose
+from oxidecopy.fuzz.judge import INDEX_RANGE, is_loose, stopped
 from oxidecopy.fuzz.tally import Tally
 from oxidecopy.host.device import Device
 from oxidecopy.program.verified import VerifiedProgram
@@ -43,7 +43,8 @@ class Went:
     """How a program went on the device.
 
     "refused" by the verifier, or "newer" than the device, or with "no_code" for it (a limit of the engine, said before the launch): these
-    did not run. "loose" ones ran, and their bytes may differ by design. Others are "equal", or have a problem: they "differ" or "failed".
+    did not run. "loose" ones ran, and their bytes may differ by design; "stopped" ones ended as on the simulator by an index out of its
+    bounds. Others are "equal", or have a problem: they "differ" or "failed".
     """
 
     seed: int
@@ -81,15 +82,19 @@ def compare(case: Case, seed: int, number: int, engine: Engine, launch: Launcher
         proof = verify(case.program, case.launch())
     except VerificationError:
         return Went(seed=seed, number=number, how="refused")
+    simulated = run(case, 0, hazards=False)
     try:
         got = launch(case, engine, proof)
     except DeviceCodeError:
         return Went(seed=seed, number=number, how="no_code")
     except OxidecopyError as error:
-        return Went(seed=seed, number=number, how="failed", problem=str(error))
+        alike = stopped(simulated) and set(error.rules) <= INDEX_RANGE
+        return Went(seed=seed, number=number, how="stopped") if alike else Went(seed=seed, number=number, how="failed", problem=str(error))
+    if stopped(simulated):
+        return Went(seed=seed, number=number, how="differs", problem="an index out of its bounds goes unnoticed on the device")
     if is_loose(case, proof.warnings):
         return Went(seed=seed, number=number, how="loose")
-    wanted = run(case, 0, hazards=False).contents
+    wanted = simulated.contents
     wrong = [name for name in wanted if got[name] != wanted[name]]
     problem = f"the device leaves other bytes in {', '.join(wrong)} than the simulator" if wrong else ""
     return Went(seed=seed, number=number, how="differs" if wrong else "equal", problem=problem)
@@ -208,7 +213,7 @@ def compare_all(
 def _take(tally: Tally, went: Iterable[Went]) -> None:
     for each in went:
         tally.numbers[each.how] += 1
-        if each.how in ("equal", "loose", "differs", "failed"):
+        if each.how in ("equal", "loose", "stopped", "differs", "failed"):
             case = program(each.seed, each.number)
             tally.describe(case)
             if each.problem:

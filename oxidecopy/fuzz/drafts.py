@@ -173,7 +173,7 @@ class Draft:
     def source(self, total: int, shape: Shape) -> View:
         """A map over a fresh array of `total` tiles, to load from."""
         rank = len(shape[1])
-        steps = tuple(self.rng.choice((1, 1, 2, 3)) for _ in range(rank)) if rank > 1 and self.chance(0.12) else ()
+        steps = (*(self.rng.choice((1, 1, 2, 3)) for _ in range(rank - 1)), 1) if rank > 1 and self.chance(0.12) else ()
         return self._tiled("a", total, shape, 0 if rank == 1 else self.pick(0, 0, 1), steps)
 
     def target(self, total: int, shape: Shape) -> View:
@@ -249,7 +249,7 @@ class Draft:
     def _tiled(self, stem: str, total: int, shape: Shape, lead: int, steps: tuple[int, ...]) -> View:
         dtype, box, swizzle = shape
         rng, name, item = self.rng, f"{stem}{len(self.memory)}", DTYPES[dtype].nbytes
-        around = (*(steps or (1,) * len(box))[:-1], 1)  # the innermost step is ignored
+        around = steps or (1,) * len(box)
         covered = tuple(b * s - rng.randrange(s) for b, s in zip(box, around, strict=True))
         assert tile_shape(covered, around) == box
         rows = max(1, total * box[0] * around[0] - (rng.randrange(box[0]) if self.chance(0.4) else 0))
@@ -264,13 +264,13 @@ class Draft:
             global_dim=dims,
             global_strides=strides,
             box_dim=covered,
-            element_strides=steps or around,
+            element_strides=around,
             swizzle=swizzle,
             oob_fill=fill,
             l2_promotion=rng.choice((0, 128, 256)),
         )
         self.bind(name, name, tensor)
-        return View(name, dtype, box, inner, lead, steps and around)
+        return View(name, dtype, box, inner, lead, steps)
 
     def bind(self, name: str, memory: str, tensor: TensorMap) -> None:
         """Makes a map a parameter."""

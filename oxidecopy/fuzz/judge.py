@@ -23,6 +23,7 @@ from oxidecopy.verify import rule_ids as ids
 # Rules that a refused program may break without any schedule going wrong: why each of them is right all the same.
 _BESIDE = "what lies beside the array is another barrier or tile, which may happen to take the access"
 _UNDEFINED = "undefined by PTX, but the model of it here ends well"
+_RANGE = "taken over the range of its form, or of all that an index may be: no block of this launch need come to what is wrong there"
 _BOUND = "a bound of the proof, not a fault of the program"
 NOT_SHOWN: Final[dict[str, str]] = {
     ids.WAIT_BEHIND: "a waiter must be overtaken by a whole phase before anything shows: few schedules do that",
@@ -42,6 +43,9 @@ NOT_SHOWN: Final[dict[str, str]] = {
     ids.SYNC_NOT_REACHED: "threads that have exited count as arrived at the cluster barrier (PTX), but the design asks all to come",
     ids.STORES_MEET: "stores of one cluster's CTAs may be ordered by syncs, which the comparison of whole launches does not look at",
     ids.LOAD_OF_STORED: "as with stores that meet: syncs of a cluster are not looked at",
+    ids.IM2COL_START: _RANGE,
+    ids.IM2COL_OFFSET: "the hardware takes some of its bits: the load brings what another tap would, where the filter may not tell",
+    ids.ENTRY_RANGE: _RANGE,
     ids.PIECES: _BOUND,
     ids.STEPS: _BOUND,
 }
@@ -49,6 +53,8 @@ NOT_SHOWN: Final[dict[str, str]] = {
 # seeds deal a few of them, and to the one block of a launch always all.
 SHARE_OF: Final = "when the counter gives this CTA"
 _MEETINGS: Final = {"OX4117", "OX4118"}
+# An index that is read may be out of its bounds: that is looked at while the program runs, and ends the launch by an error.
+INDEX_RANGE: Final = frozenset({"OX4015", "OX5332"})  # of the simulator, and of a GPU
 GOOD_SEEDS: Final = range(4)
 BAD_SEEDS: Final = range(12)
 
@@ -64,6 +70,7 @@ class Verdict:
         problem: how the two disagree; empty where they agree.
         shown: a refusal was seen to go wrong.
         runs: schedules that were run.
+        stopped: an accepted program that ended, as it should, by the error of an index that was read and is out of its bounds.
         loose: schedules may leave different bytes, by design (stores that may meet, plain stores under the answer of a test).
         contents: bytes that the first schedule of an accepted program left behind.
         detail: the diagnostics behind a problem.
@@ -74,6 +81,7 @@ class Verdict:
     problem: str = ""
     shown: bool = False
     runs: int = 0
+    stopped: bool = False
     loose: bool = False
     contents: dict[str, bytes] | None = None
     detail: str = ""
@@ -104,6 +112,8 @@ def _refused(case: Case, violations: Sequence[Diagnostic], seeds: Iterable[int])
 def _accepted(case: Case, seeds: Iterable[int], warnings: Sequence[Diagnostic]) -> Verdict:
     undecided, loose = _undecided(warnings), is_loose(case, warnings)
     runs = [run(case, 0, hazards=False), *(run(case, seed) for seed in seeds)]
+    if all(stopped(r) for r in runs):
+        return Verdict(accepted=True, runs=len(runs), stopped=True, loose=loose)
     for r in runs:
         wrong = _wrong(r, runs[0], undecided=undecided, loose=loose)
         if wrong:
@@ -126,6 +136,11 @@ def _wrong(r: Run, first: Run, *, undecided: bool, loose: bool) -> str:
         changed = [name for name in r.contents if r.contents[name] != first.contents[name]]
         return f"accepted, but seed {r.seed} leaves other bytes in {changed}"
     return ""
+
+
+def stopped(r: Run) -> bool:
+    """The launch ended because an index that it read is out of its bounds, and was fine up to there."""
+    return r.outcome == "fault" and bool(r.rules) and r.rules <= INDEX_RANGE
 
 
 def _undecided(warnings: Iterable[Diagnostic]) -> bool:

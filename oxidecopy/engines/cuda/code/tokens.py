@@ -72,9 +72,8 @@ class Tokens:
         return self.at + WORD * self.words if self.words else 0
 
     def _history(self, program: Program, cast: Cast, uses: _Uses) -> History:
-        count = max(
-            step.op.count for step in program.walk() if isinstance(step.op, ops.MbarrierInit) and step.op.bar.barrier == uses.bar.barrier
-        )
+        inits = [s.op for s in program.walk() if isinstance(s.op, ops.MbarrierInit) and s.op.bar.barrier == uses.bar.barrier]
+        count = max([init.count for init in inits], default=1)  # none: nobody ever comes to the op
         entries = 2 * -(-count // min(cast.all[i].count for i in uses.makers)) + len(uses.makers)
         made = History(self.at + WORD * self.words, entries)
         self.words += 1 + abi.HISTORY_WORDS * entries

@@ -84,7 +84,7 @@ def carried_tokens(program: Program, unknown: Collection[int], at: int, sm: int)
             found[token] = Carried(token, uses.makers.first)
             continue
         counts = [s.op.count for s in program.walk() if isinstance(s.op, ops.MbarrierInit) and s.op.bar.barrier == uses.bar]
-        entries = 2 * -(-max(counts) // len(uses.makers)) + 1
+        entries = 2 * -(-max(counts, default=1) // len(uses.makers)) + 1  # no count: nobody ever comes to the op
         found[token] = Carried(token, uses.makers.first, end, entries)
         end += 8 + ENTRY_BYTES * entries
     shared = any(c.offset >= 0 for c in found.values())

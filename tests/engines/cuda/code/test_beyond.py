@@ -14,12 +14,13 @@ from oxidecopy.engines.cuda.abi import DeviceOp, EvalFn
 from oxidecopy.engines.cuda.code import Image, encode, encode_program
 from oxidecopy.engines.cuda.code.image import INLINE_MAPS
 from oxidecopy.engines.cuda.code.listing import listing
+from oxidecopy.engines.cuda.emit import emitted
 from oxidecopy.errors import DeviceCodeError
 from oxidecopy.fuzz.mutants import mutants
 from oxidecopy.fuzz.pipelines import pipeline
 from oxidecopy.program.program import ArrayInfo, Launch, Program
 from oxidecopy.program.text import from_text
-from oxidecopy.verify import inspect
+from oxidecopy.verify import inspect, verify
 from tests.helpers import device_machine
 from tests.helpers.device_agreement import check, compare
 from tests.helpers.device_emulator import fields
@@ -121,6 +122,16 @@ def test_who_makes_it_and_others() -> None:
     (arrive,) = records(image, DeviceOp.MBARRIER_ARRIVE)
     assert arrive["flags"] == abi.TOKEN_KEPT | abi.TOKEN_SHARED
     assert sorted(str(wait["flags"]) for wait in records(image, DeviceOp.MBARRIER_WAIT_TOKEN)) == ["1", "2", "2"]
+
+
+def test_a_barrier_that_nobody_initialises_or_reaches() -> None:
+    """Its loop never runs, so the program is accepted; how many arrive in a phase, nobody says."""
+    text = HEAD.format(shared=136, count=1).replace("    mbarrier.init b, count=1\n", "    fence.proxy.async.shared::cta\n")
+    program = from_text(text + LOOP.replace("stop=6", "stop=0").format(cond="i % 2 == 0", waiter="thread {4}"))
+    launch = Launch(grid=(2, 1, 1))
+    assert not inspect(program, launch).violations
+    compare(program, launch, encode_program(program, launch))
+    assert emitted(verify(program, launch)).kernel_name == "p"
 
 
 def test_engine_words_that_just_fit() -> None:
