@@ -128,6 +128,8 @@ class _Judge:
 
     def _own_boxes(self, loads: list[Place], writes: list[Place]) -> bool:
         """True when each CTA loads boxes that it alone stores, by the same coordinates: work in place."""
+        if any(isinstance(place.step.op, ops.Multicast) for place in loads):
+            return False
         return not any(place.op for place in writes) and self._apart(writes) and all(_box(place) == _box(writes[0]) for place in loads)
 
     def _ranges(self, loops: tuple[ops.Loop, ...]) -> dict[str, Range]:
@@ -277,7 +279,10 @@ class _Judge:
         begin, end = (np.searchsorted(cut.cell[stored], cut.cell[loaded], side) for side in _SIDES)
         loaded, begin, end = (column[begin < end] for column in (loaded, begin, end))
         ends = [(loaded, stored[begin]), (loaded, stored[end - 1])]  # of those that store to the cell the first one and the last
-        across, inside = ([of[mine] != of[theirs] for mine, theirs in ends] for of in (clusters, cut.cta))
+        # A multicast loads for the other CTAs of its cluster, too: its own CTA may have its tile, and store, while they wait for theirs.
+        spread = np.array([isinstance(place.step.op, ops.Multicast) for place, _ in (*writes, *located)])[cut.place]
+        across = [clusters[mine] != clusters[theirs] for mine, theirs in ends]
+        inside = [(cut.cta[mine] != cut.cta[theirs]) | spread[mine] for mine, theirs in ends]
         beyond = any(found.any() for found in across)
         meeting = next(((pair, found) for pair, found in zip(ends, across if beyond else inside, strict=True) if found.any()), None)
         if meeting is None:

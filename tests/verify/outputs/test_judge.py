@@ -249,8 +249,8 @@ def test_ctas_that_do_the_same_are_never_in_turn() -> None:
     refused(b, "OX3201", "store")
 
 
-def handed_on(b: Builder, multicast: bool) -> None:
-    """CTA 0 loads a tile for both, or each its own; CTA 1 stores to where CTA 0 has loaded from."""
+def handed_on(b: Builder, multicast: bool, writer: int = 1) -> None:
+    """CTA 0 loads a tile for both, or each its own; CTA `writer` stores to where CTA 0 has loaded from."""
     b.grid, b.cluster = (2, 1, 1), (2, 1, 1)
     b.map("buf")
     b.tile()
@@ -265,7 +265,7 @@ def handed_on(b: Builder, multicast: bool) -> None:
         else:
             b.g2s((mul(RANK, ROWS), 0), name="buf", tag="load")
         b.wait(token)
-        with b.when(eq(RANK, 1)):
+        with b.when(eq(RANK, writer)):
             put(b, (0, 0), name="buf")
         b.wait_group()
     b.cluster_sync()
@@ -278,6 +278,16 @@ def test_a_multicast_tells_other_ctas_that_it_has_loaded() -> None:
     b = Builder()
     handed_on(b, multicast=False)
     refused(b, "OX3203", "load")
+
+
+def test_who_multicasts_loads_for_the_others_too() -> None:
+    """Its own tile may be there, and its own store under way, while another CTA still waits for what was there before."""
+    b = Builder()
+    handed_on(b, multicast=True, writer=0)
+    accepted(b, "OX3106", "OX3107")
+    b = Builder()
+    handed_on(b, multicast=False, writer=0)
+    accepted(b, "OX3106")
 
 
 # ---- what is no box of elements
