@@ -30,7 +30,7 @@ class Runs:
         rows, width = d.blocks * self.trips.n, self.run + self.skip + d.pick(0, 3)
         self.src, self.dst = (d.array(stem, self.dtype, (max(1, rows), width)) for stem in "pq")
         self.halves = self.run * item >= 32 and self.run * item % 32 == 0 and d.chance(0.4)
-        self.ahead, self.wait_read, self.number = d.chance(0.3), d.chance(0.5), d.rng.randrange(d.threads)
+        self.ahead, self.wait_read, self.number = d.chance(0.5), d.chance(0.5), d.rng.randrange(d.threads)
         self.hints = [d.hint() for _ in range(3)]
         self.stages = d.rng.randrange(1, 3)
         d.effects.append(self.land)

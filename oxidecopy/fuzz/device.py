@@ -34,6 +34,7 @@ Id: TypeAlias = tuple[int, int]  # seed and number of a program
 Launcher: TypeAlias = Callable[[Case, Engine, VerifiedProgram], dict[str, bytes]]
 BATCH: Final = {"engine": 320, "emitted": 24}  # programs of a process, refused ones among them
 _BATCH_SECONDS: Final = 240  # after which a batch is given up; the longest took a tenth of it
+_LAST_WORDS: Final = 60  # of a process that died, its error among them
 _COUNTERS: Final = 256  # bytes of the counters of an emitted kernel
 
 
@@ -141,7 +142,7 @@ class Batches:
         command = [sys.executable, "-m", "oxidecopy.fuzz.device", self.device, self.way, *(f"{seed}.{number}" for seed, number in ids)]
         try:
             done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_BATCH_SECONDS, check=False)
-            said, code = done.stdout, f"the process ended with {done.returncode}: {' '.join(done.stderr.strip().splitlines()[-1:])}"
+            said, code = done.stdout, f"the process ended with {done.returncode}: {' '.join(done.stderr.split()[-_LAST_WORDS:])}"
         except subprocess.TimeoutExpired as late:
             heard: object = late.stdout  # bytes, whatever `text` says
             said = heard.decode(errors="replace") if isinstance(heard, bytes) else ""

@@ -74,7 +74,7 @@ def _of(found: tuple[Path, Step]) -> Any:
 
 
 def _name(step: Step) -> str:
-    return f"{step.op.mnemonic} at line {step.site.line if step.site else 0}"
+    return f"{step.op.mnemonic} at op:{step.site.line if step.site else 0}"
 
 
 # ---- edits of the tree

@@ -6,9 +6,12 @@ A pipeline is one or two scenes. Every scene has barriers, tiles and arrays of i
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import count
 from random import Random
 from typing import Any, Final, Protocol
 
+from oxidecopy.errors import Site
 from oxidecopy.fuzz.bulk_scenes import Gathered, PassedOn, Runs, Spread
 from oxidecopy.fuzz.case import Case
 from oxidecopy.fuzz.cluster_scenes import ClusterRing, Gate, SharedLoad
@@ -17,6 +20,7 @@ from oxidecopy.fuzz.im2col_scenes import Im2col, Pixels, Sliced
 from oxidecopy.fuzz.index_scenes import Indexed, Mapped, Rows, Tables
 from oxidecopy.fuzz.ring_scenes import MulticastRing, TileRing, drawn_roles
 from oxidecopy.fuzz.scenes import Handoff, Nested, Prefetch, Produce, Ring, Rounds
+from oxidecopy.program.program import Program, Step
 from oxidecopy.tiles.cta import ClusterCta, Cta
 from oxidecopy.typed.recorder import Recorder
 from oxidecopy.typed.recording import record
@@ -39,7 +43,9 @@ IN_ROLES: Final[dict[bool, Scene]] = {False: TileRing, True: MulticastRing}  # b
 NEWER: Final[Scene] = Rows  # than the GPUs that programs are compared on
 TWO_ROLES: Final = (Ring, Handoff, ClusterRing)  # need more than one warp
 WHOLE_WARPS: Final = (Ring, ClusterRing)  # have syncs of their own: named barriers count whole warps
+NOT_GENERATED: Final[dict[str, str]] = {}  # ops that no scene has, by mnemonic, and why
 CLUSTERS: Final = ((2, 1, 1), (2, 1, 1), (1, 2, 1), (4, 1, 1), (2, 2, 1), (1, 1, 2), (3, 1, 1))
+_FILE: Final = "op"
 THREADS: Final = (1, 2, 32, 33, 64, 64, 96, 96, 128, 100)
 
 
@@ -62,7 +68,7 @@ def pipeline(seed: int) -> Case:
     def make_cta(recorder: Recorder) -> Cta:
         return (Cta if cluster == (1, 1, 1) else ClusterCta)(recorder, draft.roles)
 
-    program = record(body, threads=draft.threads, cluster=cluster, arguments=draft.arguments, cta=make_cta)
+    program = numbered(record(body, threads=draft.threads, cluster=cluster, arguments=draft.arguments, cta=make_cta))
     expected = {name: g.data.copy() for name, g in draft.memory.items()}
     for effect in draft.effects:
         effect(expected)
@@ -80,6 +86,18 @@ def pipeline(seed: int) -> Case:
         label=f"seed {seed} ({', '.join(kind.__name__ for kind in chosen)})",
         scenes=tuple(kind.__name__ for kind in chosen),
     )
+
+
+def numbered(program: Program) -> Program:
+    """The program with its ops' places in it for call sites, which are the generator's and tell nothing."""
+    line = count(1)
+
+    def steps(of: tuple[Step, ...]) -> tuple[Step, ...]:
+        return tuple([Step(step.op, Site(_FILE, next(line)), steps(step.body)) for step in of])
+
+    tiles = tuple([replace(tile, site=None) for tile in program.tiles])
+    barriers = tuple([replace(barrier, site=None) for barrier in program.barriers])
+    return replace(program, steps=steps(program.steps), tiles=tiles, barriers=barriers, site=Site(_FILE, 0))
 
 
 def _scenes(draft: Draft) -> list[Scene]:

@@ -70,7 +70,7 @@ class Tally:
 
     def problem(self, case: Case, what: str, seed: int, number: int, rules: tuple[str, ...] = (), detail: str = "") -> None:
         """Notes a program on which the judges do not agree; `number` 0 is the pipeline of the seed, others are its mutants."""
-        text = "\n".join(line.partition("  #")[0].rstrip() for line in to_text(case.program).splitlines())  # call sites are the generator's
+        text = to_text(case.program)
         entry = {"seed": seed, "mutant": number, "label": case.label, "problem": what, "rules": list(rules), "detail": detail}
         self.problems.append({**entry, "grid": list(case.grid), "program": text})
 

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from oxidecopy.fuzz.case import run
 from oxidecopy.fuzz.judge import NOT_SHOWN, Verdict, judge
 from oxidecopy.fuzz.mutants import EDITS, mutants
-from oxidecopy.fuzz.pipelines import ALONE, TOGETHER, pipeline
+from oxidecopy.fuzz.pipelines import pipeline
 from oxidecopy.verify import rule_ids
 
-PIPELINES = int(os.environ.get("AGREEMENT_PIPELINES", "40"))
+PIPELINES = int(os.environ.get("AGREEMENT_PIPELINES", "30"))
 CHUNK = 10
 MUTANTS = 4
 chunks = pytest.mark.parametrize("first", range(0, PIPELINES, CHUNK))
@@ -49,7 +49,7 @@ def test_mutants_are_judged_alike(first: int) -> None:
             assert not verdict.problem, words(mutant.label, verdict)
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(st.integers(0, 1 << 32), st.integers(0, 1 << 32))
 def test_any_pipeline_and_any_mutant(seed: int, edit: int) -> None:
     case = pipeline(seed)
@@ -86,14 +86,11 @@ def test_schedules_differ() -> None:
 
 
 # ---- that the generator reaches what it should
-def test_every_scene_and_every_edit_is_used() -> None:
-    labels = [pipeline(seed).label for seed in range(120)]
-    for scene in (*ALONE, *TOGETHER):
-        assert any(scene.__name__ in label for label in labels), scene
-    programs = [pipeline(seed).program for seed in range(20)]
+def test_every_edit_is_used() -> None:
+    programs = [pipeline(seed).program for seed in range(12)]
     for edit in EDITS:
-        made = [m for p in programs for i in range(5) for m in (edit(Random(i), p),) if m is not None]
-        assert any(program != p for program, _ in made for p in programs), edit
+        made = (made for program in programs for i in range(4) if (made := edit(Random(i), program)) is not None and made[0] != program)
+        assert next(made, None) is not None, edit
 
 
 def test_the_exceptions_are_rules_with_reasons() -> None:
