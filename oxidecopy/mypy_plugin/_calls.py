@@ -29,7 +29,7 @@ from oxidecopy.mypy_plugin._assigns import Assigns
 from oxidecopy.mypy_plugin._domain import ANY, NONE, State, Value, Values, union, unions
 from oxidecopy.mypy_plugin._features import leaks, overloads
 from oxidecopy.mypy_plugin._takes import Taken
-from oxidecopy.mypy_plugin._types import class_of, is_owned, signatures, takes_self
+from oxidecopy.mypy_plugin._types import class_of, is_owned, signatures, takes, takes_self
 
 
 @final
@@ -69,12 +69,14 @@ class Plan:
 
 # What a call's plan depends on, where a function has one signature: the function, whether it is bound, the names of the arguments.
 PlanKey: TypeAlias = "tuple[Node, bool, tuple[str | None, ...]]"
+Method: TypeAlias = "tuple[str, Node, bool, bool]"
 
 
 class Calls(Assigns):
     """Calls. What a call of the library means beyond its signature is in `_features`."""
 
     shared_plans: dict[PlanKey, Plan]  # of all functions of the file
+    shared_methods: dict[tuple[TypeInfo, str], Method | None]
     _plans: dict[CallExpr, Plan]
     _callees: dict[CallExpr, Callee]
 
@@ -104,16 +106,24 @@ class Calls(Assigns):
                 found = t.item.type.get(callee.name) if isinstance(t.item, Instance) else None
                 return Callee(fullname=_full(found.node if found else None), node=found.node if found else None)
             info = class_of(t)
-            found = info.get(callee.name) if info is not None else None
-            if found is not None and found.node is not None:
-                static = _is_static(found.node)
-                container = _of_container(found.node)
-                return Callee(fullname=_full(found.node), node=found.node, receiver=callee.expr, bound=not static, container=container)
+            method = self._method(info, callee.name) if info is not None else None
+            if method is not None:
+                full, declared, bound, container = method
+                return Callee(fullname=full, node=declared, receiver=callee.expr, bound=bound, container=container)
         t = self.type_of(callee)
         found = t.type.get("__call__") if isinstance(t, Instance) else None
         if found is not None:
             return Callee(fullname=_full(found.node), node=found.node, bound=True)
         return Callee()
+
+    def _method(self, info: TypeInfo, name: str) -> Method | None:
+        """The full name of a method, its node, whether its object is its first parameter, and whether it is one of Python's containers'."""
+        key = info, name
+        if key not in self.shared_methods:
+            found = info.get(name)
+            node = found.node if found is not None else None
+            self.shared_methods[key] = (_full(node), node, not _is_static(node), _of_container(node)) if node is not None else None
+        return self.shared_methods[key]
 
     def call(self, e: CallExpr, state: State) -> Values:
         """Evaluates a call."""
@@ -171,8 +181,9 @@ class Calls(Assigns):
         known = self.shared_plans.get(key)
         if known is None:
             known = self._plan(call)
-            if len(signatures(node)) == 1:
-                self.shared_plans[key] = known
+            declared = signatures(node)
+            if len(declared) == 1 or (declared and not takes(node)):
+                self.shared_plans[key] = known  # which overload is called does not matter where none takes anything
         return known
 
     def _plan(self, call: Call) -> Plan:
@@ -239,7 +250,7 @@ class Calls(Assigns):
         """`f = r.inval`: calling `f` takes `r`."""
         info = class_of(self.type_of(e.expr))
         found = info.get(e.name) if info is not None else None
-        if not base or found is None or isinstance(found.node, Var) or not takes_self(found.node):
+        if found is None or isinstance(found.node, Var) or not takes_self(found.node):
             return NONE
         method = self.fresh(("method", e), self.text(e), self.type_of(e), e, state)
         method.method = e.name

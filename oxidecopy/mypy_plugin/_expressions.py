@@ -99,8 +99,10 @@ class Expressions(Patterns):
         if isinstance(e.node, Var) and e.fullname and not isinstance(self.type_of(e.expr), Instance) and "." in e.fullname:
             return self.name(e, state)  # module.variable
         base = self.evaluate(e.expr, state, whole=False)
+        if not base:
+            return NONE
         t = self.type_of(e)
-        if not base or not self.tracked(t):
+        if not self.tracked(t):
             return self.bound_method(e, base, state)
         return unions(self.slot(owner, f".{e.name}", state, t) for owner in base)
 
@@ -131,8 +133,8 @@ class Expressions(Patterns):
         self.evaluate(e.index, state)
         if isinstance(e.index, SliceExpr):
             return base
-        t = self.type_of(e)
-        if not base or not self.tracked(t):
+        t = self.type_of(e) if base else None
+        if not self.tracked(t):
             return NONE
         part = self.index_part(e)
         values = unions(self._element(e, {owner: None}, part, t, state) for owner in base)
@@ -148,11 +150,12 @@ class Expressions(Patterns):
     def display(self, e: Expression, items: list[Expression], state: State) -> Values:
         """A tuple, list or set: a container of its items."""
         held = [self.evaluate(item, state) for item in items]
-        if any(isinstance(item, CallExpr) and values for item, values in zip(items, held, strict=True)):
+        if not any(held):
+            if items and not self.tracked(self.type_of(e)):
+                return NONE  # an empty one has no type yet
+        elif any(isinstance(item, CallExpr) and values for item, values in zip(items, held, strict=True)):
             # A call may have made the newest value of its site: what the names hold is an older one since.
             held = [self.peek(item, state) if isinstance(item, NameExpr) else values for item, values in zip(items, held, strict=True)]
-        if items and not any(held) and not self.tracked(self.type_of(e)):
-            return NONE  # an empty one has no type yet
         made = self.fresh(("display", e), "...", self.type_of(e), e, state)
         made.whole = True
         starred = False

@@ -30,6 +30,7 @@ class Flow(Statements):
         self.raising = []
         self.chains = {}
         self.shared_plans = {}
+        self.shared_methods = {}
         self._plans = {}
         self._callees = {}
         self.config: Config = DEFAULTS

@@ -32,6 +32,7 @@ class OxidecopyPlugin(Plugin):
         self._rewording = Rewording()
         self._waiting: dict[str, _after.Waiting] = {}  # by path: files of an import cycle are checked in turns
         self._latest: _after.Waiting | None = None
+        self._covered = ""  # the file in hand, once the pass will be over all of it: hooks are asked thousands of times
 
     @override
     def report_config_data(self, ctx: ReportConfigContext) -> Any:
@@ -55,7 +56,12 @@ class OxidecopyPlugin(Plugin):
     def _wanted(self) -> bool:
         """Is there something to see? Not once it is known that the pass will be over all of the file in hand."""
         latest = self._latest
-        return latest is None or latest.checker.errors.file != latest.checker.path or not latest.enough
+        if latest is None:
+            return True
+        file = latest.checker.errors.file
+        if file != self._covered and file == latest.checker.path and latest.enough:
+            self._covered = file
+        return file != self._covered
 
     def _takes(self, fullname: str) -> bool:
         """A function, method or constructor with an Owned parameter."""
@@ -88,6 +94,7 @@ class OxidecopyPlugin(Plugin):
     # ---- the pass
     def _checked(self, ctx: FunctionContext) -> Type:
         """Mypy has visited what there was to visit."""
+        self._covered = ""
         checker = ctx.api
         waiting = self._waiting.get(checker.path) if isinstance(checker, TypeChecker) else None
         if waiting is not None and waiting.last(ctx.context) and waiting.functions:

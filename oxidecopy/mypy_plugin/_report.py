@@ -40,6 +40,11 @@ class Reports:
         """Something of this code stands at this place already."""
         return (code.code, node.line, node.column) in self._found
 
+    @property
+    def empty(self) -> bool:
+        """There is nothing to hand over."""
+        return not self._found
+
     def emit(self, checker: TypeChecker) -> None:
         """Reports everything, and forgets it."""
         for finding in sorted(self._found.values(), key=lambda f: (f.node.line, f.node.column)):

@@ -53,6 +53,7 @@ from oxidecopy.mypy_plugin._domain import NONE, State, join
 from oxidecopy.mypy_plugin._expressions import Expressions
 from oxidecopy.mypy_plugin._features import blocks, copies, leak_paths, leaks, recorded, symbolic
 from oxidecopy.mypy_plugin._patterns import UnknownNodeError
+from oxidecopy.mypy_plugin._settled import nothing_for_the_next
 
 Runner: TypeAlias = Callable[["Statements", Statement, State], "State | None"]
 ROUNDS_MAX: Final = 12  # a loop that has not settled then has no more to say: its states only grow
@@ -243,9 +244,10 @@ class Statements(Expressions):
                 break
             if turn:
                 copies.widen(head, settled)
-            if settled.same(head):
-                break
+            done = (end is not None and nothing_for_the_next(self, s, head, end, source)) or settled.same(head)
             head = settled
+            if done:
+                break
         return self._after_loop(s, head, exits, entry)
 
     def _after_loop(self, s: WhileStmt | ForStmt, head: State, exits: Exits, entry: Debts) -> State | None:
@@ -292,6 +294,7 @@ class Statements(Expressions):
             if before is not None and end is not None:
                 copies.joined(before, end)
             return end
+        self.swallowing.add(s)
         points: list[State] = []
         self.raising.append(points)
         end = self.block(s.body, state)

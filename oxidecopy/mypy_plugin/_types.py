@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, final
 
-from mypy.nodes import Decorator, FuncDef, OverloadedFuncDef, TypeInfo, Var
+from mypy.nodes import Decorator, FuncDef, Node, OverloadedFuncDef, TypeInfo, Var
 from mypy.types import (
     CallableType,
     Instance,
@@ -23,6 +23,13 @@ from mypy.types import (
 
 from oxidecopy.mypy_plugin import _names
 
+_NO_USERS: Final = (
+    "builtins.",
+    "typing.",
+    "contextlib.",
+    "numpy.",
+    _names.PREFIX,
+)  # classes of these take nothing of ours, and need no look
 _DEPTH_MAX: Final = 5  # types nest without end where classes name themselves
 _HOLDING: Final = (TupleType, UnionType, TypeVarType)  # types without a class of their own whose values may hold some
 
@@ -99,6 +106,7 @@ class Tracking:
         self.everything = everything
         self.extra: set[TypeInfo] = set()  # classes that some Owned[...] parameter names
         self._known: dict[TypeInfo, bool] = {}
+        self._taking: dict[Node, bool] = {}  # functions that were looked at
         self._answers: dict[int, tuple[Type, bool]] = {}  # by identity, which is quicker than a type's hash; the type is kept alive
 
     def tracked(self, t: Type | None) -> bool:
@@ -115,8 +123,27 @@ class Tracking:
             return False
         answer = self._answers.get(id(t))
         if answer is None:
-            answer = self._answers[id(t)] = t, any(self.class_tracked(info) for info in _classes(p))
+            answer = self._answers[id(t)] = t, self._holds(p, 0)
         return answer[1]
+
+    def _holds(self, p: ProperType, depth: int) -> bool:
+        """A class in the type, or in its arguments, is tracked."""
+        if isinstance(p, Instance):
+            known = self._known.get(p.type)
+            if known or (known is None and self.class_tracked(p.type)):
+                return True
+            parts: Sequence[Type] = p.args
+        elif isinstance(p, TupleType | UnionType):
+            parts = p.items
+        elif isinstance(p, TypeVarType):
+            parts = (p.upper_bound,)
+        else:
+            return False
+        if depth < _DEPTH_MAX:
+            for part in parts:
+                if self._holds(get_proper_type(part), depth + 1):
+                    return True
+        return False
 
     def class_tracked(self, info: TypeInfo) -> bool:
         """The same for a class, whatever its arguments: it, or what it can reach through attributes, can go."""
@@ -144,19 +171,20 @@ class Tracking:
         """A class of the library's handles, or one whose values some parameter or method takes."""
         return any(base.fullname in _names.NOUNS or base in self.extra or _takes_its_object(base) for base in info.mro)
 
-    def interesting(self, t: Type) -> bool:
+    def interesting(self, p: ProperType) -> bool:
         """Is an expression of this type a reason to analyse the function that it is in?"""
-        p = get_proper_type(t)
         if isinstance(p, Instance):
-            return (
-                self.class_tracked(p.type) or p.type.fullname in _names.LOOKED_AT or (bool(p.args) and self._interesting_arguments(p.args))
-            )
+            known = self._known.get(p.type)
+            if known is None:
+                known = self.class_tracked(p.type)
+            return known or p.type.fullname in _names.LOOKED_AT or (bool(p.args) and self._interesting_arguments(p.args))
         if isinstance(p, TupleType | UnionType):
             return self._interesting_arguments(p.items)
         if isinstance(p, CallableType):
-            return self._add_taken((p,))
+            return self._takes(p)
         if isinstance(p, Overloaded):
-            return self._add_taken(p.items)
+            found = {self._takes(item) for item in p.items}  # all of them: each may name a class
+            return True in found
         if isinstance(p, TypeType):
             return False
         return self.everything
@@ -164,14 +192,17 @@ class Tracking:
     def _interesting_arguments(self, types: Iterable[Type]) -> bool:
         return any(self.tracked(t) or fullname(t) in _names.SYMBOLIC for t in types)
 
-    def _add_taken(self, items: Iterable[CallableType]) -> bool:
-        """Notes the classes that these signatures take."""
-        found = False
-        for signature in items:
-            for argument in signature.arg_types:
-                if is_owned(argument):
-                    found = True
-                    self.own(argument)
+    def _takes(self, signature: CallableType) -> bool:
+        """Does it take something? The classes of what it takes are noted, once for each function."""
+        declared = signature.definition
+        found = self._taking.get(declared) if declared is not None else None
+        if found is None:
+            taken = [argument for argument in signature.arg_types if is_owned(argument)]
+            for argument in taken:
+                self.own(argument)
+            found = bool(taken)
+            if declared is not None and not (taken and signature.variables):
+                self._taking[declared] = found
         return found
 
     def own(self, t: Type | None) -> None:
@@ -204,15 +235,15 @@ def _members(info: TypeInfo) -> set[TypeInfo]:
     """The classes of a class's attributes. What the library keeps inside its own is not the user's."""
     found: set[TypeInfo] = set()
     for base in info.mro:
-        if not base.fullname.startswith(("builtins.", _names.PREFIX)):
+        if not base.fullname.startswith(_NO_USERS):
             found |= {c for symbol in base.names.values() if isinstance(symbol.node, Var) for c in _classes(symbol.node.type)}
     return found
 
 
 def _takes_its_object(info: TypeInfo) -> bool:
     """Has a class a method with an Owned self?"""
-    if info.fullname.startswith("builtins."):
-        return False
+    if info.fullname.startswith(_NO_USERS):
+        return False  # those of the library that go are known by name
     nodes = (symbol.node for symbol in info.names.values())
     return any(isinstance(node, FuncDef | OverloadedFuncDef | Decorator) and takes_self(node) for node in nodes)
 

@@ -20,12 +20,14 @@ from mypy.nodes import (
     StrExpr,
     UnaryExpr,
     Var,
+    WithStmt,
 )
 from mypy.types import Instance, ProperType, TupleType, Type, get_proper_type
 
 from oxidecopy.mypy_plugin import _codes, _debts, _messages, _names
 from oxidecopy.mypy_plugin._domain import ANY, DEPTH_MAX, NONE, Move, Place, Slot, State, Value, Values, join_moves, union, unions
 from oxidecopy.mypy_plugin._features import leaks
+from oxidecopy.mypy_plugin._index import NO_INDEX
 from oxidecopy.mypy_plugin._report import Reports
 from oxidecopy.mypy_plugin._types import Tracking, class_of, fullname, literal
 
@@ -50,6 +52,8 @@ class Core(ABC):
         self.named: dict[Context, str] = {}  # the name that the result of a call was given
         self.loops: tuple[Context, ...] = ()  # recorded loops around the statement in hand
         self.loop_names: dict[Context, str] = {}
+        self.index = NO_INDEX
+        self.swallowing: set[WithStmt] = set()  # blocks that may hold an exception back
         self.nested: dict[FuncItem, frozenset[Var]] = {}  # functions inside this one, and the variables around them
         self.ledger: leaks.Ledger | None = None  # there when leaks are looked for
         self._values: dict[Key, Value] = {}

@@ -7,7 +7,8 @@ import pytest
 from oxidecopy.isa import dtypes, limits, swizzle
 from oxidecopy.mypy_plugin._features import box_rules, call_rules, shared_total
 from oxidecopy.mypy_plugin._features.literals import ELEMENT_BYTES, Problem
-from oxidecopy.mypy_plugin._features.literals_entry import literal_problems
+from oxidecopy.mypy_plugin._features.literals_entry import METHODS, literal_problems
+from oxidecopy.mypy_plugin._index import Index
 from tests.mypy_plugin.analysed import Checked
 from tests.mypy_plugin.built import functions, marks
 
@@ -248,7 +249,8 @@ SOURCES = {"boxes": BOXES, "shared": SHARED, "calls": CALLS}
 
 def found(checked: Checked, name: str) -> list[Problem]:
     kept = checked.kept[name]
-    return [p for fn in (None, *functions(kept.tree)) for p in literal_problems(kept.tree, fn, kept.types, name)]
+    index = Index(kept.types, METHODS)
+    return [p for fn in (None, *functions(kept.tree)) for p in literal_problems(kept.tree, fn, kept.types, name, index)]
 
 
 @pytest.mark.parametrize("name", SOURCES)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mypy import nodes as n
 
@@ -125,6 +125,37 @@ def inside(roots: Iterable[object], skipped: frozenset[type[object]], wanted: fr
         elif kind not in skipped:
             for name in parts:
                 todo.append(getattr(node, name))  # a list made for each node costs more
+
+
+# The same for statements alone; what stands in a function is not looked at.
+_BLOCKS: Final[Mapping[type[object], tuple[str, ...]]] = {
+    n.Block: ("body",),
+    n.IfStmt: ("body", "else_body"),
+    n.WhileStmt: ("body", "else_body"),
+    n.ForStmt: ("body", "else_body"),
+    n.WithStmt: ("body",),
+    n.TryStmt: ("body", "handlers", "else_body", "finally_body"),
+    n.MatchStmt: ("bodies",),
+    n.ClassDef: ("defs",),
+    n.Decorator: ("func",),
+    n.OverloadedFuncDef: ("items",),
+}
+
+
+def statements(roots: Iterable[object]) -> Iterator[Any]:
+    """All statements, functions among them but not theirs, in any order."""
+    todo = list(roots)
+    while todo:
+        node = todo.pop()
+        parts = _BLOCKS.get(type(node))
+        if parts is not None:
+            for name in parts:
+                part = getattr(node, name)
+                if type(part) is list:
+                    todo += part
+                else:
+                    todo.append(part)
+        yield node
 
 
 _SCOPES: Final[frozenset[type[object]]] = frozenset({n.FuncDef, n.LambdaExpr, n.ClassDef})
