@@ -98,7 +98,8 @@ def run(packages: Sequence[str], *, timeout: float = 3600, leaks: bool = True) -
         config = Path(folder) / "mypy.ini"
         plugin = Path(__file__).with_name("everything.py")
         config.write_text(
-            f"[mypy]\nplugins = {plugin}\ncheck_untyped_defs = True\nfollow_imports = silent\ncache_dir = {folder}/cache\n{LEAKS if leaks else ''}"
+            f"[mypy]\nplugins = {plugin}\ncheck_untyped_defs = True\nfollow_imports = silent\ncache_dir = {folder}/cache\n"
+            f"{LEAKS if leaks else ''}"
         )
         _link(packages, Path(folder) / "packages")
         command = [sys.executable, "-m", "tests.mypy_plugin.corpus", "--worker", str(config), *packages]
