@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple, final
 from oxidecopy.engines.base import SupportsStreams
 from oxidecopy.errors import Diagnostic, HazardError, UsageError
 from oxidecopy.program.program import Launch, Program
-from oxidecopy.verify import verify
 
 if TYPE_CHECKING:
     from oxidecopy.engines.base import Bindings, Engine, Prepared
@@ -28,6 +27,8 @@ class Options(NamedTuple):
 @lru_cache(maxsize=256)
 def verified(program: Program, launch: Launch) -> VerifiedProgram:
     """The proof for this launch; raises VerificationError with every violation."""
+    from oxidecopy.verify import verify  # counts with numpy, which defining a pipeline does without
+
     return verify(program, launch)
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import final
 
+import numpy as np
+
 from oxidecopy.isa import ops
 from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL, Launch, Program, Step
 from oxidecopy.verify.affine import Range, point
@@ -20,7 +22,7 @@ from oxidecopy.verify.report import Collector
 from oxidecopy.verify.requirements import Need
 from oxidecopy.verify.resolve import image_of, naming
 from oxidecopy.verify.state import Agent, Bar, Machine, Stage
-from oxidecopy.verify.transfer import WAITING, effect_of
+from oxidecopy.verify.transfer import effect_of, ready_of
 
 
 @final
@@ -60,7 +62,7 @@ def _look_up(program: Program, item: Item, met: set[Need]) -> None:
     op = item.op
     item.checks = tuple([CHECKS[need] for need in item.needs if need not in met])
     item.banned = Need.UNGUARDED in item.needs
-    item.effect, item.waits, item.named = effect_of(op), isinstance(op, WAITING), naming(op)
+    item.effect, item.ready, item.named = effect_of(op), ready_of(op), naming(op)
     if isinstance(op, ops.TensorLoad):
         item.moved = image_of(program, op).nbytes
     elif isinstance(op, ops.BulkLoad | ops.Send | ops.MbarrierCompleteTx):
@@ -133,7 +135,7 @@ def build(program: Program, launch: Launch, compiled: Compiled, box: tuple[Range
                     size=threads.size,
                     name=name,
                     code=code,
-                    known=[0] * width,
+                    known=np.zeros(width, np.int64),
                     env=dict(env),
                     ranges=ranges,
                     quick=quick,

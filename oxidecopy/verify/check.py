@@ -90,11 +90,14 @@ def _live_one(machine: Machine, at: At, bar: Bar) -> None:
 
 
 def _remote_live(machine: Machine, at: At) -> None:
+    known, rank = at.agent.known, at.agent.rank
     for bar in at.bars:
-        if bar.rank == at.agent.rank:
+        born = bar.born
+        if bar.rank == rank:
             _live_one(machine, at, bar)
             continue
-        born = bar.born
+        if bar.life is LIVE and born is not None and born.time <= bar.init_fence <= known[born.agent]:
+            continue
         if bar.life is Life.DEAD:
             _live_one(machine, at, bar)
             continue

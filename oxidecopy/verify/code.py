@@ -32,6 +32,7 @@ class Control(Enum):
 
 
 RUN: Final = Control.RUN  # asked for at every op, and slow to be looked up in an enumeration (Python 3.11)
+NEXT: Final = Control.NEXT
 
 
 _NO_MORE: Final[Cond] = expr.Bool(value=False)
@@ -56,10 +57,10 @@ class Item:
     target: int = 0
     more: Cond = _NO_MORE  # of a loop's items: there is another iteration
     answered: bool = False  # of a condition: it hangs on the answer of a test
-    # Of an op, looked up once: what its needs and its effect are, whether it may have to wait, what names its operands, its bytes.
+    # Of an op, looked up once: what its needs and its effect are, whether it has to wait, what names its operands, its bytes.
     checks: tuple[Callable[[Machine, At], None], ...] = ()
     effect: Callable[[Machine, At], None] = nothing
-    waits: bool = False
+    ready: Callable[[Machine, At], bool] | None = None  # of an op that may have to wait: it need not
     named: tuple[Expr, ...] | None = None  # None: it has no operands
     banned: bool = False  # it hangs on an answer, and must not
     told: int = 0  # bytes that one thread announces

@@ -105,11 +105,8 @@ def _receivers(op: ops.Instr) -> Expr | None:
     return op.rank if isinstance(op, Remote) else None
 
 
-def resolve(machine: Machine, at: At) -> bool:
-    """Fills in the barriers and tile bytes that the op names; False when it names some that do not exist."""
-    named = at.item.named
-    if named is None:
-        return True
+def resolve(machine: Machine, at: At, named: tuple[Expr, ...]) -> bool:
+    """Fills in the barriers and tile bytes that the op names, by the values of `named`; False when it names some that do not exist."""
     # The same values name the same operands: looked up once.
     key = _key(machine, at, named)
     found = machine.operands.get(key)
@@ -124,13 +121,15 @@ def resolve(machine: Machine, at: At) -> bool:
 
 def _key(machine: Machine, at: At, named: tuple[Expr, ...]) -> tuple[int, ...]:
     agent = at.agent
-    if machine.log is None:
-        numbers, env = agent.quick.numbers, agent.env
-        try:
-            return (id(at.op), agent.rank, *[numbers[id(e)](env) for e in named])
-        except KeyError:
-            pass  # one was not asked for before, or is not settled
-    return (id(at.op), agent.rank, *[value(machine, agent, e) for e in named])
+    numbers, env = agent.quick.numbers, agent.env
+    try:
+        key = (id(at.op), agent.rank, *[numbers[id(e)](env) for e in named])
+    except KeyError:  # one was not asked for before, or is not settled
+        return (id(at.op), agent.rank, *[value(machine, agent, e) for e in named])
+    if machine.log is not None:
+        for e in named:
+            note(machine, agent, INDEX, e)
+    return key
 
 
 def _resolve(machine: Machine, at: At) -> bool:

@@ -78,7 +78,7 @@ class _Taker:
         self.shape: list[object] = []
         self.n = len(machine.agents)
         self.lines: list[list[int]] = [[] for _ in range(self.n + len(machine.bars))]
-        self.vectors: list[Known] = []
+        self.vectors: list[list[int]] = []
         self.uses: dict[tuple[int, int, int], int] = {}
         self.fences = [agent.fence for agent in machine.agents]
 
@@ -123,7 +123,7 @@ class _Taker:
     def known(self, known: Known | None) -> None:
         self.shape.append(known is None)
         if known is not None:
-            self.vectors.append(known)
+            self.vectors.append(known.tolist())
 
     # ---- parts of the state
     def agent(self, agent: Agent, at: At | None) -> None:

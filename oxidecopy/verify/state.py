@@ -14,6 +14,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, TypeAlias, final
 
+import numpy as np
+import numpy.typing as npt
+
 from oxidecopy.isa.expr import Cond, Expr
 from oxidecopy.isa.ops import BarSync, ClusterSync, Instr, MbarrierWaitParity, MbarrierWaitPhase
 from oxidecopy.program.program import Launch, Program, Step
@@ -23,12 +26,12 @@ from oxidecopy.verify.code import Item
 from oxidecopy.verify.quick import Quick
 from oxidecopy.verify.report import Collector
 
-Known: TypeAlias = list[int]
+Known: TypeAlias = npt.NDArray[np.int64]
 TokenKey: TypeAlias = tuple[int, int, tuple[int, ...]]  # rank, token, iterations of the enclosing loops
 
 
 def join(into: Known, other: Known) -> None:
-    into[:] = [a if a > b else b for a, b in zip(into, other, strict=True)]
+    np.maximum(into, other, out=into)
 
 
 @final
@@ -255,6 +258,7 @@ class Machine:
     sync_users: dict[tuple[int, int], dict[int, int]] = field(
         default_factory=dict
     )  # by CTA and named barrier: who ever met there, with sizes
+    met: set[tuple[int, ...]] = field(default_factory=set)  # which agents met at which sync, and were looked at
     woken: bool = False  # the last op ended a phase or a sync
     lost: bool = False  # an op had no live barrier to work on: what follows from that is not reported
     ran: set[int] = field(default_factory=set)  # id of every step that ran
@@ -276,23 +280,23 @@ class Machine:
 
     def order(self, agent: Agent, mark: Mark) -> bool:
         """True when the marked op is ordered before whatever `agent` does next, for every thread of it."""
-        return agent.known[mark.agent] >= mark.time
+        return bool(agent.known[mark.agent] >= mark.time)
 
     def fenced(self, agent: Agent, mark: Mark) -> bool:
         """True when a proxy fence by the marked op's threads, after it, is ordered before what `agent` does next."""
-        return agent.known[self.fences + mark.agent] >= mark.time
+        return bool(agent.known[self.fences + mark.agent] >= mark.time)
 
     def over(self, agent: Agent, bar: Bar) -> int:
         """How many phases of `bar` the agent knows to be over."""
-        return agent.known[self.overs + bar.id]
+        return int(agent.known[self.overs + bar.id])
 
     def ended(self, agent: Agent, bar: Bar) -> int:
         """How many phases of `bar` are over for certain when the agent goes on, visible to it or not."""
-        return agent.known[self.ends + bar.id]
+        return int(agent.known[self.ends + bar.id])
 
     def ran_before(self, known: Known, mark: Mark) -> bool:
         """True when whoever has this knowledge goes on after the marked op for certain, visible to it or not."""
-        return known[self.rans + mark.agent] >= mark.time
+        return bool(known[self.rans + mark.agent] >= mark.time)
 
     def step_on(self, agent: Agent) -> None:
         """The agent runs one more op."""
@@ -325,9 +329,9 @@ class Machine:
     def witness(self, agent: Agent, bar: Bar) -> None:
         """The phase of `bar` needs bytes that the agent issues now: when it is over, so is all that the agent had to wait for."""
         if bar.acc is None:
-            bar.acc = [0] * len(agent.known)
-        first = self.ends
-        bar.acc[first:] = [a if a > b else b for a, b in zip(bar.acc[first:], agent.known[first:], strict=True)]
+            bar.acc = np.zeros_like(agent.known)
+        happened = bar.acc[self.ends :]
+        np.maximum(happened, agent.known[self.ends :], out=happened)
 
     def publish(self, agent: Agent) -> Known:
         """What an arrival of all the agent's threads hands on: all they know and did."""

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final, TypeAlias, assert_never
+from typing import TypeAlias, assert_never
+
+import numpy as np
 
 from oxidecopy.isa import expr, ops
 from oxidecopy.verify import rule_ids as ids
@@ -39,35 +41,47 @@ from oxidecopy.verify.state import (
 from oxidecopy.verify.tiles import combines
 
 Effect: TypeAlias = Callable[[Machine, At], None]
-WAITING: Final = ops.MbarrierWait | ops.MbarrierWaitPhase | ops.MbarrierWaitParity | ops.BarSync | ops.ClusterSync
+Ready: TypeAlias = Callable[[Machine, At], bool]
 
 
 # ---- may it run?
-def ready(machine: Machine, at: At) -> bool:
-    """False while an op of `WAITING` must wait; registers the agent with the sync it waits at. Resolves the phases of waits."""
-    match at.op:
+def ready_of(op: ops.Instr) -> Ready | None:
+    """Of an op that may have to wait: whether it need not. It resolves the phases waited for, or registers the agent with the sync."""
+    match op:
         case ops.MbarrierWait():
-            return _tokens_ready(machine, at, at.op.tokens)
+            return partial(_tokens_ready, tokens=op.tokens)
         case ops.MbarrierWaitPhase():
-            bar = at.bars[0]
-            if not at.phases:
-                at.phases = (bar.base + value(machine, at.agent, at.op.phase, PHASE, bar.id),)
-            return _phases_over(at)
+            return partial(_phase_ready, asked=op.phase)
         case ops.MbarrierWaitParity():
-            if not at.phases:
-                at.phases = (parity_phase(machine, at.agent, at.bars[0], at.op.parity),)
-            return _phases_over(at)
+            return partial(_parity_ready, asked=op.parity)
         case ops.BarSync():
-            return _sync(machine, at, (at.agent.rank, at.op.number), at.op.threads)
+            return partial(_bar_sync, number=op.number, threads=op.threads)
         case ops.ClusterSync():
-            return _sync(machine, at, (-1, 0), machine.program.threads * machine.program.cluster_size)
+            return _cluster_sync
         case _:
-            return True
+            return None
 
 
-def _phases_over(at: At) -> bool:
+def _phase_ready(machine: Machine, at: At, *, asked: expr.Expr) -> bool:
     bar = at.bars[0]
-    return bar.life is not LIVE or bar.phase > max(at.phases, default=-1)
+    if not at.phases:
+        at.phases = (bar.base + value(machine, at.agent, asked, PHASE, bar.id),)
+    return bar.phase > at.phases[0] or bar.life is not LIVE
+
+
+def _parity_ready(machine: Machine, at: At, *, asked: expr.Expr) -> bool:
+    bar = at.bars[0]
+    if not at.phases:
+        at.phases = (parity_phase(machine, at.agent, bar, asked),)
+    return bar.phase > at.phases[0] or bar.life is not LIVE
+
+
+def _bar_sync(machine: Machine, at: At, *, number: int, threads: int) -> bool:
+    return _sync(machine, at, (at.agent.rank, number), threads)
+
+
+def _cluster_sync(machine: Machine, at: At) -> bool:
+    return _sync(machine, at, (-1, 0), machine.program.threads * machine.program.cluster_size)
 
 
 def parity_phase(machine: Machine, agent: Agent, bar: Bar, parity: expr.Expr) -> int:
@@ -76,7 +90,7 @@ def parity_phase(machine: Machine, agent: Agent, bar: Bar, parity: expr.Expr) ->
     return seen if (value(machine, agent, parity) & 1) == ((seen - bar.base) & 1) else seen - 1
 
 
-def _tokens_ready(machine: Machine, at: At, tokens: tuple[int, ...]) -> bool:
+def _tokens_ready(machine: Machine, at: At, *, tokens: tuple[int, ...]) -> bool:
     if at.bars[0].life is not LIVE:
         return True
     found = [machine.tokens.get((at.agent.rank, t, at.turns)) for t in tokens]
@@ -86,7 +100,7 @@ def _tokens_ready(machine: Machine, at: At, tokens: tuple[int, ...]) -> bool:
     for bar, _ in known:
         own_token(machine, at, bar)
     at.phases = tuple([phase for bar, phase in known if bar == at.bars[0].id])
-    return _phases_over(at)
+    return at.bars[0].phase > max(at.phases, default=-1)
 
 
 def _sync(machine: Machine, at: At, key: tuple[int, int], wanted: int) -> bool:
@@ -98,7 +112,10 @@ def _sync(machine: Machine, at: At, key: tuple[int, int], wanted: int) -> bool:
     here = sum([a.size for a in waiting])
     if here < wanted and all((op := a.code[a.pc].op) is at.op or op == at.op for a in waiting):
         return False
-    _sync_counts(machine, at, waiting, here, wanted)
+    met = tuple([number for a in waiting for number in (a.id, id(a.code[a.pc].op))])
+    if here != wanted or met not in machine.met:
+        machine.met.add(met)
+        _sync_counts(machine, at, waiting, here, wanted)
     release_sync(machine, key)
     return True
 
@@ -333,7 +350,7 @@ def settle(machine: Machine, bar: Bar, mark: Mark) -> None:
 
 def finish(machine: Machine, bar: Bar, mark: Mark) -> None:
     """The phase is over: what its arrivers knew becomes known to whoever waits for it."""
-    known = bar.acc if bar.acc is not None else [0] * len(machine.agents[0].known)
+    known = bar.acc if bar.acc is not None else np.zeros_like(machine.agents[0].known)
     if not bar.broken:
         for m in bar.bare:
             if known[m.agent] < m.time:

@@ -16,6 +16,7 @@ from oxidecopy.verify import rule_ids as ids
 from oxidecopy.verify.affine import Range, moduli
 from oxidecopy.verify.build import Compiled, build, cluster_box, compile_program, unshared
 from oxidecopy.verify.ending import check_ending
+from oxidecopy.verify.outputs import check_outputs
 from oxidecopy.verify.report import Collector, Report
 from oxidecopy.verify.resolve import UndecidedError
 from oxidecopy.verify.split import split
@@ -50,8 +51,6 @@ def inspect(program: Program, launch: Launch) -> Report:
             compiled = compile_program(program, launch, out)
             if compiled.opaque is not None and _walk_pieces(program, launch, compiled, out, ran) and not out.report().violations:
                 check_idle(program, ran, out)
-                from oxidecopy.verify.outputs import check_outputs  # counts with numpy, which defining a pipeline does without
-
                 check_outputs(program, launch, compiled.folded, compiled.opaque, out)
         except ZeroDivisionError:
             out.add(

@@ -13,12 +13,12 @@ from oxidecopy.isa import expr, ops
 from oxidecopy.isa.expr import Answer, Cond
 from oxidecopy.verify.affine import decide
 from oxidecopy.verify.check import unguarded
-from oxidecopy.verify.code import RUN, Control, Item, has_answer
+from oxidecopy.verify.code import NEXT, RUN, Control, Item, has_answer
 from oxidecopy.verify.deadlock import unblock
 from oxidecopy.verify.periods import Periods
 from oxidecopy.verify.resolve import ranges, resolve, truth, value
 from oxidecopy.verify.state import Agent, At, Machine, Mark
-from oxidecopy.verify.transfer import apply, passed, ready
+from oxidecopy.verify.transfer import apply, passed
 
 STEPS_MAX = 100_000  # ops run one by one for one box of block indices; periods skipped do not count
 
@@ -36,23 +36,27 @@ class Edges(Protocol):
 def run(machine: Machine, edges: Callable[[Machine, Mapping[int, At]], Edges] = Periods) -> None:
     """Runs all agents to their end; violations go to `machine.out`."""
     # Large groups first: then what the many did is there when the one thread that copies comes by, and a missing sync shows as such.
-    order = sorted(machine.agents, key=lambda a: (-a.size, a.id))
-    walk = _Walk(machine, edges)
+    # One class of all CTAs at a time: CTAs that keep step come to a state that repeats soonest.
+    classes = len(machine.agents) // machine.program.cluster_size
+    order = sorted((machine.agents[c::classes] for c in range(classes)), key=lambda twins: -twins[0].size)
+    walk = _Walk(machine, edges, in_step=machine.program.cluster_size > 1)
     while True:
         # From the first again after every step that may have let somebody go on.
-        for agent in order:
-            if not agent.asleep and walk.advance(agent):
+        for twins in order:
+            moved = [walk.advance(agent) for agent in twins if not agent.asleep]
+            if any(moved):
                 break
         else:
-            if all(a.done for a in order) or machine.lost or not unblock(machine, walk.waiting):
+            if all(a.done for a in machine.agents) or machine.lost or not unblock(machine, walk.waiting):
                 return
 
 
 class _Walk:
     """The state of one walk that is not the machine's: the pending op of each agent, and the count of steps."""
 
-    def __init__(self, machine: Machine, edges: Callable[[Machine, Mapping[int, At]], Edges]) -> None:
+    def __init__(self, machine: Machine, edges: Callable[[Machine, Mapping[int, At]], Edges], *, in_step: bool) -> None:
         self.machine = machine
+        self.in_step = in_step  # others have their turn after each iteration of a loop
         self.waiting: dict[int, At] = {}
         self.steps = 0
         self.edges = edges(machine, self.waiting)
@@ -69,10 +73,10 @@ class _Walk:
             if not (self._op(agent, item) if item.control is RUN else self._control(agent, item)):
                 self.steps -= 1
                 break
-            moved = True
-            if machine.woken:
-                machine.woken = False
+            if machine.woken or (self.in_step and item.control is NEXT and moved):
+                machine.woken, moved = False, True
                 break
+            moved = True
         else:
             agent.asleep = True  # at its end
         return moved
@@ -88,11 +92,11 @@ class _Walk:
             machine.step_on(agent)
             at = At(agent, item, item.op, Mark(agent.id, agent.time, item.step), turns=tuple(agent.turns.values()))
             machine.ran.add(id(item.step))
-            if not resolve(machine, at):
+            if item.named is not None and not resolve(machine, at, item.named):
                 machine.lost = True
                 agent.pc += 1
                 return True
-        if item.waits and not ready(machine, at):
+        if item.ready is not None and not item.ready(machine, at):
             self.waiting[agent.id] = at
             for bar in at.bars:
                 bar.used[agent.id] = at.mark
