@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from oxidecopy.cli.files import Chosen, UserFile
     from oxidecopy.cli.mypy_run import TypesChecked
     from oxidecopy.host.device import Device
+    from oxidecopy.program.verified import Bound
 
 HELP: Final = """Record and verify every pipeline of the files without running it; check their types too where mypy is installed.
 
@@ -45,6 +46,7 @@ where there is one (strict otherwise).
 EXAMPLES: Final = (
     "oxidecopy check mine.py",
     "oxidecopy check mine.py theirs.py:copy --no-types",
+    "oxidecopy check mine.py -v",
     "oxidecopy check mine.py --json",
     "oxidecopy check src/*.py --sarif check.sarif",
 )
@@ -53,12 +55,16 @@ EXAMPLES: Final = (
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What recording and verifying one recipe gave; `refusal` is the first line of the error that it was declared to have."""
+    """What recording and verifying one recipe gave.
+
+    `refusal` is the first line of the error that it was declared to have; `bounds` say where the proof looked at less than will run.
+    """
 
     name: str
     file: str = ""
     errors: tuple[Diagnostic, ...] = ()
     warnings: tuple[Diagnostic, ...] = ()
+    bounds: tuple[Bound, ...] = ()
     refusal: str = ""
 
 
@@ -102,6 +108,10 @@ def command(
         Path | None,
         typer.Option("--sarif", metavar="FILE", help="Write the report as SARIF 2.1.0 too, for code hosts.", show_default=False),
     ] = None,
+    verbose: Annotated[
+        bool,
+        typer.Option("-v", "--verbose", help="Say of each launch where its proof looked at less than will run, and why that is enough."),
+    ] = False,
     as_json: AsJson = False,
 ) -> int:
     """Checks; 1 when anything is wrong, 2 when a file cannot be loaded."""
@@ -126,7 +136,7 @@ def command(
     if as_json:
         print_json(_data(recorded, typed, found))
     else:
-        _print(recorded, typed, found)
+        _print(recorded, typed, found, bounds=verbose)
     if recorded.unusable:
         return USAGE
     return REFUSED if _errors(found) else OK
@@ -197,7 +207,7 @@ def verdict_of(chosen: Chosen, device: Device, inputs: Sequence[npt.NDArray[Any]
         return Verdict(name=chosen.name, errors=launch.not_refused(chosen, error) if chosen.recipe.refused else error.diagnostics)
     if chosen.recipe.refused:
         return Verdict(name=chosen.name, errors=launch.not_refused(chosen), warnings=proof.warnings)
-    return Verdict(name=chosen.name, warnings=proof.warnings)
+    return Verdict(name=chosen.name, warnings=proof.warnings, bounds=proof.bounds)
 
 
 def _errors(found: Sequence[Finding]) -> list[Diagnostic]:
@@ -215,7 +225,7 @@ def _write_sarif(path: Path, found: Sequence[Finding]) -> None:
 
 
 # ---- the report
-def _print(recorded: Recorded, typed: TypesChecked, found: Sequence[Finding]) -> None:
+def _print(recorded: Recorded, typed: TypesChecked, found: Sequence[Finding], *, bounds: bool) -> None:
     console = out()
     errors = _errors(found)
     print_diagnostics(console, errors)
@@ -227,6 +237,8 @@ def _print(recorded: Recorded, typed: TypesChecked, found: Sequence[Finding]) ->
         if verdict.refusal:
             name = f"{relative(verdict.file)}:{verdict.name}" if several else verdict.name
             console.print(Text(f"{name} is refused, as declared: ", "cyan").append(verdict.refusal, "default"))
+        for bound in verdict.bounds if bounds else ():
+            console.print(Text(f"{verdict.name}: ", "dim").append(_bound(bound), "default"))
     for pipeline in recorded.bare:
         console.print(Text(f"{pipeline}: has no recipe, so it was not recorded", "yellow"))
     for file in recorded.plain:
@@ -239,6 +251,11 @@ def _print(recorded: Recorded, typed: TypesChecked, found: Sequence[Finding]) ->
         .append(counted(len(errors), "error") if errors else "OK", "bold red" if errors else "bold green")
         .append(f"; {good} of {len(recorded.verdicts)} launches fine; mypy: {typed.skipped or counted(types_found, 'error')}", "default")
     )
+
+
+def _bound(bound: Bound) -> str:
+    place = f"line {bound.site.line}: " if bound.site is not None else ""
+    return f"{place}{bound.what}; {bound.why}"
 
 
 def _data(recorded: Recorded, typed: TypesChecked, found: Sequence[Finding]) -> dict[str, object]:
@@ -255,6 +272,7 @@ def _data(recorded: Recorded, typed: TypesChecked, found: Sequence[Finding]) -> 
                 "ok": not v.errors,
                 "refused_as_declared": v.refusal or None,
                 "warnings": [diagnostic_json(w) for w in v.warnings],
+                "bounds": [{"line": b.site.line if b.site else None, "what": b.what, "why": b.why} for b in v.bounds],
             }
             for v in recorded.verdicts
         ],

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
-    from oxidecopy.errors import Diagnostic
+    from oxidecopy.errors import Diagnostic, Site
     from oxidecopy.program.program import Launch, Program
 
 _KEY = object()
@@ -32,19 +32,32 @@ class Assumptions:
 
 
 @final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """Where the proof looked at less than will run: at what, and why that is enough. `site` is a line of the program, if one is meant."""
+
+    what: str
+    why: str
+    site: Site | None = None
+
+
+@final
 class VerifiedProgram:
     """A program with a proof for one launch shape. Warnings did not stop it, but the user should see them."""
 
-    __slots__ = ("assumptions", "program", "warnings")
+    __slots__ = ("assumptions", "bounds", "program", "warnings")
 
-    def __init__(self, program: Program, assumptions: Assumptions, warnings: tuple[Diagnostic, ...], *, _key: object) -> None:
+    def __init__(
+        self, program: Program, assumptions: Assumptions, warnings: tuple[Diagnostic, ...], bounds: tuple[Bound, ...] = (), *, _key: object
+    ) -> None:
         if _key is not _KEY:
             raise TypeError("VerifiedProgram is made by oxidecopy.verify.verify, never directly")
         self.program = program
         self.assumptions = assumptions
         self.warnings = warnings
+        self.bounds = bounds
 
 
-def seal(program: Program, assumptions: Assumptions, warnings: tuple[Diagnostic, ...]) -> VerifiedProgram:
+def seal(program: Program, assumptions: Assumptions, warnings: tuple[Diagnostic, ...], bounds: tuple[Bound, ...] = ()) -> VerifiedProgram:
     """For the verifier alone (enforced by a test over the imports)."""
-    return VerifiedProgram(program, assumptions, warnings, _key=_KEY)
+    return VerifiedProgram(program, assumptions, warnings, bounds, _key=_KEY)

@@ -253,8 +253,18 @@ def under_expected(machine: Machine, mark: Mark, bar: Bar, *, last: bool) -> Non
         step=mark.step,
         got=got,
         required="the bytes of all copies of the phase, peers' multicasts included",
-        fix="pass every tile to `arrive_expect_tx` (its `nbytes` is what the barrier is told)",
+        fix="pass every tile to `arrive_expect_tx` (its `nbytes` is what the barrier is told)" + _of_a_peer(machine, mark, bar),
         causes=[*(("announced here", m.step) for m in announced), *(("copied here", m.step) for m in copies if m.step is not mark.step)],
+    )
+
+
+def _of_a_peer(machine: Machine, mark: Mark, bar: Bar) -> str:
+    """A copy from another CTA is announced here, or it comes a phase early."""
+    if machine.agents[mark.agent].rank == bar.rank:
+        return ""
+    return (
+        "; where all are announced, this peer copies a phase early: let it wait for the consumers of every CTA that it copies to"
+        " (`init(n)` with all of them, `arrive_remote(rank)` by each)"
     )
 
 

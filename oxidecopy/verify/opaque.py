@@ -42,6 +42,12 @@ def find_opaque(program: Program, folded: Mapping[int, ops.Instr], out: Collecto
         if isinstance(op, ops.LoadIndex):
             good = _load(program, step, op, out) and good
             found[op.name] = _below(_constant(op.below))
+            out.bound(
+                f"the index read here is taken to be any of {_words(found[op.name])}",
+                "it chooses places and entries only, which are judged over that range; the device checks the value itself",
+                site=step.site,
+                key=(step.site or id(step), op.below),
+            )
         elif isinstance(op, ops.NextTile):
             found[op.name] = _below(tiles)
     good = _loops(program.steps, folded, {}, out) and good
@@ -50,6 +56,10 @@ def find_opaque(program: Program, folded: Mapping[int, ops.Instr], out: Collecto
 
 def _constant(e: Expr) -> int:
     return e.value if isinstance(e, Const) else 0
+
+
+def _words(r: Range) -> str:
+    return f"{r.lo} to {r.hi}" if r.hi > r.lo else f"{r.lo}"
 
 
 def _below(n: int) -> Range:

@@ -158,8 +158,21 @@ class Periods:
         judge = Judge(machine, deltas, phases, asked)
         periods = judge.most(left // (deltas[agent.id][op.counter] // op.step)) if judge.moves_along() else 0
         if periods:
+            length = deltas[agent.id][op.counter] // op.step
+            self._tell(agent, op, length, periods)
             self._move(judge, periods)
         return periods > 0
+
+    def _tell(self, agent: Agent, op: ops.Loop, length: int, periods: int) -> None:
+        turn = agent.turns[op.counter]
+        step = next(item.step for item in agent.code if item.op is op)
+        self.machine.out.bound(
+            f"iterations {turn + 1} to {turn + periods * length} of this loop are taken to run as {turn - length + 1} to {turn} do",
+            f"after {turn} iterations barriers, tiles and threads stand as after {turn - length}, up to a shift of phases and counters"
+            " that no op can tell, and no stage, phase, condition or coordinate changes in what it decides",
+            site=step.site,
+            key=id(step),
+        )
 
     def _move(self, judge: Judge, periods: int) -> None:
         machine = self.machine

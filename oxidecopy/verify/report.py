@@ -8,18 +8,21 @@ from typing import Final, final
 
 from oxidecopy.errors import Cause, Diagnostic, Site
 from oxidecopy.program.program import Step
+from oxidecopy.program.verified import Bound
 
 WARNING_PREFIX: Final = "OX31"
+_OF_TILES: Final = "OX304"
 _CAUSES_MAX: Final = 6  # few enough to read; the first ones matter most
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What the verifier found: `violations` stop a launch, `warnings` do not."""
+    """What the verifier found: `violations` stop a launch, `warnings` do not. `bounds` say where it looked at less than will run."""
 
     violations: tuple[Diagnostic, ...]
     warnings: tuple[Diagnostic, ...]
+    bounds: tuple[Bound, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -33,6 +36,7 @@ class Collector:
 
     seen: set[tuple[object, ...]] = field(default_factory=set)
     found: list[Diagnostic] = field(default_factory=list)
+    bounds: dict[object, Bound] = field(default_factory=dict)
 
     def add(
         self,
@@ -56,6 +60,16 @@ class Collector:
         made = tuple(dict.fromkeys(Cause(text, s.site) for text, s in causes if s is not None))[:_CAUSES_MAX]
         self.found.append(Diagnostic(rule=rule, what=what, got=str(got), required=str(required), fix=fix, site=place, causes=made))
 
+    def bound(self, what: str, why: str, *, site: Site | None = None, key: object = None) -> None:
+        """Notes where less is looked at than will run; the first of each place, or `key`, is kept."""
+        self.bounds.setdefault(key if key is not None else site, Bound(what=what, why=why, site=site))
+
     def report(self) -> Report:
+        """Everything. What is wrong with tiles comes behind the rest, as it mostly follows from that: from bytes, arrivals and waits."""
         warnings = tuple(d for d in self.found if d.rule.startswith(WARNING_PREFIX))
-        return Report(tuple(d for d in self.found if not d.rule.startswith(WARNING_PREFIX)), warnings)
+        violations = tuple(sorted((d for d in self.found if not d.rule.startswith(WARNING_PREFIX)), key=_follows))
+        return Report(violations, warnings, tuple(self.bounds.values()))
+
+
+def _follows(found: Diagnostic) -> bool:
+    return found.rule.startswith(_OF_TILES)

@@ -182,12 +182,22 @@ class Counts:
         if self.out.report().violations:
             return False
         if repeat is not None and self._by_induction(repeat, tiles):
+            self._tell(repeat, tiles)
             return True
         if self.out.report().violations:
             return False
         if tiles >= WALKS_MAX:
             return self._refuse("no state repeats" if repeat is None else "what runs after many tiles differs from few", tiles)
         return all(self._clean(count) for count in range(_FIRST + 1, tiles + 1))
+
+    def _tell(self, repeat: Repeat, tiles: int) -> None:
+        ran = repeat.first + repeat.period - 1
+        if ran < tiles:
+            self.out.bound(
+                f"of 0 to {tiles} tiles that the counter may give a CTA, 0 to {ran} are run",
+                f"{repeat.period} more {'lead' if repeat.period > 1 else 'leads'} to the same state: larger numbers run as smaller ones do",
+                key="tiles",
+            )
 
     def _by_induction(self, repeat: Repeat, tiles: int) -> bool:
         """Steps 2 and 3: F(0) to F(T1 + P - 1) are clean, and where there are larger T the last P of these lead to them."""
@@ -227,6 +237,8 @@ class Counts:
     def _keep(self, found: Collector, count: int) -> None:
         """Takes over what is new, and says of violations for which number of tiles they are. With no tile there is no warning either."""
         report = found.report()
+        for key, bound in found.bounds.items():
+            self.out.bounds.setdefault(key, bound)
         word = "no tile" if count == 0 else "1 tile" if count == 1 else f"{count} tiles"
         self.out.found += [replace(d, what=f"{d.what} (when the counter gives this CTA {word})") for d in report.violations]
         self.out.found += [d for d in report.warnings if count and d not in self.out.found]

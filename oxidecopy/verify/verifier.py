@@ -6,6 +6,7 @@ control has one value, and one cluster of each box is co-executed.
 
 from __future__ import annotations
 
+from math import prod
 from typing import Final
 
 from oxidecopy.errors import VerificationError
@@ -37,7 +38,7 @@ def verify(program: Program, launch: Launch) -> VerifiedProgram:
     if report.violations:
         raise VerificationError(*report.violations)
     assumptions = Assumptions(sm=launch.sm, shared_bytes=program.shared_bytes, launch=launch)
-    return seal(program, assumptions, report.warnings)
+    return seal(program, assumptions, report.warnings, report.bounds)
 
 
 def inspect(program: Program, launch: Launch) -> Report:
@@ -97,6 +98,14 @@ def _walk_pieces(program: Program, launch: Launch, compiled: Compiled, out: Coll
             return False
         if not going:
             return False
+    clusters = prod(n // c for n, c in zip(launch.grid, program.cluster, strict=True))
+    if pieces < clusters:
+        out.bound(
+            f"of {clusters} {'clusters' if program.cluster_size > 1 else 'blocks'} {pieces} {'is' if pieces == 1 else 'are'} run",
+            "whatever steers the others, conditions, trip counts, stages and phases, has the same values over a whole box of the grid;"
+            " coordinates are judged over all of them",
+            key="grid",
+        )
     return True
 
 

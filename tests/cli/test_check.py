@@ -30,6 +30,19 @@ def test_a_good_file(file: Path) -> None:
     assert result.stdout == "mine.py: OK; 1 of 1 launches fine; mypy: left out by --no-types\n"
 
 
+LOOPED = TILES.replace("    full.inval()\n", "    full.inval()\n    for _ in cta.range(100):\n        cta.sync()\n")
+
+
+def test_what_a_proof_did_not_run_is_said_when_asked_for(file: Path) -> None:
+    file.write_text(LOOPED)
+    assert "iterations" not in command("check", file, "--no-types").stdout
+    said = command("check", file, "--no-types", "-v").stdout
+    assert f"line {line_of(LOOPED, 'for _ in cta.range')}: iterations " in said
+    assert "blocks 1 is run" in said or "blocks 2 are run" in said
+    (launch,) = json_of(command("check", file, "--no-types", "--json"))["launches"]
+    assert any(bound["line"] == line_of(LOOPED, "for _ in cta.range") for bound in launch["bounds"])
+
+
 def test_a_refused_launch(file: Path) -> None:
     file.write_text(SHORT)
     result = command("check", file, "--no-types")
@@ -86,7 +99,8 @@ def test_json(file: Path) -> None:
     file.write_text(SHORT)
     data = json_of(command("check", file, "--no-types", "--json"))
     assert data["ok"] is False
-    assert data["launches"] == [{"file": str(file), "name": "tiles:whole", "ok": False, "refused_as_declared": None, "warnings": []}]
+    (launch,) = data["launches"]
+    assert launch == {"file": str(file), "name": "tiles:whole", "ok": False, "refused_as_declared": None, "warnings": [], "bounds": []}
     (error,) = data["errors"]
     assert (error["rule"], error["line"], error["gate"]) == ("OX3021", line_of(SHORT, "src.g2s"), "program")
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from oxidecopy.isa import expr
+from oxidecopy.isa import expr, ops
 from oxidecopy.isa.expr import Expr
 from oxidecopy.verify import inspect, walk
 from oxidecopy.verify.periods import Periods
@@ -246,3 +246,29 @@ def test_a_token_made_before_the_last_to_come_round_is_kept() -> None:
         b.wait(token)
         b.sync()
     accepted(b)
+
+
+# ---- what is said of it
+def test_a_skipped_loop_is_a_bound_of_the_proof_with_its_reason() -> None:
+    b = Builder()
+    ring(b, 1000)
+    report = inspect(b.program(), b.launch())
+    assert report.ok
+    (loop,) = [bound for bound in report.bounds if bound.site is not None]
+    assert loop.site is not None
+    assert loop.site.line in {s.site.line for s in b.program().walk() if isinstance(s.op, ops.Loop) and s.site}
+    assert loop.what == "iterations 14 to 997 of this loop are taken to run as 10 to 13 do"
+    assert "after 13 iterations barriers, tiles and threads stand as after 9" in loop.why
+
+
+def test_a_loop_that_is_run_is_none() -> None:
+    b = Builder(grid=(1, 1, 1))
+    ring(b, 8)
+    assert inspect(b.program(), b.launch()).bounds == ()
+
+
+def test_the_grid_is_bounded_by_boxes() -> None:
+    for grid, found in ((1, []), (3, ["of 3 blocks 1 is run"])):
+        b = Builder(grid=(grid, 1, 1))
+        ring(b, 4)
+        assert [bound.what for bound in inspect(b.program(), b.launch()).bounds] == found

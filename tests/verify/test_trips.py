@@ -138,6 +138,18 @@ def test_what_hangs_on_a_far_tile_is_refused_when_all_cannot_be_tried() -> None:
     assert rules(INIT, SAY, odd, tiles=5000) == {"OX3094"}
 
 
+def test_the_numbers_that_are_not_tried_are_a_bound_of_the_proof() -> None:
+    whats = {tiles: [b.what for b in found(INIT, SAY, ANSWER, tiles=tiles).bounds if "tiles" in b.what] for tiles in (2, 100_000)}
+    assert whats[2] == []
+    assert len(whats[100_000]) == 1
+    assert whats[100_000][0].startswith("of 0 to 100000 tiles that the counter may give a CTA, 0 to ")
+
+
+def test_a_value_that_is_read_is_taken_over_its_range() -> None:
+    whats = [b.what for b in found(READ).bounds]
+    assert "the index read here is taken to be any of 0 to 1" in whats
+
+
 def test_a_violation_says_for_how_many_tiles() -> None:
     d = found(INIT, SAY, ANSWER.replace("stop=n", "stop=1")).violations[0]
     assert "(when the counter gives this CTA no tile)" in d.what

@@ -15,6 +15,7 @@ from oxidecopy.isa.expr import Const
 from oxidecopy.program.verified import VerifiedProgram
 from oxidecopy.rules.verifier import RULES
 from oxidecopy.verify import inspect, rule_ids, verify
+from tests.helpers import violations
 from tests.helpers.programs import BX, BY, RANK, Builder, add, eq, lt, mod, mul
 from tests.verify.test_periods import prefetch, ring
 
@@ -224,3 +225,18 @@ def test_every_id_has_a_page_and_a_test() -> None:
     assert ids == {r.id for r in RULES}
     text = "".join(p.read_text() for p in Path(__file__).parent.rglob("test_*.py"))
     assert {i for i in ids if f'"{i}"' not in text} == set()
+
+
+# ---- the order of a report
+def test_what_is_wrong_with_tiles_comes_behind_what_it_follows_from() -> None:
+    """The tile is read before anything else is found, but the bytes are why."""
+    c = violations.case("expected_on_another_cta").broken()
+    rules = [d.rule for d in inspect(c.program, c.launch).violations]
+    assert rules == ["OX3021", "OX3040"]
+
+
+def test_a_peers_copy_may_also_come_early_which_the_fix_says() -> None:
+    for name, said in (("multicast_into_the_phase_before", True), ("bytes_under_expected", False)):
+        c = violations.case(name).broken()
+        (found,) = [d for d in inspect(c.program, c.launch).violations if d.rule == "OX3021"]
+        assert ("arrive_remote(rank)" in found.fix) == said
