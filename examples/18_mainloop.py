@@ -33,9 +33,11 @@ Array = npt.NDArray[np.float32]
 # and whether the cluster meets at the end.
 def body(cta: ox.ClusterCta, a: Operand, b: Operand, dst: Operand, *, halves: int = 2, told: int = 2, meet: bool = True) -> None:
     rank, row, column = cta.cta_rank, cta.block_idx.x * ROWS, cta.block_idx.y * ROWS
-    left, sums = cta.shared(a, stages=STAGES), cta.shared(dst)
-    right = cta.shared(ox.f32, (STAGES * ROWS, DEPTH), align=ox.A1024)  # all stages, one below the other: halves of them have names
-    full, empty = cta.barriers(STAGES).init(1), cta.barriers(STAGES).init(told)
+    left, sums = cta.shared(a, stages=STAGES), cta.shared(dst, name="sums")
+    right = cta.shared(
+        ox.f32, (STAGES * ROWS, DEPTH), align=ox.A1024, name="b_tile"
+    )  # all stages, one below the other: halves of them have names
+    full, empty = cta.barriers(STAGES, name="full").init(1), cta.barriers(STAGES, name="empty").init(told)
     steps = (a.shape[1] + DEPTH - 1) // DEPTH
     cta.cluster_sync()  # the peer's barriers are initialised, too
 

@@ -32,9 +32,9 @@ Array = npt.NDArray[np.float32]
 # A turn is a phase: `turns[g]` ends one whenever the other group is done, so the j-th turn of group 1 comes after phase j, and that of
 # group 0, which begins, after phase j - 1. CUTLASS calls the pair an OrderedSequenceBarrier.
 def body(cta: ox.Cta, src: Tiles, dst: Tiles, *, others: int = 1, first: int = 0, pending: int = 0) -> None:
-    slots, staging = cta.shared(src, stages=STAGES), cta.shared(dst)
-    full, empty = cta.barriers(STAGES).init(1), cta.barriers(STAGES).init(1)
-    mainloops, epilogues = cta.barriers(2).init(1), cta.barriers(2).init(1)
+    slots, staging = cta.shared(src, stages=STAGES), cta.shared(dst, name="staging")
+    full, empty = cta.barriers(STAGES, name="full").init(1), cta.barriers(STAGES, name="empty").init(1)
+    mainloops, epilogues = cta.barriers(2, name="mainloops").init(1), cta.barriers(2, name="epilogues").init(1)
     rows, columns = src.shape
     steps = (columns + DEPTH - 1) // DEPTH
     ctas = cta.grid_dim.x
@@ -49,7 +49,7 @@ def body(cta: ox.Cta, src: Tiles, dst: Tiles, *, others: int = 1, first: int = 0
                 src.g2s(leader, slots[n % STAGES], ((cta.block_idx.x + t * ctas) * ROWS, k * DEPTH), token)
 
     for me in range(2):  # Python's loop: it is over before anything runs, and leaves two blocks side by side
-        sums = cta.shared(dst)
+        sums = cta.shared(dst, name="sums")
         with cta.consumers(me) as group:
             for j in cta.range((tiles - me + 1) // 2):
                 t = j * 2 + me

@@ -60,8 +60,8 @@ def with_ring_recipe(dev: ox.Device, x: Array | None = None) -> ox.Recipe:
 def body(
     cta: ox.Cta, acc: Sums, c: Sums, dst: Target, alpha: Scale, beta: Scale, *, fence: bool = True, unread: int = BUFFERS - 1, left: int = 0
 ) -> None:
-    tile, sources, buffers = cta.shared(acc), cta.shared(c, stages=PARTS), cta.shared(dst, stages=BUFFERS)
-    full = cta.barriers(1 + PARTS).init(1)
+    tile, sources, buffers = cta.shared(acc), cta.shared(c, stages=PARTS), cta.shared(dst, stages=BUFFERS, name="buffers")
+    full = cta.barriers(1 + PARTS, name="full").init(1)
     row, column = cta.block_idx.y * TILE[0], cta.block_idx.x * TILE[1]
     with cta.producer() as leader:
         token = full[PARTS].arrive_expect_tx(leader, tile)

@@ -75,7 +75,7 @@ def in_memory_recipe(dev: ox.Device, x: Array | None = None) -> ox.Recipe:
 def in_cluster(cta: ox.ClusterCta, src: Tiles, dst: Tiles) -> None:
     ring = cta.ring(stages=4, tiles=(src,))
     sums = cta.shared(dst)
-    arrived = cta.barrier().init(1)
+    arrived = cta.barrier(name="arrived").init(1)
     row = cta.block_idx.y * BOX[0]
     with cta.producer() as leader:
         for i in cta.range((slabs(src) - cta.cta_rank + SPLITS - 1) // SPLITS):

@@ -28,8 +28,9 @@ Array = npt.NDArray[np.float32]
 # what lies outside the array is zero. A neighbour names the tile and the barrier as it names its own. `begin` and `end` say whether the
 # cluster meets there, `crossed` whether a row goes to the other side of its receiver: the first row is what lies *below* the CTA above.
 def body(cta: ox.ClusterCta, src: Tiles, edge: Tiles, dst: Tiles, *, begin: bool = True, end: bool = True, crossed: bool = True) -> None:
-    tile, sums, above, below = cta.shared(src), cta.shared(dst), cta.shared(edge), cta.shared(edge)
-    loaded, received = cta.barrier().init(1), cta.barrier().init(1)
+    tile, sums = cta.shared(src), cta.shared(dst)
+    above, below = cta.shared(edge, name="above"), cta.shared(edge, name="below")
+    loaded, received = cta.barrier(name="loaded").init(1), cta.barrier(name="received").init(1)
     row, column, rank, last = cta.block_idx.y * ROWS, cta.block_idx.x * COLUMNS, cta.cta_rank, CLUSTER - 1
     if begin:
         cta.cluster_sync()  # all barriers are initialised

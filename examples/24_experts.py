@@ -45,8 +45,8 @@ class Lists(NamedTuple):
 # this one is made by hand. `announced` rows of a tile are told to its barrier; a stage is given back when `held` later stores are issued;
 # a block's expert is one of `experts`.
 def body(cta: ox.Cta, src: Rows, dst: Table, work: Lists, *, announced: int = BLOCK, held: int = 1, experts: int | None = None) -> None:
-    tiles = cta.shared(dst[0], stages=STAGES)
-    full, empty = cta.barriers(STAGES).init(1), cta.barriers(STAGES).init(1)
+    tiles = cta.shared(dst[0], stages=STAGES, name="rows")
+    full, empty = cta.barriers(STAGES, name="full").init(1), cta.barriers(STAGES, name="empty").init(1)
     across = (src.shape[1] + COLUMNS - 1) // COLUMNS
     first, ctas = cta.block_idx.x, cta.grid_dim.x
     turns = (work.expert.shape[0] * across - first + ctas - 1) // ctas

@@ -39,8 +39,8 @@ def body(
     scratch: tuple[int, int] = (0, 1),
 ) -> None:
     keys, values = cta.ring(stages=STAGES, tiles=(k,)), cta.ring(stages=STAGES, tiles=(v,))
-    loaded = cta.barriers(GROUPS).init(1)
-    query, scores, sums, out = (cta.shared(q, stages=GROUPS) for _ in range(4))
+    loaded = cta.barriers(GROUPS, name="loaded").init(1)
+    query, scores, sums, out = (cta.shared(q, stages=GROUPS, name=name) for name in ("queries", "scores", "sums", "out"))
     first, column = cta.block_idx.x * GROUPS, cta.block_idx.y * DEPTH
     steps = ox.minimum(first + GROUPS, (k.shape[0] + ROWS - 1) // ROWS)
 

@@ -15,7 +15,17 @@ from oxidecopy.isa.ops import ArrayRef, ScalarRef, ThreadSet
 from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL
 from oxidecopy.typed.barrier import ManagedBarrier
 from oxidecopy.typed.barrier_array import ManagedBarriers
-from oxidecopy.typed.cta_checks import alignment, barrier_kind, box_of, brand_name, element_type, loop_step, stages_of, warp_threads
+from oxidecopy.typed.cta_checks import (
+    alignment,
+    barrier_kind,
+    box_of,
+    brand_name,
+    element_type,
+    loop_step,
+    plain_name,
+    stages_of,
+    warp_threads,
+)
 from oxidecopy.typed.descriptor import TmaDescriptor
 from oxidecopy.typed.descriptor_checks import array_of, same_type, tile_of, whole_bytes
 from oxidecopy.typed.dtypes import DType, i32, i64, u8, u16, u32, u64
@@ -88,63 +98,78 @@ class Cta:
 
     # ---- barriers
     @overload
-    def barrier(self) -> ManagedBarrier[Uninit, TmaBarrier, AnyId]: ...
+    def barrier(self, *, name: str = ...) -> ManagedBarrier[Uninit, TmaBarrier, AnyId]: ...
     @overload
-    def barrier(self, *, brand: type[_ID2]) -> ManagedBarrier[Uninit, TmaBarrier, _ID2]: ...
+    def barrier(self, *, brand: type[_ID2], name: str = ...) -> ManagedBarrier[Uninit, TmaBarrier, _ID2]: ...
     @overload
-    def barrier(self, *, kind: type[_K2]) -> ManagedBarrier[Uninit, _K2, AnyId]: ...
+    def barrier(self, *, kind: type[_K2], name: str = ...) -> ManagedBarrier[Uninit, _K2, AnyId]: ...
     @overload
-    def barrier(self, *, kind: type[_K2], brand: type[_ID2]) -> ManagedBarrier[Uninit, _K2, _ID2]: ...
-    def barrier(self, *, kind: type[Kind] = TmaBarrier, brand: type[object] = AnyId) -> ManagedBarrier[Uninit, Any, Any]:
-        """One mbarrier, not yet initialised. `brand` is any class of yours: tokens of another brand are then type errors."""
-        return self._declare(kind, brand, 1)
+    def barrier(self, *, kind: type[_K2], brand: type[_ID2], name: str = ...) -> ManagedBarrier[Uninit, _K2, _ID2]: ...
+    def barrier(
+        self, *, kind: type[Kind] = TmaBarrier, brand: type[object] = AnyId, name: str | None = None
+    ) -> ManagedBarrier[Uninit, Any, Any]:
+        """One mbarrier, not yet initialised.
+
+        Args:
+            kind: `TmaBarrier` counts bytes, too.
+            brand: any class of yours: tokens of another brand are then type errors, and errors name the barrier after it.
+            name: what errors and listings call it, where there is no brand or another name is better.
+        """
+        return self._declare(kind, brand, 1, name)
 
     @overload
-    def barriers(self, n: int, /) -> ManagedBarriers[Uninit, TmaBarrier, AnyId]: ...
+    def barriers(self, n: int, /, *, name: str = ...) -> ManagedBarriers[Uninit, TmaBarrier, AnyId]: ...
     @overload
-    def barriers(self, n: int, /, *, brand: type[_ID2]) -> ManagedBarriers[Uninit, TmaBarrier, _ID2]: ...
+    def barriers(self, n: int, /, *, brand: type[_ID2], name: str = ...) -> ManagedBarriers[Uninit, TmaBarrier, _ID2]: ...
     @overload
-    def barriers(self, n: int, /, *, kind: type[_K2]) -> ManagedBarriers[Uninit, _K2, AnyId]: ...
+    def barriers(self, n: int, /, *, kind: type[_K2], name: str = ...) -> ManagedBarriers[Uninit, _K2, AnyId]: ...
     @overload
-    def barriers(self, n: int, /, *, kind: type[_K2], brand: type[_ID2]) -> ManagedBarriers[Uninit, _K2, _ID2]: ...
-    def barriers(self, n: int, /, *, kind: type[Kind] = TmaBarrier, brand: type[object] = AnyId) -> ManagedBarriers[Uninit, Any, Any]:
-        """`n` mbarriers indexed by an `Idx`, for loops whose stage is only known when they run."""
-        return ManagedBarriers(self._declare(kind, brand, stages_of(n, "barriers")))
+    def barriers(self, n: int, /, *, kind: type[_K2], brand: type[_ID2], name: str = ...) -> ManagedBarriers[Uninit, _K2, _ID2]: ...
+    def barriers(
+        self, n: int, /, *, kind: type[Kind] = TmaBarrier, brand: type[object] = AnyId, name: str | None = None
+    ) -> ManagedBarriers[Uninit, Any, Any]:
+        """`n` mbarriers indexed by an `Idx`, for loops whose stage is only known when they run; the rest as for `barrier`."""
+        return ManagedBarriers(self._declare(kind, brand, stages_of(n, "barriers"), name))
 
-    def _declare(self, kind: type[Kind], brand: type[object], stages: int) -> ManagedBarrier[Uninit, Any, Any]:
+    def _declare(self, kind: type[Kind], brand: type[object], stages: int, name: object) -> ManagedBarrier[Uninit, Any, Any]:
         recorder = self._recorder
         recorder.check_open("the cta")
         recorder.require_no_loop("a barrier")
         cls = barrier_kind(kind)
         stem = f"bar{len(recorder.barriers)}" if brand is AnyId else brand_name(brand)
+        stem = stem if name is None else plain_name(name, "a barrier")
         return ManagedBarrier(recorder, recorder.add_barrier(cls.__name__, stages, stem), cls, Uninit)
 
     # ---- shared memory
     @overload
-    def shared(self, like: TmaDescriptor[DT, Any, Any, Bx], /) -> SharedArray[DT, Bx, A1024]: ...
+    def shared(self, like: TmaDescriptor[DT, Any, Any, Bx], /, *, name: str = ...) -> SharedArray[DT, Bx, A1024]: ...
     @overload
-    def shared(self, like: TmaDescriptor[DT, Any, Any, Bx], /, *, stages: int) -> SharedArrays[DT, Bx, A1024]: ...
+    def shared(self, like: TmaDescriptor[DT, Any, Any, Bx], /, *, stages: int, name: str = ...) -> SharedArrays[DT, Bx, A1024]: ...
     @overload
-    def shared(self, like: Im2colDescriptor[DT, Any, Any, Bx], /) -> SharedArray[DT, Bx, A1024]: ...
+    def shared(self, like: Im2colDescriptor[DT, Any, Any, Bx], /, *, name: str = ...) -> SharedArray[DT, Bx, A1024]: ...
     @overload
-    def shared(self, like: Im2colDescriptor[DT, Any, Any, Bx], /, *, stages: int) -> SharedArrays[DT, Bx, A1024]: ...
+    def shared(self, like: Im2colDescriptor[DT, Any, Any, Bx], /, *, stages: int, name: str = ...) -> SharedArrays[DT, Bx, A1024]: ...
     @overload
-    def shared(self, dtype: type[DT], box: type[_B1], /, *, align: type[AL]) -> SharedArray[DT, _B1, AL]: ...
+    def shared(self, dtype: type[DT], box: type[_B1], /, *, align: type[AL], name: str = ...) -> SharedArray[DT, _B1, AL]: ...
     @overload
-    def shared(self, dtype: type[DT], box: tuple[int], /, *, align: type[AL]) -> SharedArray[DT, Box1[Any], AL]: ...
-    @overload
-    def shared(self, dtype: type[DT], box: tuple[int, int], /, *, align: type[AL]) -> SharedArray[DT, Box2[Any, Any], AL]: ...
-    @overload
-    def shared(self, dtype: type[DT], box: tuple[int, int, int], /, *, align: type[AL]) -> SharedArray[DT, Box3[Any, Any, Any], AL]: ...
+    def shared(self, dtype: type[DT], box: tuple[int], /, *, align: type[AL], name: str = ...) -> SharedArray[DT, Box1[Any], AL]: ...
     @overload
     def shared(
-        self, dtype: type[DT], box: tuple[int, int, int, int], /, *, align: type[AL]
+        self, dtype: type[DT], box: tuple[int, int], /, *, align: type[AL], name: str = ...
+    ) -> SharedArray[DT, Box2[Any, Any], AL]: ...
+    @overload
+    def shared(
+        self, dtype: type[DT], box: tuple[int, int, int], /, *, align: type[AL], name: str = ...
+    ) -> SharedArray[DT, Box3[Any, Any, Any], AL]: ...
+    @overload
+    def shared(
+        self, dtype: type[DT], box: tuple[int, int, int, int], /, *, align: type[AL], name: str = ...
     ) -> SharedArray[DT, Box4[Any, Any, Any, Any], AL]: ...
     @overload
     def shared(
-        self, dtype: type[DT], box: tuple[int, int, int, int, int], /, *, align: type[AL]
+        self, dtype: type[DT], box: tuple[int, int, int, int, int], /, *, align: type[AL], name: str = ...
     ) -> SharedArray[DT, Box5[Any, Any, Any, Any, Any], AL]: ...
-    def shared(self, like: Any, box: Any = None, /, *, align: Any = None, stages: Any = None) -> Any:
+    def shared(self, like: Any, box: Any = None, /, *, align: Any = None, stages: Any = None, name: Any = None) -> Any:
         """A tile in shared memory.
 
         Args:
@@ -152,13 +177,15 @@ class Cta:
             box: with an element type: the extents in elements, outermost first, as a tuple or a box type.
             align: with an element type: `A16` to `A1024`.
             stages: with a descriptor: this many equal tiles, indexed by an `Idx`.
+            name: what errors and listings call it; by default it is named after the descriptor.
         """
         self._recorder.check_open("the cta")
         self._recorder.require_no_loop("a tile")
+        called = None if name is None else plain_name(name, "a tile")
         if not isinstance(like, TmaDescriptor | Im2colDescriptor):
             _only("stages", stages, "with a descriptor")
             dtype = element_type(like)
-            request = self._request("tile", dtype, box_of(box), alignment(align), 1)
+            request = self._request(called or "tile", dtype, box_of(box), alignment(align), 1)
             return SharedArray[Any, Any, Any](self._recorder, self._add(request), request, ZERO)
         _only("a box", box, "with an element type")
         _only("align", align, "with an element type")
@@ -166,7 +193,7 @@ class Cta:
         if recorder is not self._recorder:
             refuse_foreign("a descriptor")
         count = 1 if stages is None else stages_of(stages, "stages")
-        request = self._request(f"{param.name}_tile", param.dtype, param.layout.shape, A1024.bytes, count)
+        request = self._request(called or f"{param.name}_tile", param.dtype, param.layout.shape, A1024.bytes, count)
         # A tile made for one descriptor has that descriptor's layout from the start.
         request.adopt(param.swizzle)
         if stages is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from oxidecopy.errors import DTypeError, RecordError, ScopeError, ShapeError
@@ -88,6 +89,14 @@ def brand_name(brand: object) -> str:
         fix = "class Full: ...  # then brand=Full"
         refuse(DTypeError, "OX1047", "`brand` is no class", got=described(brand), required="a class of yours", fix=fix)
     return brand.__name__.lower()
+
+
+def plain_name(name: object, what: str) -> str:
+    """A name of the user's for `what`."""
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z_0-9]*", name):
+        required = "a word of letters, digits and _"
+        refuse(RecordError, "OX1009", f"the name of {what} is a word", got=described(name), required=required, fix='name="scores"')
+    return name
 
 
 def warp_threads(recorder: Recorder, first: object, stop: object) -> ThreadSet:

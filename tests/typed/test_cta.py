@@ -208,6 +208,38 @@ def test_forms_of_shared() -> None:
     ]
 
 
+def test_names() -> None:
+    class Full: ...
+
+    def pipe(cta: ox.Cta, dst: Src) -> None:
+        cta.shared(dst, name="queries")
+        cta.shared(dst, stages=2, name="queries")
+        cta.shared(ox.u8, (16,), align=ox.A16, name="scratch")
+        cta.barrier(name="loaded").init(1)
+        cta.barriers(2, name="turns").init(1)
+        cta.barriers(2, brand=Full, name="turns").init(1)
+        cta.barriers(2, brand=Full).init(1)
+
+    program = recorded(pipe)
+    assert [t.name for t in program.tiles] == ["queries", "queries1", "scratch"]
+    assert [b.name for b in program.barriers] == ["loaded", "turns", "turns1", "full"]
+
+
+@pytest.mark.parametrize("name", ["", "a b", "1st", 3, b"full", True])
+def test_no_name(name: Any) -> None:
+    def tile(cta: ox.Cta, dst: Src) -> None:
+        cta.shared(dst, name=name)  # here
+
+    def barrier(cta: ox.Cta) -> None:
+        cta.barrier(name=name)  # here
+
+    def barriers(cta: ox.Cta) -> None:
+        cta.barriers(2, name=name)  # here
+
+    for pipe in (tile, barrier, barriers):
+        assert "name=" in refused(pipe, "OX1009").fix
+
+
 @pytest.mark.parametrize("box", [(), (0,), (-1, 4), (4, 4.0), 4, (True,), "44", (1,) * 6, None, ox.Box2, ox.Box2[int, int], [4, 4]])
 def test_no_box(box: Any) -> None:
     def pipe(cta: ox.Cta) -> None:

@@ -26,6 +26,8 @@ def host(dev: ox.Device, x: npt.NDArray[np.float32], any_: npt.NDArray[Any], a: 
 
 def handles(cta: ox.Cta, src: ox.TmaDescriptor[ox.f32, ox.D2, ox.Swizzle128B, Box], out: ox.GlobalArray[ox.f32, ox.D2]) -> None:
     assert_type(cta.shared(src), ox.SharedArray[ox.f32, Box, ox.A1024])
+    assert_type(cta.shared(src, name="tile"), ox.SharedArray[ox.f32, Box, ox.A1024])
+    assert_type(cta.barriers(2, name="full"), ox.ManagedBarriers[ox.Uninit, ox.TmaBarrier, ox.AnyId])
     assert_type(cta.shared(src, stages=2), ox.SharedArrays[ox.f32, Box, ox.A1024])
     assert_type(cta.shared(src, stages=2)[0], ox.SharedArray[ox.f32, Box, ox.A1024])
     assert_type(cta.shared(ox.u8, (4, 4, 4), align=ox.A16), ox.SharedArray[ox.u8, ox.Box3[Any, Any, Any], ox.A16])
