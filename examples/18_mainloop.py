@@ -77,6 +77,33 @@ def mainloop_recipe(dev: ox.Device, x: Array | None = None) -> ox.Recipe:
     return recipe(dev, x, mainloop)
 
 
+# ---- by a ring
+# All of that is a ring's business: `tiles` are those that the cluster shares, and of which each CTA loads its slice, `own` those that each
+# CTA loads for itself.
+@ox.pipeline(warps=ox.roles(producer=1, consumers=4), cluster=CLUSTER)
+def with_ring(cta: ox.ClusterCta, a: Operand, b: Operand, dst: Operand) -> None:
+    ring, sums = cta.multicast_ring(stages=STAGES, tiles=(b,), own=(a,)), cta.shared(dst, name="sums")
+    row, column = cta.block_idx.x * ROWS, cta.block_idx.y * ROWS
+    steps = (a.shape[1] + DEPTH - 1) // DEPTH
+    with cta.producer() as leader:
+        for k in cta.range(steps):
+            with ring.produce(leader) as (right, left):
+                right.load(b, (column, k * DEPTH))  # the corner of the whole tile
+                left.load(a, (row, k * DEPTH))
+    with cta.consumers() as group:
+        group.fill(sums, 0)
+        group.sync()
+        for _ in cta.range(steps):
+            with ring.consume(group) as (right, left):
+                group.map(lambda s, u, v: s + u * v, sums, left, right, out=sums)
+        group.store(dst, sums, (row, cta.block_idx.y * DEPTH))
+
+
+@with_ring.recipe
+def with_ring_recipe(dev: ox.Device, x: Array | None = None) -> ox.Recipe:
+    return recipe(dev, x, with_ring)
+
+
 def recipe(dev: ox.Device, x: Array | None, pipeline: ox.Pipeline[Operand, Operand, Operand]) -> ox.Recipe:
     """Rows i of `x` times rows j, for all blocks of 64 rows: tile (i, j) of the result is the sum over their slabs of 32 columns."""
     if x is None:
@@ -137,7 +164,7 @@ def broken_tail_recipe(dev: ox.Device) -> ox.Recipe:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return ox.run_recipes(__doc__, mainloop, broken_bytes, broken_release, broken_tail, argv=argv)
+    return ox.run_recipes(__doc__, mainloop, with_ring, broken_bytes, broken_release, broken_tail, argv=argv)
 
 
 if __name__ == "__main__":

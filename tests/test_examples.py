@@ -224,6 +224,7 @@ CASES = (
     Case(lesson="17_table", pipeline="ragged", dtype=np.float32, shapes=PLANES, result=same),
     Case(lesson="17_table", pipeline="grouped", dtype=np.float32, shapes=PLANES, result=same),
     Case(lesson="18_mainloop", pipeline="mainloop", dtype=np.float32, shapes=PLANES[:4], result=products),
+    Case(lesson="18_mainloop", pipeline="with_ring", dtype=np.float32, shapes=PLANES[:4], result=products),
     Case(lesson="19_ping_pong", pipeline="ping_pong", dtype=np.float32, shapes=PLANES, result=summed),
     Case(lesson="20_epilogue", pipeline="with_ring", dtype=np.float32, shapes=PLANES, result=blended),
     Case(lesson="20_epilogue", pipeline="by_hand", dtype=np.float32, shapes=PLANES, result=blended),

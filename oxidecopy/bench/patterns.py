@@ -75,6 +75,7 @@ def _attention(shape: tuple[int, ...]) -> int:
 
 PATTERNS: Final = (
     Pattern(lesson="18_mainloop", pipeline="mainloop", shape=(2048, 2048), moved=_mainloop),
+    Pattern(lesson="18_mainloop", pipeline="with_ring", shape=(2048, 2048), moved=_mainloop),
     Pattern(lesson="19_ping_pong", pipeline="ping_pong", shape=(1 << 16, 512), moved=lambda s: s[0] * (s[1] + 32) * 4),
     Pattern(lesson="20_epilogue", pipeline="with_ring", shape=(1 << 13, 4096), moved=lambda s: s[0] * s[1] * 10),
     Pattern(lesson="20_epilogue", pipeline="by_hand", shape=(1 << 13, 4096), moved=lambda s: s[0] * s[1] * 10),

@@ -144,37 +144,45 @@ class Cta(level1.Cta, Maps):
             tiles: one to three descriptors, tiled or im2col; their boxes, element types and swizzles decide the tiles.
             consumers: how many groups consume every stage; all declared ones by default.
         """
-        return self._ring(stages, tiles, consumers, multicast=False)
+        return self._ring(stages, (), tiles, consumers, multicast=False)
 
     @property
     def _groups(self) -> int:
         """Consumer groups that are declared."""
         return sum(r.name == "consumers" for r in self._roles.all) if self._roles is not None else 0
 
-    def _ring(self, stages: int, tiles: tuple[Loadable[Any, Any], ...], consumers: int | None, *, multicast: bool) -> Ring[Any, Any]:
+    def _ring(
+        self,
+        stages: int,
+        shared: tuple[TmaDescriptor[Any, Any, Any, Any], ...],
+        own: tuple[Loadable[Any, Any], ...],
+        consumers: int | None,
+        *,
+        multicast: bool,
+    ) -> Ring[Any, Any]:
+        """A ring whose stages have tiles that the cluster loads together, then tiles that each CTA loads for itself."""
         recorder = self._recorder
         recorder.check_open("the cta")
         recorder.require_once("making a ring")
         groups = consumers if consumers is not None else max(1, self._groups)
-        given: object = tiles
-        fits = isinstance(given, tuple) and 1 <= len(given) <= 3
+        given: tuple[object, ...] = (shared, own)
+        fits = all(isinstance(tiles, tuple) for tiles in given) and 1 <= len(shared) + len(own) <= 3 and (bool(shared) or not multicast)
         if type(stages) is not int or not 1 <= stages <= 64 or not fits or type(groups) is not int or groups < 1:
             refuse(
                 ArgumentError,
                 "OX1113",
                 "no such ring",
-                got=f"stages={stages!r}, tiles={tiles!r}, consumers={groups!r}",
+                got=f"stages={stages!r}, tiles={shared or own!r}{f', own={own!r}' if multicast and own else ''}, consumers={groups!r}",
                 required="1 to 64 stages, a tuple of 1 to 3 descriptors, 1 consumer group or more",
             )
-        size = recorder.cluster_size if multicast else 1
         name = f"ring{sum(1 for b in recorder.barriers if b.name.endswith('_full'))}"
-        # The slices of a multicast ring lie below each other in the array, which the pixels of an im2col load need not.
-        known = parameter if multicast else loadable
-        params = tuple(known(t, "ring")[1] for t in tiles)
+        # The slices of a shared tile lie below each other in the array, which the pixels of an im2col load need not.
+        params = (*(parameter(t, "ring")[1] for t in shared), *(loadable(t, "ring")[1] for t in own))
         made = []
-        for p in params:
+        for i, p in enumerate(params):
             outer, *inner = p.layout.shape
-            if multicast and p.layout.nbytes % limits.TENSOR_SMEM_ALIGN:
+            size = recorder.cluster_size if i < len(shared) else 1
+            if i < len(shared) and p.layout.nbytes % limits.TENSOR_SMEM_ALIGN:
                 refuse(
                     ArgumentError,
                     "OX1113",
@@ -188,8 +196,8 @@ class Cta(level1.Cta, Maps):
             made.append((self._add(request), request))
         full = recorder.add_barrier("TmaBarrier", stages, f"{name}_full")
         empty = recorder.add_barrier("TmaBarrier", stages, f"{name}_empty")
-        self._init(full, 1, empty, groups * size, stages)
-        ring = Stages(name=name, stages=stages, full=full, empty=empty, tiles=tuple(made), params=params, multicast=multicast)
+        self._init(full, 1, empty, groups * (recorder.cluster_size if multicast else 1), stages)
+        ring = Stages(name=name, stages=stages, full=full, empty=empty, tiles=tuple(made), params=params, shared=len(shared))
         site = caller_site()
         result: Ring[Any, Any] = Ring(recorder, ring, groups)
 
@@ -301,16 +309,54 @@ class ClusterCta(Cta, level1.ClusterCta):
         tiles: tuple[TmaDescriptor[_D1, Any, Any, Any], TmaDescriptor[_D2, Any, Any, Any]],
         consumers: int | None = ...,
     ) -> Ring[tuple[Slot[_D1, Any], Slot[_D2, Any]], tuple[Landed[_D1, Any], Landed[_D2, Any]]]: ...
+    @overload
     def multicast_ring(
-        self, *, stages: int, tiles: tuple[TmaDescriptor[Any, Any, Any, Any], ...], consumers: int | None = None
+        self,
+        *,
+        stages: int,
+        tiles: tuple[TmaDescriptor[_D1, Any, Any, Any]],
+        own: tuple[Loadable[_D2, _B2]],
+        consumers: int | None = ...,
+    ) -> Ring[tuple[Slot[_D1, Any], Slot[_D2, _B2]], tuple[Landed[_D1, Any], Landed[_D2, _B2]]]: ...
+    @overload
+    def multicast_ring(
+        self,
+        *,
+        stages: int,
+        tiles: tuple[TmaDescriptor[_D1, Any, Any, Any]],
+        own: tuple[Loadable[_D2, _B2], Loadable[_D3, _B3]],
+        consumers: int | None = ...,
+    ) -> Ring[tuple[Slot[_D1, Any], Slot[_D2, _B2], Slot[_D3, _B3]], tuple[Landed[_D1, Any], Landed[_D2, _B2], Landed[_D3, _B3]]]: ...
+    @overload
+    def multicast_ring(
+        self,
+        *,
+        stages: int,
+        tiles: tuple[TmaDescriptor[_D1, Any, Any, Any], TmaDescriptor[_D2, Any, Any, Any]],
+        own: tuple[Loadable[_D3, _B3]],
+        consumers: int | None = ...,
+    ) -> Ring[tuple[Slot[_D1, Any], Slot[_D2, Any], Slot[_D3, _B3]], tuple[Landed[_D1, Any], Landed[_D2, Any], Landed[_D3, _B3]]]: ...
+    def multicast_ring(
+        self,
+        *,
+        stages: int,
+        tiles: tuple[TmaDescriptor[Any, Any, Any, Any], ...],
+        own: tuple[Loadable[Any, Any], ...] = (),
+        consumers: int | None = None,
     ) -> Ring[Any, Any]:
         """A ring whose tiles all CTAs of the cluster share: each loads one slice (its descriptor's box) into all of them.
 
         A tile is as many boxes tall as the cluster has CTAs; `slot.load(src, at)` takes the corner of the whole tile. Producers of all
         CTAs must visit the same tiles (`cta.tiles(..., per="cluster", box=...)`).
+
+        Args:
+            stages: as in `ring`.
+            tiles: descriptors of what the cluster shares.
+            own: descriptors of tiles that each CTA loads for itself, as in `ring`; a stage's block gives them behind those of `tiles`.
+            consumers: as in `ring`.
         """
         self._recorder.require_cluster("a multicast ring")
-        ring = self._ring(stages, tiles, consumers, multicast=True)
+        ring = self._ring(stages, tiles, own, consumers, multicast=True)
         # Peers may still arrive here when this CTA's roles are done: nobody leaves before everybody is.
         self._recorder.frames[0].closing.append(lambda _: self._recorder.emit(ops.ClusterSync()))
         return ring

@@ -133,8 +133,13 @@ class Stages:
     empty: int
     tiles: tuple[tuple[int, TileRequest], ...]
     params: tuple[MapParam, ...]
-    multicast: bool
+    shared: int = 0  # the first ones, which all CTAs of the cluster load together
     kept: int = 0
+
+    @property
+    def multicast(self) -> bool:
+        """Its stages are released by the consumers of all CTAs of the cluster."""
+        return self.shared > 0
 
     @property
     def nbytes(self) -> int:
@@ -223,7 +228,7 @@ class Slot(Generic[DT, Bx]):
         slot = expr.mod(self._number, Const(ring.stages))
         bar = ring.bar(ring.full, self._number)
         self._loads.append(condition)
-        if not ring.multicast:
+        if self._index >= ring.shared:
             recorder.emit(ops.TensorG2S(map=src._ref, tile=TileRef(tile, slot), coords=corner, bar=bar, offsets=taps, hint=hint))
             return
         reads = {s.op.name: s.op.index for f in recorder.frames for s in f.steps if isinstance(s.op, ops.LoadIndex)}

@@ -241,6 +241,46 @@ def test_a_multicast_corner_is_the_same_for_the_cluster(dev: ox.Device, cluster:
     np.testing.assert_array_equal(out.numpy(), A)
 
 
+@pytest.mark.parametrize("fault", ["", "shared corner", "own slice"])
+def test_a_multicast_ring_with_tiles_of_each_cta(dev: ox.Device, fault: str) -> None:
+    @ox.pipeline(warps=ox.roles(producer=1, consumers=1), cluster=2)
+    def both(cta: ox.ClusterCta, src: F32, out: Out) -> None:
+        ring = cta.multicast_ring(stages=2, tiles=(src,), own=(src,))
+        with cta.producer() as leader:
+            for i in cta.range(4):
+                with ring.produce(leader) as (together, alone):
+                    together.load(src, (cta.block_idx.x * 8 if fault == "shared corner" else 0, i * 16))
+                    alone.load(src, (16 + cta.cta_rank * 8, i * 16))
+        with cta.consumers() as group:
+            for i in cta.range(4):
+                with ring.consume(group) as (together, alone):
+                    group.map(lambda a, b: a + b, together.part(cta.cta_rank, of=2), alone, out=alone)
+                    group.sync()
+                    cta.store(out, alone if fault != "own slice" else alone.part(0, of=2), (cta.cta_rank * 8, i * 16))
+
+    out = dev.zeros((16, 64), ox.f32)
+    launch = (ox.TmaDescriptor.tiled(dev.array(A), box=(8, 16)), out)
+    if fault == "shared corner":
+        with pytest.raises(OxidecopyError) as caught:
+            both[2].bind(*launch)
+        assert caught.value.rule == "OX1147"
+        return
+    both[2](*launch)
+    assert np.array_equal(out.numpy(), A[:16] + A[16:32]) == (not fault)
+
+
+@pytest.mark.parametrize(("tiles", "own"), [(0, 1), (2, 2), (1, 3), (0, 0)])
+def test_no_such_multicast_ring(dev: ox.Device, tiles: int, own: int) -> None:
+    @ox.pipeline(warps=ox.roles(producer=1, consumers=1), cluster=2)
+    def wrong(cta: ox.ClusterCta, src: F32) -> None:
+        made: Any = cta
+        made.multicast_ring(stages=2, tiles=(src,) * tiles, own=(src,) * own)
+
+    with pytest.raises(OxidecopyError) as caught:
+        wrong[2].bind(ox.TmaDescriptor.tiled(dev.array(A), box=(8, 16)))
+    assert caught.value.rule == "OX1113"
+
+
 def test_slices_of_a_multicast_ring_are_aligned(dev: ox.Device) -> None:
     @ox.pipeline(warps=ox.roles(producer=1, consumers=1), cluster=2)
     def wrong(cta: ox.ClusterCta, src: F32) -> None:

@@ -79,6 +79,7 @@ def slots(cta: ox.Cta, src: Conv, boxes: Box) -> None:
 
 def shared_slots(cta: ox.ClusterCta, src: Conv) -> None:
     cta.multicast_ring(stages=2, tiles=(src,))  # E
+    cta.multicast_ring(stages=2, tiles=(), own=(src,))  # E
 
 
 def taken(src: Conv, boxes: Box) -> None:

@@ -60,6 +60,16 @@ def slots(cta: ox.Cta, src: Conv, boxes: ox.TmaDescriptor[ox.f16, ox.D2]) -> Non
         group.copy(y, out=y)
 
 
+@ox.pipeline(warps=ox.roles(producer=1, consumers=4), cluster=2)
+def own_slots(cta: ox.ClusterCta, src: Conv, boxes: ox.TmaDescriptor[ox.f16, ox.D2]) -> None:
+    ring = cta.multicast_ring(stages=2, tiles=(boxes,), own=(src,))
+    with cta.producer() as leader, ring.produce(leader) as (together, alone):
+        together.load(boxes, (0, 0))
+        alone.load(src, (0, 0, 0, 0), offsets=(0, 0))
+    with cta.consumers() as group, ring.consume(group) as (_, tile):
+        group.copy(tile, out=tile)
+
+
 def pixels_for_all(cta: ox.ClusterCta, src: Conv, leader: ox.ClusterLeader, token: Armed) -> None:
     src.g2s_multicast(leader, cta.shared(src), (0, 0, 0, 0), token, offsets=(0, 0), cta_mask=3)
 
