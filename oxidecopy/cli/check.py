@@ -28,6 +28,7 @@ from oxidecopy.cli.report import (
     print_json,
     relative,
 )
+from oxidecopy.cli.schedules import Schedules, Seen, look, wanted
 from oxidecopy.errors import Diagnostic, OxidecopyError, UsageError
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from oxidecopy.cli.files import Chosen, UserFile
     from oxidecopy.cli.mypy_run import TypesChecked
+    from oxidecopy.host.bound import BoundLaunch
     from oxidecopy.host.device import Device
     from oxidecopy.program.verified import Bound
 
@@ -42,11 +44,17 @@ HELP: Final = """Record and verify every pipeline of the files without running i
 
 All findings are printed in one list, by file and line. Mypy runs with the borrow checker's plugin, and with your own configuration
 where there is one (strict otherwise).
+
+With --schedules each launch is also run on the simulator, whose copies land at any legal time and in any order: under N schedules drawn by
+seed, or under all there are (`all`; for launches of few CTAs and iterations). A race, a deadlock or a fault on any of them is an error. `all`
+leaves out orders of steps that nobody can tell apart, says how many schedules were left and of how many orders, and is an error (OX6026)
+where it gave up.
 """
 EXAMPLES: Final = (
     "oxidecopy check mine.py",
     "oxidecopy check mine.py theirs.py:copy --no-types",
     "oxidecopy check mine.py -v",
+    "oxidecopy check mine.py --schedules all",
     "oxidecopy check mine.py --json",
     "oxidecopy check src/*.py --sarif check.sarif",
 )
@@ -57,7 +65,8 @@ EXAMPLES: Final = (
 class Verdict:
     """What recording and verifying one recipe gave.
 
-    `refusal` is the first line of the error that it was declared to have; `bounds` say where the proof looked at less than will run.
+    `refusal` is the first line of the error that it was declared to have; `bounds` say where the proof looked at less than will run; `seen`
+    is what schedules of it did on the simulator, where that was asked for.
     """
 
     name: str
@@ -66,6 +75,7 @@ class Verdict:
     warnings: tuple[Diagnostic, ...] = ()
     bounds: tuple[Bound, ...] = ()
     refusal: str = ""
+    seen: Seen | None = None
 
 
 @final
@@ -91,6 +101,8 @@ class Recorded:
         for verdict in self.verdicts:
             for level, rows in _levels(verdict):
                 found += [Finding(diagnostic=d, gate="program", level=level) for d in rows]
+            if verdict.seen is not None and not verdict.refusal:
+                found += [Finding(diagnostic=d, gate="schedules") for d in verdict.seen.errors]
         return found
 
 
@@ -103,6 +115,7 @@ def command(
     targets: Targets,
     *,
     inputs: Inputs = None,
+    schedules: Schedules = None,
     types: Annotated[bool, typer.Option("--types/--no-types", help="Run mypy as well.")] = True,
     sarif: Annotated[
         Path | None,
@@ -118,10 +131,11 @@ def command(
     from oxidecopy.cli import launch
     from oxidecopy.cli.mypy_run import TypesChecked, check_types
 
+    explored = wanted(schedules)
     arrays = launch.read_inputs(inputs or ())
     device = launch.open_device("sim")
     with err().status("recording and verifying") as status:
-        recorded = record_all(targets, device, arrays)
+        recorded = record_all(targets, device, arrays, explored)
         nothing = bool(recorded.unusable) and not recorded.verdicts
         typed = TypesChecked(skipped="left out by --no-types" if not types else "left out: nothing to check")
         if types and not nothing:
@@ -142,7 +156,9 @@ def command(
     return REFUSED if _errors(found) else OK
 
 
-def record_all(targets: Sequence[str], device: Device, arrays: Sequence[npt.NDArray[Any]]) -> Recorded:
+def record_all(
+    targets: Sequence[str], device: Device, arrays: Sequence[npt.NDArray[Any]], schedules: int | str | None = None
+) -> Recorded:
     """Loads, records and verifies; what is wrong with one file keeps no other from being checked."""
     from oxidecopy.cli.files import load, require_recipes, split_target
 
@@ -169,7 +185,7 @@ def record_all(targets: Sequence[str], device: Device, arrays: Sequence[npt.NDAr
         except UsageError as error:
             unusable += error.diagnostics
             continue
-        verdicts += [replace(verdict_of(chosen, device, arrays), file=str(path)) for chosen in wanted]
+        verdicts += [replace(verdict_of(chosen, device, arrays, schedules), file=str(path)) for chosen in wanted]
     bare = [(f, name) for f in files.values() for name, pipeline in f.pipelines.items() if not pipeline.recipes]
     return Recorded(
         paths=tuple(path for path in names if path.is_file()),
@@ -194,20 +210,29 @@ def _wanted(loaded: UserFile, names: Sequence[str]) -> list[Chosen]:
     return list(loaded.recipes()) if "" in names else [choose(loaded, name) for name in dict.fromkeys(names)]
 
 
-def verdict_of(chosen: Chosen, device: Device, inputs: Sequence[npt.NDArray[Any]]) -> Verdict:
-    """Records and verifies one recipe. A refusal that the recipe declares is right, its absence an error."""
+def verdict_of(
+    chosen: Chosen, device: Device, inputs: Sequence[npt.NDArray[Any]], schedules: int | str | None = None
+) -> Verdict:
+    """Records and verifies one recipe. A refusal that the recipe declares is right, its absence an error.
+
+    With `schedules` it is run, too; for one that the verifier refuses as declared that shows what would have happened.
+    """
     from oxidecopy.cli import launch
 
+    bound: BoundLaunch | None = None
     try:
-        proof = launch.prepare(chosen, device, inputs).launch.verify()
+        bound = launch.prepare(chosen, device, inputs).launch
+        proof = bound.verify()
     except OxidecopyError as error:
         refusal = launch.declared_refusal(chosen, error)
         if refusal:
-            return Verdict(name=chosen.name, refusal=first_line(refusal))
+            seen = look(bound, schedules) if bound is not None and schedules is not None else None
+            return Verdict(name=chosen.name, refusal=first_line(refusal), seen=seen)
         return Verdict(name=chosen.name, errors=launch.not_refused(chosen, error) if chosen.recipe.refused else error.diagnostics)
+    seen = look(bound, schedules) if schedules is not None else None
     if chosen.recipe.refused:
-        return Verdict(name=chosen.name, errors=launch.not_refused(chosen), warnings=proof.warnings)
-    return Verdict(name=chosen.name, warnings=proof.warnings, bounds=proof.bounds)
+        return Verdict(name=chosen.name, errors=launch.not_refused(chosen), warnings=proof.warnings, seen=seen)
+    return Verdict(name=chosen.name, warnings=proof.warnings, bounds=proof.bounds, seen=seen)
 
 
 def _errors(found: Sequence[Finding]) -> list[Diagnostic]:
@@ -239,11 +264,14 @@ def _print(recorded: Recorded, typed: TypesChecked, found: Sequence[Finding], *,
             console.print(Text(f"{name} is refused, as declared: ", "cyan").append(verdict.refusal, "default"))
         for bound in verdict.bounds if bounds else ():
             console.print(Text(f"{verdict.name}: ", "dim").append(_bound(bound), "default"))
+        if verdict.seen is not None:
+            name = f"{relative(verdict.file)}:{verdict.name}" if several else verdict.name
+            console.print(Text(f"{name}, {'had it run' if verdict.refusal else 'run'}: ", "cyan").append(verdict.seen.words, "default"))
     for pipeline in recorded.bare:
         console.print(Text(f"{pipeline}: has no recipe, so it was not recorded", "yellow"))
     for file in recorded.plain:
         console.print(Text(f"{relative(file)}: has no pipeline, so only its types were checked", "yellow"))
-    good = sum(not v.errors for v in recorded.verdicts)
+    good = sum(not v.errors and (v.seen is None or bool(v.refusal) or not v.seen.errors) for v in recorded.verdicts)
     types_found = len(_errors([f for f in found if f.gate == "types"]))
     name = relative(str(recorded.paths[0])) if not several else f"{len(recorded.paths)} files"
     console.print(
@@ -269,10 +297,11 @@ def _data(recorded: Recorded, typed: TypesChecked, found: Sequence[Finding]) -> 
             {
                 "file": v.file,
                 "name": v.name,
-                "ok": not v.errors,
+                "ok": not v.errors and (v.seen is None or bool(v.refusal) or not v.seen.errors),
                 "refused_as_declared": v.refusal or None,
                 "warnings": [diagnostic_json(w) for w in v.warnings],
                 "bounds": [{"line": b.site.line if b.site else None, "what": b.what, "why": b.why} for b in v.bounds],
+                "schedules": v.seen.data if v.seen is not None else None,
             }
             for v in recorded.verdicts
         ],

@@ -1,4 +1,5 @@
-"""One line of the report of `oxidecopy check`, whoever found it: mypy, the recorder, the verifier, or the loading of a file."""
+"""One line of the report of `oxidecopy check`, whoever found it: mypy, the recorder, the verifier, the simulator,
+or the loading of a file."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from typing import Final, Literal, TypeAlias, final
 
 from oxidecopy.errors import Diagnostic
 
-Gate: TypeAlias = Literal["types", "program", "load"]
+Gate: TypeAlias = Literal["types", "program", "schedules", "load"]
 Level: TypeAlias = Literal["error", "warning", "note"]
 
 ERROR: Final = "error"

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from oxidecopy.engines.sim.classes import ThreadClass
     from oxidecopy.engines.sim.clocks import AgentClock, Clock
     from oxidecopy.engines.sim.flight import Group
+    from oxidecopy.engines.sim.footprints import Touches
     from oxidecopy.engines.sim.memory import SharedMemory
     from oxidecopy.errors import Site
+    from oxidecopy.program.program import Step
 
 Op: TypeAlias = Callable[["Agent"], int]
 TokenKey: TypeAlias = int | tuple[int, ...]
@@ -31,11 +33,18 @@ SYMBOL_SLOTS: Final = {"block_idx.x": 0, "block_idx.y": 1, "block_idx.z": 2, "ct
 @final
 @dataclass(frozen=True, slots=True)
 class Code:
-    """The ops of one class as closures, with the user's line of each. A closure returns the position to go on at."""
+    """The ops of one class as closures, with the step of the program that each belongs to. A closure returns the position to go on at.
+
+    The last three are filled where all schedules are looked for: what each closure touches (None: it decides where its agent goes on),
+    where the counters of the loops around it are, and which of those that decide do so by the answer of a test.
+    """
 
     ops: list[Op]
-    sites: tuple[Site | None, ...]
+    steps: tuple[Step | None, ...]
     env_size: int
+    touches: tuple[Touches | None, ...] = ()
+    loops: tuple[tuple[int, ...], ...] = ()
+    asking: frozenset[int] = frozenset()
 
 
 class Wait(NamedTuple):
@@ -79,7 +88,13 @@ class Agent:
 
     @property
     def site(self) -> Site | None:
-        return self.code.sites[self.pc] if self.pc < len(self.code.sites) else None
+        step = self.step
+        return step.site if step is not None else None
+
+    @property
+    def step(self) -> Step | None:
+        """Where it is in the program; None behind its end."""
+        return self.code.steps[self.pc] if self.pc < len(self.code.steps) else None
 
     def __str__(self) -> str:
         x, y, z = self.cta.block

@@ -94,15 +94,15 @@ class RunPlan:
 class SharedRun:
     """The source of a copy between CTAs: the bytes of an image in shared memory."""
 
-    __slots__ = ("_image", "layout", "nbytes")
+    __slots__ = ("image", "layout", "nbytes")
 
     def __init__(self, image: TileImage) -> None:
-        self._image = image
+        self.image = image
         self.layout = image.layout
         self.nbytes = image.layout.nbytes
 
     def load(self, _place: Sequence[int]) -> Array:
-        return self._image.gather()
+        return self.image.gather()
 
     def regions(self, _place: Sequence[int]) -> list[Region]:
         """None: it is no global memory."""

@@ -89,16 +89,16 @@ class Clocks:
         # Barriers at addresses nobody declared share one last counter in each CTA.
         self._past = self._first_bar + program.cluster_size * (len(self._bars) + 1)
         self._size = 2 * self._past
-        self._accesses: list[list[Access]] = []
-        self._written: list[npt.NDArray[np.bool_]] = []
+        self.accesses: list[list[Access]] = []
+        self.written: list[npt.NDArray[np.bool_]] = []
         self._ctas: tuple[Cta, ...] = ()
 
     def start(self, ctas: tuple[Cta, ...]) -> None:
         """A new cluster begins."""
         self._ctas = ctas
         self.ledger.start()
-        self._accesses = [[] for _ in ctas]
-        self._written = [np.zeros(-(-cta.memory.size // GRANULE), np.bool_) for cta in ctas]
+        self.accesses = [[] for _ in ctas]
+        self.written = [np.zeros(-(-cta.memory.size // GRANULE), np.bool_) for cta in ctas]
         for cta in ctas:
             for agent in cta.agents:
                 agent.clock = AgentClock(self._size)
@@ -283,7 +283,7 @@ class Clocks:
         access = self._plain(Kind.WRITE, agent, image, op, site)
         access.turn, access.alone = turn, alone
         self._check(agent, agent.cta, access)
-        image.mark(self._written[agent.cta.rank])
+        image.mark(self.written[agent.cta.rank])
 
     def read(self, agent: Agent, image: TileImage, op: StoreGlobal, site: Site | None) -> None:
         self._check(agent, agent.cta, self._plain(Kind.READ, agent, image, op, site))
@@ -309,7 +309,7 @@ class Clocks:
         write = self._plain(Kind.WRITE, agent, image, op, site)
         write.turn, write.alone = turn, alone
         self._check(agent, agent.cta, write, own=reads)
-        image.mark(self._written[agent.cta.rank])
+        image.mark(self.written[agent.cta.rank])
 
     def _plain(self, kind: Kind, agent: Agent, image: TileImage, op: Fill | Iota | MapTiles | StoreGlobal, site: Site | None) -> Access:
         access = Access(kind, image.address, image.end, agent.index, self._clock(agent).now, site)
@@ -327,9 +327,9 @@ class Clocks:
         access.past = self._happened(agent)
         access.reduces = reduces
         self._check(agent, cta, access)
-        if reduces is not None and not image.is_marked(self._written[cta.rank]):
+        if reduces is not None and not image.is_marked(self.written[cta.rank]):
             self.findings.add(reports.never_written(self._program, agent, image, site))
-        image.mark(self._written[cta.rank])
+        image.mark(self.written[cta.rank])
         return access
 
     def issue_send(self, agent: Agent, image: TileImage, cta: Cta, bar: Mbarrier, site: Site | None) -> Access:
@@ -370,14 +370,14 @@ class Clocks:
         clock.known[slot] = clock.known[self._past + slot] = done
 
     def _check_written(self, agent: Agent, image: TileImage, site: Site | None) -> None:
-        if not image.is_marked(self._written[agent.cta.rank]):
+        if not image.is_marked(self.written[agent.cta.rank]):
             self.findings.add(reports.never_written(self._program, agent, image, site))
 
     def _check(self, agent: Agent, cta: Cta, new: Access, own: Sequence[Access] = ()) -> None:
         """Reports every earlier access (but its `own` reads) that `new` is not ordered after, and takes its place where it covers them."""
         known = self._clock(agent).known
         kept = []
-        for old in self._accesses[cta.rank]:
+        for old in self.accesses[cta.rank]:
             if old.high <= new.low or new.high <= old.low:
                 kept.append(old)
                 continue
@@ -387,7 +387,7 @@ class Clocks:
             if not new.replaces(old):
                 kept.append(old)
         kept.append(new)
-        self._accesses[cta.rank] = kept
+        self.accesses[cta.rank] = kept
 
     def _problem(self, known: Clock, old: Access, new: Access) -> str:
         """The rule that `new` after `old` breaks, or nothing."""
@@ -417,7 +417,7 @@ class Clocks:
             number, site = clock.last_store
             if number > clock.known[self._read + agent.index]:
                 self.findings.add(reports.store_not_drained(agent, site))
-        for access in self._accesses[cta.rank]:
+        for access in self.accesses[cta.rank]:
             if access.kind is Kind.LOAD and not any(clock.known[access.counter] >= access.target for clock in clocks):
                 self.findings.add(reports.load_not_waited(self._program, cta, access))
             elif (

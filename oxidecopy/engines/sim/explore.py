@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 from typing import final
 
 from oxidecopy.engines.base import Bindings
+from oxidecopy.engines.sim.exhaust import SECONDS, STATES, Ending, Search
 from oxidecopy.engines.sim.launch import MAX_STEPS, Result, execute
 from oxidecopy.engines.sim.memory import GlobalMemory, SimBuffer
 from oxidecopy.errors import DeadlockError, DeviceFaultError, Diagnostic, ExecutionError, HazardError
+from oxidecopy.program.expansion import expanded
 from oxidecopy.program.program import Program
 
 
@@ -65,9 +68,112 @@ def explore(program: Program, bindings: Bindings, *, seed: int = 0, hazards: boo
     )
 
 
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedules:
+    """What some or all schedules of a launch did.
+
+    Attributes:
+        endings: every way for it to end, each with what memory then holds. Runs that end well are told apart by memory, others are not.
+        findings: of all schedules together, each once.
+        complete: no schedule of the model gives anything else.
+        bound: what the search gave up for; empty when it is complete.
+        schedules: that were run, or of all of them those left after the reduction: they stand for all others.
+        states: that were gone on from; 0 where schedules were drawn by seed.
+        moves: steps tried.
+        orders: of the launch's steps, about, without regard to who waits for whom: what there would be to try without a reduction.
+        seconds: that it took.
+    """
+
+    endings: tuple[Ending, ...]
+    findings: tuple[Diagnostic, ...]
+    complete: bool
+    bound: str = ""
+    schedules: int
+    states: int = 0
+    moves: int = 0
+    orders: int = 0
+    seconds: float
+
+    @property
+    def clean(self) -> bool:
+        """Nothing went wrong on any schedule that was looked at. Says nothing of others: see `complete`."""
+        return not self.findings and all(ending.result.outcome == "ok" for ending in self.endings)
+
+    @property
+    def outcomes(self) -> frozenset[str]:
+        """How it may end, as in `Exploration`."""
+        return frozenset(ending.result.outcome for ending in self.endings)
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """Why some schedules did not end well, each reason once."""
+        return tuple(dict.fromkeys(d for ending in self.endings for d in ending.result.diagnostics))
+
+
+def explore_all(
+    program: Program, bindings: Bindings, *, states: int = STATES, seconds: float = SECONDS, max_steps: int = MAX_STEPS, reduce: bool = True
+) -> Schedules:
+    """Runs every schedule of a small launch, up to equivalence; memory is as before afterwards.
+
+    Args:
+        program: any program, verified or not.
+        bindings: its arguments, as for `explore`.
+        states: how many states may be gone on from before the search gives up.
+        seconds: how long it may take.
+        max_steps: loop iterations of one schedule.
+        reduce: leave out schedules that differ from others in nothing that can be told; False for tests of just that.
+    """
+    started, memory = time.perf_counter(), _memory(bindings)
+    with memory.lock:
+        search = Search(expanded(program), bindings, memory, states=states, seconds=seconds, max_steps=max_steps, reduce=reduce)
+        tree = search.run()
+    return Schedules(
+        endings=tuple(tree.endings),
+        findings=search.clocks.findings.all(),
+        complete=not tree.bound,
+        bound=tree.bound,
+        schedules=tree.paths,
+        states=tree.states,
+        moves=tree.moves,
+        orders=tree.orders,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def explore_seeds(program: Program, bindings: Bindings, count: int, *, max_steps: int = MAX_STEPS) -> Schedules:
+    """Runs the schedules of seeds 0 to `count`-1, each on memory as it is now; memory is as before afterwards."""
+    started, memory = time.perf_counter(), _memory(bindings)
+    endings: dict[tuple[object, ...], Ending] = {}
+    findings: dict[tuple[object, ...], Diagnostic] = {}
+    with memory.lock:
+        buffers = _buffers(bindings)
+        before = [buffer.data.copy() for buffer in buffers]
+        for seed in range(count):
+            result = execute(program, bindings, memory, seed=seed, hazards=True, max_steps=max_steps)
+            contents = tuple(buffer.data.tobytes() for buffer in buffers)
+            ending = Ending(replace(result, findings=()), contents)
+            endings.setdefault((result.outcome, result.code, result.diagnostics, contents if result.outcome == "ok" else ()), ending)
+            for finding in result.findings:
+                findings.setdefault((finding.rule, finding.what, finding.site, finding.causes), finding)
+            for buffer, data in zip(buffers, before, strict=True):
+                if buffer.data.flags.writeable:
+                    buffer.data[...] = data
+    return Schedules(
+        endings=tuple(endings.values()),
+        findings=tuple(findings.values()),
+        complete=False,
+        bound=f"{count} schedules were drawn by seed",
+        schedules=count,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _buffers(bindings: Bindings) -> list[SimBuffer]:
+    bound = [*(b.buffer for b in bindings.maps.values()), *(a.buffer for a in bindings.arrays.values())]
+    return list({buffer.address: buffer for buffer in bound if isinstance(buffer, SimBuffer)}.values())
+
+
 def _memory(bindings: Bindings) -> GlobalMemory:
-    buffers = [bound.buffer for bound in bindings.maps.values()] + [array.buffer for array in bindings.arrays.values()]
-    for buffer in buffers:
-        if isinstance(buffer, SimBuffer):
-            return buffer.memory
-    return GlobalMemory()
+    buffers = _buffers(bindings)
+    return buffers[0].memory if buffers else GlobalMemory()

@@ -150,3 +150,18 @@ def _compare(op: CmpOp, a: Value, b: Value) -> Truth:
             return lambda env, _answers: a(env) != b(env)
         case _:
             assert_never(op)
+
+
+def asks(c: Cond) -> bool:
+    """True when the answer of a test is in `c`."""
+    match c:
+        case Answer():
+            return True
+        case Not(inner):
+            return asks(inner)
+        case And(a, b) | Or(a, b):
+            return asks(a) or asks(b)
+        case Bool() | Cmp():
+            return False
+        case _:
+            assert_never(c)

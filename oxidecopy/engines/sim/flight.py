@@ -70,7 +70,7 @@ class Load:
     With `reduces`, an operation and an element type, it combines what it brings with what is there.
     """
 
-    __slots__ = ("_cuts", "accesses", "agent", "coords", "landing", "plan", "reduces", "site", "units")
+    __slots__ = ("accesses", "agent", "coords", "cuts", "kinds", "landing", "plan", "reduces", "site", "units")
 
     def __init__(
         self,
@@ -90,29 +90,37 @@ class Load:
         self.reduces = reduces
         self.site = site
         self.units: Array | None = None
-        self._cuts: list[int] = []
+        self.cuts: list[int] = []
+        self.kinds: tuple[int, ...] = ()  # numbers of its footprints, where all schedules are looked for
 
-    def advance(self, flight: Flight) -> bool:
-        """Delivers the next portion; True when it was the last."""
+    def left(self) -> int:
+        """Bytes that have not landed."""
+        return self.landing[1].layout.nbytes - (self.cuts[0] * GRANULE if self.cuts else 0)
+
+    def advance(self, flight: Flight, most: int = 0) -> bool:
+        """Delivers the next portion, or `most` 16-byte units of it; True when it was the last."""
         cta, image, bar = self.landing
         machine = flight.machine
         if self.units is None:
             self.units = np.array(self.plan.load(self.coords)).reshape(-1)
-            self._cuts = flight.cuts(len(self.units))
-        start, stop = self._cuts[0], self._cuts[1]
+            self.cuts = flight.cuts(len(self.units))
+        start, stop = self.cuts[0], self.cuts[1]
+        if most and start + most < stop:
+            stop = start + most
+            self.cuts.insert(1, stop)
         if self.reduces is not None:
             there = np.empty_like(self.units)
             image.gather_part(there, start, stop)
             self.units[start:stop] = combined(*self.reduces, there[start:stop], self.units[start:stop])
         image.scatter_part(self.units, start, stop)
         before = bar.phase
-        last = len(self._cuts) == 2
+        last = len(self.cuts) == 2
         for access in self.accesses:
             flight.clocks.landing(access, cta, bar, last=last)
         bar.complete_tx((stop - start) * GRANULE)
         if bar.phase != before:
             machine.phase_over(bar)
-        del self._cuts[0]
+        del self.cuts[0]
         return last
 
 
@@ -120,7 +128,7 @@ class Load:
 class Store:
     """A store or reduction: reads its tile in portions, then writes."""
 
-    __slots__ = ("_cuts", "_units", "access", "agent", "coords", "group", "image", "op", "plan", "site")
+    __slots__ = ("agent", "coords", "cuts", "group", "image", "kinds", "op", "plan", "site", "units")
 
     def __init__(self, agent: Agent, plan: Target, coords: Coords, image: TileImage, op: str, group: Group, site: Site | None) -> None:
         self.agent = agent
@@ -130,21 +138,22 @@ class Store:
         self.op = op
         self.group = group
         self.site = site
-        self._units: Array | None = None
-        self._cuts: list[int] = []
+        self.units: Array | None = None
+        self.cuts: list[int] = []
+        self.kinds: tuple[int, ...] = ()  # numbers of its footprints, where all schedules are looked for
 
-    def advance(self, flight: Flight) -> bool:
+    def advance(self, flight: Flight, _most: int = 0) -> bool:
         """Reads the next portion, or writes once all is read; True when it is done."""
-        if self._units is None:
-            self._units = np.empty(self.image.layout.rows * self.image.row_units, UNIT)
-            self._cuts = flight.cuts(len(self._units))
-        if len(self._cuts) > 1:
-            self.image.gather_part(self._units, self._cuts[0], self._cuts[1])
-            del self._cuts[0]
-            if len(self._cuts) == 1:
+        if self.units is None:
+            self.units = np.empty(self.image.layout.rows * self.image.row_units, UNIT)
+            self.cuts = flight.cuts(len(self.units))
+        if len(self.cuts) > 1:
+            self.image.gather_part(self.units, self.cuts[0], self.cuts[1])
+            del self.cuts[0]
+            if len(self.cuts) == 1:
                 self.group.reading -= 1
             return False
-        units = self._units.reshape(*self.image.layout.shape[:-1], -1)
+        units = self.units.reshape(*self.image.layout.shape[:-1], -1)
         if self.op:
             self.plan.reduce(self.coords, units, self.op)
         else:
@@ -157,32 +166,33 @@ class Store:
 class Flight:
     """All copies in flight of the running cluster."""
 
-    def __init__(self, machine: Machine, clocks: Clocks, random: Random) -> None:
+    def __init__(self, machine: Machine, clocks: Clocks, random: Random | None) -> None:
         self.machine = machine
         self.clocks = clocks
         self.copies: list[Load | Store] = []
-        self.waiters: list[Agent] = []  # agents in a wait_group
         self._random = random
 
     def cuts(self, units: int) -> list[int]:
-        """Where a copy of `units` 16-byte units is cut: 0, up to three places, the end."""
+        """Where a copy of `units` 16-byte units is cut: 0, up to three places, the end. None where there is nobody to draw them."""
+        if self._random is None:
+            return sorted({0, units})
         draw = self._random.random
         places = {int(draw() * units) for _ in range(int(draw() * PORTIONS))}
         return sorted({0, units} | places)
 
-    def advance(self, i: int) -> None:
-        """Moves copy `i` on by one portion."""
+    def advance(self, i: int, most: int = 0) -> None:
+        """Moves copy `i` on by one portion; a load by no more than `most` 16-byte units, where that is given."""
         copy = self.copies[i]
         try:
-            done = copy.advance(self)
+            done = copy.advance(self, most)
         except Fault:
             self.machine.fault_agent, self.machine.fault_site = copy.agent, copy.site
             raise
         if done:
             self.copies[i] = self.copies[-1]
             self.copies.pop()
-        if self.waiters and isinstance(copy, Store):
-            self.machine.wake(self.waiters)
+        if isinstance(copy, Store) and copy.agent.wait is not None and copy.agent.wait.kind == "group":
+            self.machine.wake([copy.agent])
 
     def load(self, agent: Agent, plan: Source, coords: Coords, landings: list[Landing], site: Site | None) -> None:
         self.clocks.ledger.load(agent, plan, coords, site)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Final, final
 
 from oxidecopy.engines.base import Bindings
-from oxidecopy.engines.sim.classes import thread_classes
+from oxidecopy.engines.sim.classes import ThreadClass, thread_classes
 from oxidecopy.engines.sim.clocks import Clocks
 from oxidecopy.engines.sim.deadlock import bound_report, deadlock_report
 from oxidecopy.engines.sim.faults import INVALID_CLUSTER_SIZE, INVALID_VALUE, NAMES, Fault, Refused
 from oxidecopy.engines.sim.lowering import Bound, Lowering
 from oxidecopy.engines.sim.machine import Machine, OutOfSteps, Stuck
-from oxidecopy.engines.sim.memory import GlobalMemory
+from oxidecopy.engines.sim.memory import GlobalMemory, SimBuffer
 from oxidecopy.engines.sim.notes import idle_roles, uncovered
 from oxidecopy.engines.sim.pixels import plan_of
 from oxidecopy.engines.sim.schedule import Schedule
@@ -29,6 +29,7 @@ from oxidecopy.program.program import Program, extent_name
 FAULT_RULES: Final = {700: "OX4010", 715: "OX4011", 716: "OX4012", 719: "OX4013"}
 REFUSED_RULE: Final = "OX4014"
 MAX_STEPS: Final = 50_000_000
+STOPS: Final = (Fault, Stuck, OutOfSteps, ZeroDivisionError)
 
 
 @final
@@ -57,30 +58,49 @@ def _execute(program: Program, bindings: Bindings, memory: GlobalMemory, seed: i
     clocks = Clocks(program, len(classes) * program.cluster_size) if hazards else None
     schedule, shares = Schedule(seed) if hazards else None, Shares(seed, bindings.grid)
     machine = Machine(program, clocks=clocks, schedule=schedule, max_steps=max_steps, shares=shares)
-    found = clocks.findings.all if clocks is not None else tuple
     try:
-        check_grid(program, bindings.grid)
-        bound = bind(program, bindings, memory)
-        _watch(clocks, program, bindings, memory)
-        machine.load(classes, tuple(Lowering(bound, machine, classes, i).run() for i in range(len(classes))))
+        prepare(machine, classes, bindings, memory)
         for blocks in clusters(program, bindings.grid):
             machine.run_cluster(blocks)
-    except Refused as stop:
-        return Result(outcome="refused", code=stop.code, diagnostics=(_fault(stop, REFUSED_RULE, machine),), findings=found())
-    except ZeroDivisionError:
-        zero = Refused(
-            INVALID_VALUE, "an index expression divides by zero", required="a divisor that is not 0", fix="check the Idx arguments"
-        )
-        return Result(outcome="refused", code=zero.code, diagnostics=(_fault(zero, REFUSED_RULE, machine),), findings=found())
-    except Trap as stop:
-        return Result(outcome="fault", code=stop.code, diagnostics=(_fault(stop, stop.rule, machine),), findings=found())
-    except Fault as stop:
-        return Result(outcome="fault", code=stop.code, diagnostics=(_fault(stop, FAULT_RULES[stop.code], machine),), findings=found())
-    except Stuck:
-        return Result(outcome="deadlock", diagnostics=deadlock_report(program, machine.agents), findings=found())
-    except OutOfSteps as stop:
-        return Result(outcome="steps", diagnostics=(bound_report(stop.agent, max_steps),), findings=found())
-    return Result(outcome="ok", findings=found(), notes=_notes(machine, bindings))
+    except STOPS as stop:
+        return stopped(stop, machine)
+    return Result(outcome="ok", findings=clocks.findings.all() if clocks is not None else (), notes=_notes(machine, bindings))
+
+
+def prepare(
+    machine: Machine, classes: tuple[ThreadClass, ...], bindings: Bindings, memory: GlobalMemory, *, footprints: bool = False
+) -> list[SimBuffer]:
+    """Gives the machine its code; returns the buffers that the program stores to. Raises what the launch call itself refuses."""
+    program = machine.program
+    check_grid(program, bindings.grid)
+    bound = bind(program, bindings, memory)
+    stored = _stored(program, bindings, memory)
+    if machine.clocks is not None:
+        plain = {step.op.array.name for step in program.walk() if isinstance(step.op, ops.StoreGlobal)}
+        machine.clocks.ledger.watch(memory, stored, {DTYPES[program.arrays[name].dtype].nbytes for name in plain})
+    codes = [Lowering(bound, machine, classes, i, footprints=footprints).run() for i in range(len(classes))]
+    machine.load(classes, tuple(codes))
+    return stored
+
+
+def stopped(stop: Exception, machine: Machine) -> Result:
+    """How a run ended that one of `STOPS` ended."""
+    found = machine.clocks.findings.all() if machine.clocks is not None else ()
+    match stop:
+        case Refused():
+            return Result(outcome="refused", code=stop.code, diagnostics=(_fault(stop, REFUSED_RULE, machine),), findings=found)
+        case Trap():
+            return Result(outcome="fault", code=stop.code, diagnostics=(_fault(stop, stop.rule, machine),), findings=found)
+        case Fault():
+            return Result(outcome="fault", code=stop.code, diagnostics=(_fault(stop, FAULT_RULES[stop.code], machine),), findings=found)
+        case Stuck():
+            return Result(outcome="deadlock", diagnostics=deadlock_report(machine.program, machine.agents), findings=found)
+        case OutOfSteps():
+            return Result(outcome="steps", diagnostics=(bound_report(stop.agent, machine.max_steps),), findings=found)
+        case _:  # ZeroDivisionError
+            what, fix = "an index expression divides by zero", "check the Idx arguments"
+            zero = Refused(INVALID_VALUE, what, required="a divisor that is not 0", fix=fix)
+            return Result(outcome="refused", code=zero.code, diagnostics=(_fault(zero, REFUSED_RULE, machine),), findings=found)
 
 
 def _notes(machine: Machine, bindings: Bindings) -> tuple[Diagnostic, ...]:
@@ -117,16 +137,13 @@ def bind(program: Program, bindings: Bindings, memory: GlobalMemory) -> Bound:
     return Bound(program, memory, constants, plans, bindings.arrays, bindings.scalars)
 
 
-def _watch(clocks: Clocks | None, program: Program, bindings: Bindings, memory: GlobalMemory) -> None:
-    """Lets the ledger look at the buffers that the program stores to."""
-    if clocks is None:
-        return
+def _stored(program: Program, bindings: Bindings, memory: GlobalMemory) -> list[SimBuffer]:
+    """The buffers that the program stores to, each once."""
     written = destinations(program)
     maps = [bindings.maps[name].buffer for p in program.maps.values() if p.name in written for name in p.bound_names]
     buffers = [*maps, *(bindings.arrays[name].buffer for name in program.arrays if name in written)]
-    plain = {step.op.array.name for step in program.walk() if isinstance(step.op, ops.StoreGlobal)}
-    elements = {DTYPES[program.arrays[name].dtype].nbytes for name in plain}
-    clocks.ledger.watch(memory, [found for b in buffers if (found := memory.find(b.address)) is not None], elements)
+    found = {buffer.address: buffer for b in buffers if (buffer := memory.find(b.address)) is not None}
+    return list(found.values())
 
 
 def clusters(program: Program, grid: tuple[int, int, int]) -> Iterator[list[tuple[int, int, int]]]:

@@ -10,7 +10,7 @@ Of loads and stores inside one cluster only a load after the store of another CT
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Final, NamedTuple, final
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from oxidecopy.errors import Site
 
 Marks = npt.NDArray[np.int32]
+LedgerState: TypeAlias = "tuple[int, tuple[_Store, ...], dict[int, tuple[tuple[int, int], ...]], dict[int, tuple[bytes, bytes]]]"
 _MARK: Final = 4  # bytes of one
 
 
@@ -107,6 +108,29 @@ class Ledger:
         if units_each > 1:
             return np.asarray(empty.reshape(*dims, units_each).any(axis=-1))
         return np.asarray(np.repeat(empty, per_unit, axis=-1)[..., : dims[-1]])
+
+    # ---- states
+    def state(self) -> LedgerState:
+        """All that changes while a launch runs."""
+        shadows = {at: (shadow.stored.tobytes(), shadow.loaded.tobytes()) for at, shadow in self._shadows.items()}
+        return self._cluster, tuple(self._stores), {agent: tuple(seen) for agent, seen in self._waited.items()}, shadows
+
+    def put_state(self, state: LedgerState) -> None:
+        self._cluster, stores, waited, shadows = state
+        self._stores, self._waited = list(stores), {agent: list(seen) for agent, seen in waited.items()}
+        for at, (stored, loaded) in shadows.items():
+            shadow = self._shadows[at]
+            shadow.stored[...], shadow.loaded[...] = np.frombuffer(stored, np.int32), np.frombuffer(loaded, np.int32)
+
+    @staticmethod
+    def key(state: LedgerState) -> tuple[object, ...]:
+        """What tells two states apart: which store a granule was last touched by, whatever its number."""
+        cluster, stores, waited, shadows = state
+        rows = [(s.cluster, s.cta, s.agent, s.bulk, s.op, s.at, id(s.site)) for s in stores]
+        ranks = {row: i for i, row in enumerate(sorted(set(rows)), 1)}
+        renamed = np.array([0, *[ranks[row] for row in rows]], np.int32)
+        marks = [(at, renamed[np.frombuffer(stored, np.int32)].tobytes(), loaded) for at, (stored, loaded) in shadows.items()]
+        return cluster, sorted(ranks), sorted(waited.items()), marks
 
     # ---- groups
     def waited(self, agent: Agent, groups: int) -> None:

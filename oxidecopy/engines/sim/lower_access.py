@@ -100,7 +100,7 @@ def array_view(array: BoundArray, memory: GlobalMemory) -> Array:
     return view
 
 
-class _Target:
+class StoreTarget:
     """Where a plain store goes: its array, the coordinates of its tile, and the part of the tile that a class does."""
 
     def __init__(self, low: Lowering, op: ops.StoreGlobal, shape: tuple[int, ...]) -> None:
@@ -114,9 +114,17 @@ class _Target:
         self._limits = [(first, last), *((0, n) for n in shape[1:])]
         self._view: Array | None = None
 
+    def _boxes(self, agent: Agent) -> tuple[Box, Box] | None:
+        return _clipped([value(agent.env) for value in self._coords], self._limits, self._array.info.shape)
+
+    def regions(self, agent: Agent) -> list[Region]:
+        """The bytes of global memory that the class stores to."""
+        boxes = None if self.empty else self._boxes(agent)
+        return [] if boxes is None else [_region(self._array, boxes[1])]
+
     def put(self, agent: Agent, tile: Array) -> None:
         """Stores what is inside the array."""
-        boxes = _clipped([value(agent.env) for value in self._coords], self._limits, self._array.info.shape)
+        boxes = self._boxes(agent)
         if boxes is None:
             return
         if self._view is None:
@@ -132,7 +140,7 @@ def store_global(low: Lowering, op: ops.StoreGlobal) -> list[Make]:
     tile_at, clocks, site, images = low.tile_address(op.tile), low.clocks, low.site, Images(layout)
     if DTYPES[low.bound.arrays[op.array.name].info.dtype].nbytes != layout.element_bytes:
         raise Refused(INVALID_VALUE, "tile and array of a plain store have elements of different sizes", got=repr(op))
-    target = _Target(low, op, layout.shape)
+    target = StoreTarget(low, op, layout.shape)
     if target.empty and clocks is None:
         return []
 

@@ -40,14 +40,16 @@ def init(low: Lowering, op: ops.MbarrierInit) -> Make:
 
 
 def inval(low: Lowering, op: ops.MbarrierInval) -> Make:
-    address, clocks, site = low.barrier_address(op.bar), low.clocks, low.site
+    address, machine, clocks, site = low.barrier_address(op.bar), low.machine, low.clocks, low.site
 
     def make(nxt: int) -> Op:
         def run(agent: Agent) -> int:
             at = address(agent.env)
+            bar = agent.cta.barrier(at)
             if clocks is not None:
-                clocks.inval(agent, agent.cta.barrier(at), site)
+                clocks.inval(agent, bar, site)
             agent.cta.invalidate(at)
+            machine.wake(bar.waiters)  # whoever waits asks again and again: now for what is none any more
             return nxt
 
         return run
@@ -88,7 +90,7 @@ def arrive(low: Lowering, op: ops.MbarrierArrive | ops.MbarrierArriveExpectTx | 
             if bar.phase != before:
                 machine.phase_over(bar)
             if cta.token_waiters:
-                machine.wake(cta.token_waiters)
+                machine.wake_for_token(cta, token)
             return nxt
 
         return run

@@ -65,7 +65,7 @@ def _coords(low: Lowering, exprs: tuple[Expr, ...]) -> Callable[[list[int]], tup
 Plan: TypeAlias = TensorPlan | PixelPlan | GatherPlan
 
 
-def _through(low: Lowering, op: Through) -> Callable[[list[int]], tuple[Plan, Images]]:
+def through(low: Lowering, op: Through) -> Callable[[list[int]], tuple[Plan, Images]]:
     """The map of a copy and the images it makes; of a table those of the entry that its index names now."""
     ref = op.map
     names = low.bound.program.maps[ref.name].bound_names
@@ -117,7 +117,7 @@ def rotated(low: Lowering, ref: ops.TileRef, swizzle: str) -> Callable[[list[int
 
 def load(low: Lowering, op: Load) -> Make:
     offsets = () if isinstance(op, ops.TensorGather4) else op.offsets
-    through, coords_of = _through(low, op), _coords(low, (*op.coords, *offsets))
+    plan_of, coords_of = through(low, op), _coords(low, (*op.coords, *offsets))
     tile_at, bar_at, threads = low.tile_address(op.tile), low.barrier_address(op.bar), low.threads
     machine, flight, site = low.machine, low.machine.flight, low.site
     mask: Value | None = low.value(op.cta_mask) if isinstance(op, ops.TensorG2SMulticast) else None
@@ -128,7 +128,7 @@ def load(low: Lowering, op: Load) -> Make:
             env = agent.env
             if look is not None:
                 look(env)
-            (plan, images), coords = through(env), coords_of(env)
+            (plan, images), coords = plan_of(env), coords_of(env)
             plan.check(coords)
             address = tile_at(env)
             check_aligned(address)
@@ -160,11 +160,11 @@ def delivered(machine: Machine, bar: Mbarrier, nbytes: int) -> None:
 
 def prefetch(low: Lowering, op: ops.TensorPrefetch) -> Make:
     """Nothing that a program could see, but for the faults (measured: unmapped memory is none)."""
-    through, coords_of = _through(low, op), _coords(low, (*op.coords, *op.offsets))
+    plan_of, coords_of = through(low, op), _coords(low, (*op.coords, *op.offsets))
 
     def make(nxt: int) -> Op:
         def run(agent: Agent) -> int:
-            plan, _ = through(agent.env)
+            plan, _ = plan_of(agent.env)
             plan.check(coords_of(agent.env))
             return nxt
 
@@ -198,7 +198,7 @@ def receivers(ctas: tuple[Cta, ...], mask: int) -> tuple[Cta, ...]:
 
 
 def store(low: Lowering, op: Store) -> Make:
-    through, coords_of = _through(low, op), _coords(low, op.coords)
+    plan_of, coords_of = through(low, op), _coords(low, op.coords)
     tile_at, threads, flight, site = low.tile_address(op.tile), low.threads, low.machine.flight, low.site
     reduce_op = op.op if isinstance(op, ops.TensorReduce) else ""
     look = rotated(low, op.tile, low.bound.program.maps[op.map.name].swizzle)
@@ -208,7 +208,7 @@ def store(low: Lowering, op: Store) -> Make:
             env = agent.env
             if look is not None:
                 look(env)
-            (plan, images), coords = through(env), coords_of(env)
+            (plan, images), coords = plan_of(env), coords_of(env)
             if reduce_op and reduce_op not in plan.map.dtype_info.reduce:
                 raise illegal_reduce(reduce_op, plan.map.dtype)
             plan.check_store(coords)
@@ -263,7 +263,6 @@ def wait_group(low: Lowering, op: ops.WaitGroup | ops.WaitGroupRead) -> list[Mak
     def make(nxt: int) -> Op:
         def run(agent: Agent) -> int:
             if not flight.groups_done(agent, pending, read_only=read_only):
-                flight.waiters.append(agent)
                 agent.wait = Wait("group", detail=pending)
                 return BLOCKED
             clocks.groups_waited(agent, pending, read_only=read_only)

@@ -13,7 +13,8 @@ from oxidecopy.engines.base import BoundArray
 from oxidecopy.engines.sim.agents import ENDED, SYMBOL_SLOTS, Agent, Code, Op, TokenKey
 from oxidecopy.engines.sim.classes import ThreadClass
 from oxidecopy.engines.sim.exprs import Scope as Symbols
-from oxidecopy.engines.sim.exprs import Value
+from oxidecopy.engines.sim.exprs import Value, asks
+from oxidecopy.engines.sim.footprints import Touches, exit_touches, touches
 from oxidecopy.engines.sim.lower_ops import lower_op
 from oxidecopy.engines.sim.machine import Machine, OutOfSteps
 from oxidecopy.engines.sim.memory import GlobalMemory
@@ -22,7 +23,7 @@ from oxidecopy.engines.sim.tma import TensorPlan
 from oxidecopy.errors import Site
 from oxidecopy.isa.expr import Expr
 from oxidecopy.isa.limits import MBARRIER_BYTES, SHARED_BASE
-from oxidecopy.isa.ops import BarrierRef, ConsumeStage, LoadStoreStage, Loop, ProduceStage, Scope, TileRef, When
+from oxidecopy.isa.ops import BarrierRef, ClusterSync, ConsumeStage, LoadStoreStage, Loop, ProduceStage, Scope, TileRef, When
 from oxidecopy.program.program import Program, Step, TileDecl, walk
 from oxidecopy.program.tensor_map import TileLayout
 
@@ -57,7 +58,9 @@ class Share:
 class Lowering:
     """Lowers a program for one class."""
 
-    def __init__(self, bound: Bound, machine: Machine, classes: tuple[ThreadClass, ...], me: int) -> None:
+    def __init__(
+        self, bound: Bound, machine: Machine, classes: tuple[ThreadClass, ...], me: int, *, footprints: bool = False
+    ) -> None:
         self.bound = bound
         self.machine = machine
         self.clocks = machine.clocks
@@ -69,8 +72,12 @@ class Lowering:
         self.site: Site | None = None
         self._slots = dict(SYMBOL_SLOTS)
         self._symbols = Symbols(bound.constants, self._slots)
+        self._footprints = footprints
         self.ops: list[Op] = []
-        self._sites: list[Site | None] = []
+        self._steps: list[Step | None] = []
+        self._touches: list[Touches | None] = []
+        self._around: list[tuple[int, ...]] = []
+        self._asking: set[int] = set()
         self._scope_number = 0
         self._in_scope = [frozenset(range(len(classes)))]
         self._first_slot = len(SYMBOL_SLOTS)
@@ -78,8 +85,11 @@ class Lowering:
 
     def run(self) -> Code:
         self._block(self.bound.program.steps)
-        self._emit(lambda _agent: ENDED, None)
-        return Code(self.ops, tuple(self._sites), self._env_size)
+        syncs = any(isinstance(step.op, ClusterSync) for step in self.bound.program.walk())
+        self._emit(lambda _agent: ENDED, None, exit_touches(self.threads, cluster_sync=syncs))
+        return Code(
+            self.ops, tuple(self._steps), self._env_size, tuple(self._touches), tuple(self._around), frozenset(self._asking)
+        )
 
     # ---- blocks
     def _block(self, steps: tuple[Step, ...]) -> None:
@@ -102,14 +112,19 @@ class Lowering:
             raise TypeError("stages are expanded before a program is lowered")  # a bug of ours
         else:
             self.site = step.site
-            for make in lower_op(self, op):
-                self._emit(make(len(self.ops) + 1), step.site)
+            made = lower_op(self, op)
+            touched = touches(self, op) if self._footprints and made else (None,) * len(made)
+            for make, touch in zip(made, touched, strict=True):
+                self._emit(make(len(self.ops) + 1), step, touch)
                 if len(self._in_scope) > 1 and self.machine.ran is not None:
                     self.machine.ran.watched(self.ops, len(self.ops) - 1, step)
 
-    def _emit(self, op: Op, site: Site | None) -> None:
+    def _emit(self, op: Op, step: Step | None, touch: Touches | None = None) -> None:
         self.ops.append(op)
-        self._sites.append(site)
+        self._steps.append(step)
+        if self._footprints:
+            self._touches.append(touch)
+            self._around.append(tuple(self.loops))
 
     def _scope(self, step: Step) -> None:
         number = self._scope_number
@@ -125,7 +140,9 @@ class Lowering:
         holds = self._symbols.truth(op.cond)
         target = [0]
         inside = len(self.ops) + 1
-        self._emit(lambda agent: inside if holds(agent.env, agent.answers) else target[0], step.site)
+        if asks(op.cond):
+            self._asking.add(len(self.ops))
+        self._emit(lambda agent: inside if holds(agent.env, agent.answers) else target[0], step)
         self._block(step.body)
         target[0] = len(self.ops)
 
@@ -157,14 +174,14 @@ class Lowering:
             agent.env[counter] += by
             return head
 
-        self._emit(enter, step.site)
+        self._emit(enter, step)
         head = len(self.ops)
-        self._emit(test, step.site)
+        self._emit(test, step)
         body = len(self.ops)
         self.loops.append(counter)
         self._block(step.body)
         self.loops.pop()
-        self._emit(again, step.site)
+        self._emit(again, step)
         target[0] = len(self.ops)
         if outer is None:
             del self._slots[op.counter]

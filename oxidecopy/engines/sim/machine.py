@@ -38,7 +38,9 @@ class OutOfSteps(Exception):
 
 @final
 class Machine:
-    """Runs the clusters of a launch. `clocks` and `schedule` are both there (hazards on) or both None (the fast path)."""
+    """Runs the clusters of a launch. Without `clocks` copies happen at once (the fast path); with them they are in flight, and `schedule`
+    says what happens next. Without one the caller does (`exhaust`).
+    """
 
     def __init__(self, program: Program, *, clocks: Clocks | None, schedule: Schedule | None, max_steps: int, shares: Shares) -> None:
         self.program = program
@@ -50,7 +52,7 @@ class Machine:
         self.steps_left = max_steps
         self.ready: deque[Agent] = deque()
         self.cluster_barrier = ThreadBarrier()
-        self.flight = Flight(self, clocks, schedule.random) if schedule is not None and clocks is not None else None
+        self.flight = Flight(self, clocks, schedule.random if schedule is not None else None) if clocks is not None else None
         self.ctas = tuple(Cta(rank, SharedMemory(program.shared_bytes)) for rank in range(program.cluster_size))
         self.agents: tuple[Agent, ...] = ()
         self.fault_site: Site | None = None
@@ -70,6 +72,16 @@ class Machine:
 
     def run_cluster(self, blocks: list[tuple[int, int, int]]) -> None:
         """Runs the CTAs with these block indices (by rank) to their end; raises Fault, Stuck or OutOfSteps."""
+        self.start_cluster(blocks)
+        if self.schedule is None or self.flight is None:
+            while self.ready:
+                self._run(self.ready.popleft())
+        else:
+            self.schedule.drive(self, self.flight)
+        self.finish_cluster()
+
+    def start_cluster(self, blocks: list[tuple[int, int, int]]) -> None:
+        """All agents at their first op."""
         for cta, block in zip(self.ctas, blocks, strict=True):
             cta.reset(block)
         self.cluster_barrier = ThreadBarrier()
@@ -77,11 +89,9 @@ class Machine:
         self.ready.extend(self.agents)
         if self.clocks is not None:
             self.clocks.start(self.ctas)
-        if self.schedule is None or self.flight is None:
-            while self.ready:
-                self._run(self.ready.popleft())
-        else:
-            self.schedule.drive(self, self.flight)
+
+    def finish_cluster(self) -> None:
+        """Nobody is ready and nothing in flight: all have ended, or it is a deadlock."""
         if any(not agent.ended for agent in self.agents):
             raise Stuck
         if self.clocks is not None:
@@ -145,6 +155,12 @@ class Machine:
             self.clocks.phase_over(bar)
         if bar.waiters:
             self.wake(bar.waiters)
+
+    def wake_for_token(self, cta: Cta, token: int) -> None:
+        """An arrive that makes `token` has run."""
+        woken = [agent for agent in cta.token_waiters if agent.wait is not None and agent.wait.detail == token]
+        cta.token_waiters = [agent for agent in cta.token_waiters if agent not in woken]
+        self.wake(woken)
 
     def wake(self, waiters: list[Agent]) -> None:
         for agent in waiters:
