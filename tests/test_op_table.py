@@ -21,6 +21,7 @@ CONSUMERS = [
     ("verify/requirements.py", "_harmless", frozenset[str]()),
     ("verify/transfer.py", "effect_of", frozenset[str]()),
     ("engines/sim/lower_ops.py", "lower_op", frozenset(BLOCKS) | STAGES),
+    ("engines/sim/footprints.py", "touches", frozenset(BLOCKS) | STAGES),
     ("engines/cuda/code/lower_ops.py", "lower_op", frozenset(BLOCKS) | STAGES),
 ]
 NAMES = {op.__name__ for op in ops.OPS}

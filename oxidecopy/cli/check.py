@@ -45,10 +45,10 @@ HELP: Final = """Record and verify every pipeline of the files without running i
 All findings are printed in one list, by file and line. Mypy runs with the borrow checker's plugin, and with your own configuration
 where there is one (strict otherwise).
 
-With --schedules each launch is also run on the simulator, whose copies land at any legal time and in any order: under N schedules drawn by
-seed, or under all there are (`all`; for launches of few CTAs and iterations). A race, a deadlock or a fault on any of them is an error. `all`
-leaves out orders of steps that nobody can tell apart, says how many schedules were left and of how many orders, and is an error (OX6026)
-where it gave up.
+With --schedules each launch is also run on the simulator, whose copies land at any legal time and in any order: under N schedules
+drawn by seed, or under all there are (`all`; for launches of few CTAs and iterations). A race, a deadlock or a fault on any of them is
+an error. `all` leaves out orders of steps that nobody can tell apart, says how many schedules were left and of how many orders, and is
+an error (OX6026) where it gave up.
 """
 EXAMPLES: Final = (
     "oxidecopy check mine.py",
@@ -76,6 +76,11 @@ class Verdict:
     bounds: tuple[Bound, ...] = ()
     refusal: str = ""
     seen: Seen | None = None
+
+    @property
+    def fine(self) -> bool:
+        """Nothing is wrong with it, or what is wrong was declared."""
+        return not self.errors and (self.seen is None or bool(self.refusal) or not self.seen.errors)
 
 
 @final
@@ -156,9 +161,7 @@ def command(
     return REFUSED if _errors(found) else OK
 
 
-def record_all(
-    targets: Sequence[str], device: Device, arrays: Sequence[npt.NDArray[Any]], schedules: int | str | None = None
-) -> Recorded:
+def record_all(targets: Sequence[str], device: Device, arrays: Sequence[npt.NDArray[Any]], schedules: int | str | None = None) -> Recorded:
     """Loads, records and verifies; what is wrong with one file keeps no other from being checked."""
     from oxidecopy.cli.files import load, require_recipes, split_target
 
@@ -210,9 +213,7 @@ def _wanted(loaded: UserFile, names: Sequence[str]) -> list[Chosen]:
     return list(loaded.recipes()) if "" in names else [choose(loaded, name) for name in dict.fromkeys(names)]
 
 
-def verdict_of(
-    chosen: Chosen, device: Device, inputs: Sequence[npt.NDArray[Any]], schedules: int | str | None = None
-) -> Verdict:
+def verdict_of(chosen: Chosen, device: Device, inputs: Sequence[npt.NDArray[Any]], schedules: int | str | None = None) -> Verdict:
     """Records and verifies one recipe. A refusal that the recipe declares is right, its absence an error.
 
     With `schedules` it is run, too; for one that the verifier refuses as declared that shows what would have happened.
@@ -259,19 +260,12 @@ def _print(recorded: Recorded, typed: TypesChecked, found: Sequence[Finding], *,
             console.print(Text(f"{finding.level}: ", "yellow").append(first_line(finding.diagnostic), "default"))
     several = len(recorded.paths) > 1
     for verdict in recorded.verdicts:
-        if verdict.refusal:
-            name = f"{relative(verdict.file)}:{verdict.name}" if several else verdict.name
-            console.print(Text(f"{name} is refused, as declared: ", "cyan").append(verdict.refusal, "default"))
-        for bound in verdict.bounds if bounds else ():
-            console.print(Text(f"{verdict.name}: ", "dim").append(_bound(bound), "default"))
-        if verdict.seen is not None:
-            name = f"{relative(verdict.file)}:{verdict.name}" if several else verdict.name
-            console.print(Text(f"{name}, {'had it run' if verdict.refusal else 'run'}: ", "cyan").append(verdict.seen.words, "default"))
+        _print_verdict(verdict, f"{relative(verdict.file)}:{verdict.name}" if several else verdict.name, bounds=bounds)
     for pipeline in recorded.bare:
         console.print(Text(f"{pipeline}: has no recipe, so it was not recorded", "yellow"))
     for file in recorded.plain:
         console.print(Text(f"{relative(file)}: has no pipeline, so only its types were checked", "yellow"))
-    good = sum(not v.errors and (v.seen is None or bool(v.refusal) or not v.seen.errors) for v in recorded.verdicts)
+    good = sum(v.fine for v in recorded.verdicts)
     types_found = len(_errors([f for f in found if f.gate == "types"]))
     name = relative(str(recorded.paths[0])) if not several else f"{len(recorded.paths)} files"
     console.print(
@@ -279,6 +273,16 @@ def _print(recorded: Recorded, typed: TypesChecked, found: Sequence[Finding], *,
         .append(counted(len(errors), "error") if errors else "OK", "bold red" if errors else "bold green")
         .append(f"; {good} of {len(recorded.verdicts)} launches fine; mypy: {typed.skipped or counted(types_found, 'error')}", "default")
     )
+
+
+def _print_verdict(verdict: Verdict, name: str, *, bounds: bool) -> None:
+    console = out()
+    if verdict.refusal:
+        console.print(Text(f"{name} is refused, as declared: ", "cyan").append(verdict.refusal, "default"))
+    for bound in verdict.bounds if bounds else ():
+        console.print(Text(f"{verdict.name}: ", "dim").append(_bound(bound), "default"))
+    if verdict.seen is not None:
+        console.print(Text(f"{name}, {'had it run' if verdict.refusal else 'run'}: ", "cyan").append(verdict.seen.words, "default"))
 
 
 def _bound(bound: Bound) -> str:
@@ -297,7 +301,7 @@ def _data(recorded: Recorded, typed: TypesChecked, found: Sequence[Finding]) -> 
             {
                 "file": v.file,
                 "name": v.name,
-                "ok": not v.errors and (v.seen is None or bool(v.refusal) or not v.seen.errors),
+                "ok": v.fine,
                 "refused_as_declared": v.refusal or None,
                 "warnings": [diagnostic_json(w) for w in v.warnings],
                 "bounds": [{"line": b.site.line if b.site else None, "what": b.what, "why": b.why} for b in v.bounds],

@@ -1,5 +1,4 @@
-"""One line of the report of `oxidecopy check`, whoever found it: mypy, the recorder, the verifier, the simulator,
-or the loading of a file."""
+"""One line of the report of `oxidecopy check`, whoever found it: mypy, the recorder, the verifier, the simulator, the loading of a file."""
 
 from __future__ import annotations
 

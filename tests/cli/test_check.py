@@ -100,7 +100,15 @@ def test_json(file: Path) -> None:
     data = json_of(command("check", file, "--no-types", "--json"))
     assert data["ok"] is False
     (launch,) = data["launches"]
-    assert launch == {"file": str(file), "name": "tiles:whole", "ok": False, "refused_as_declared": None, "warnings": [], "bounds": []}
+    assert launch == {
+        "file": str(file),
+        "name": "tiles:whole",
+        "ok": False,
+        "refused_as_declared": None,
+        "warnings": [],
+        "bounds": [],
+        "schedules": None,
+    }
     (error,) = data["errors"]
     assert (error["rule"], error["line"], error["gate"]) == ("OX3021", line_of(SHORT, "src.g2s"), "program")
 

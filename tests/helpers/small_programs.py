@@ -49,38 +49,66 @@ def small_program(seed: int, steps: int = 9) -> Builder:
     return b
 
 
+def _load(b: Builder, nbytes: int, bar: int, stage: int, *, late: bool = False, everywhere: bool = False) -> None:
+    if not late:
+        b.arm(nbytes, bar)
+    if everywhere:
+        b.multicast(3, stage=stage, bar=bar)
+    else:
+        b.g2s(stage=stage, bar=bar)
+    if late:
+        b.arm(nbytes, bar)
+
+
+def _store(b: Builder, stage: int, op: str) -> None:
+    if op:
+        b.reduce(op, (0, 4))
+    else:
+        b.s2g((2 * stage, 4), stage=stage)
+    b.commit()
+
+
+def _fenced(b: Builder) -> None:
+    b.fence()
+    b.sync()
+
+
 def _steps(b: Builder, r: Random, count: int, *, cluster: bool) -> None:
     for _ in range(count):
-        bar, stage, phase = r.randrange(2), r.randrange(2), r.choice((0, 0, 0, 1, 2, -1))
-        kinds: list[Callable[[], object]] = [
-            lambda: b.arrive(bar),
-            lambda: b.wait_phase(phase, bar=bar),
-            lambda: b.wait_phase(phase, bar=bar),
-            lambda: (b.arm(BYTES, bar), b.g2s(stage=stage, bar=bar)),
-            lambda: (b.arm(r.choice((BYTES, 16, 48)), bar), b.g2s(stage=stage, bar=bar)),
-            lambda: (b.g2s(stage=stage, bar=bar), b.arm(BYTES, bar)),
-            lambda: b.wait(b.arm(16, bar), bar=bar),
-            lambda: b.fill(stage=stage),
-            lambda: b.store((0, 0), stage=stage),
-            lambda: (b.s2g((2 * stage, 4), stage=stage), b.commit()),
-            lambda: (b.reduce("add", (0, 4)), b.commit()),
-            lambda: b.wait_read(r.randrange(2)),
-            lambda: b.wait_group(r.randrange(2)),
-            lambda: (b.fence(), b.sync()),
-            lambda: b.sync(number=1),
-            lambda: b.expect(16, bar),
-            lambda: b.complete(16, bar),
-            lambda: b.op(ops.MbarrierInval(bar=BarrierRef(bar, Const(0)))),
-            lambda: b.arrive_drop(bar),
-            lambda: _asked(b, bar, stage),
+        _step(b, r, cluster=cluster)
+
+
+def _step(b: Builder, r: Random, *, cluster: bool) -> None:
+    bar, stage, phase = r.randrange(2), r.randrange(2), r.choice((0, 0, 0, 1, 2, -1))
+    kinds: list[Callable[[], object]] = [
+        lambda: b.arrive(bar),
+        lambda: b.wait_phase(phase, bar=bar),
+        lambda: b.wait_phase(phase, bar=bar),
+        lambda: _load(b, BYTES, bar, stage),
+        lambda: _load(b, r.choice((BYTES, 16, 48)), bar, stage),
+        lambda: _load(b, BYTES, bar, stage, late=True),
+        lambda: b.wait(b.arm(16, bar), bar=bar),
+        lambda: b.fill(stage=stage),
+        lambda: b.store((0, 0), stage=stage),
+        lambda: _store(b, stage, ""),
+        lambda: _store(b, stage, "add"),
+        lambda: b.wait_read(r.randrange(2)),
+        lambda: b.wait_group(r.randrange(2)),
+        lambda: _fenced(b),
+        lambda: b.sync(number=1),
+        lambda: b.expect(16, bar),
+        lambda: b.complete(16, bar),
+        lambda: b.op(ops.MbarrierInval(bar=BarrierRef(bar, Const(0)))),
+        lambda: b.arrive_drop(bar),
+        lambda: _asked(b, bar, stage),
+    ]
+    if cluster:
+        kinds += [
+            lambda: b.arrive_remote(r.randrange(2), bar),
+            lambda: _load(b, BYTES, bar, stage, everywhere=True),
+            b.cluster_sync,
         ]
-        if cluster:
-            kinds += [
-                lambda: b.arrive_remote(r.randrange(2), bar),
-                lambda: (b.arm(BYTES, bar), b.multicast(3, stage=stage, bar=bar)),
-                lambda: b.cluster_sync(),
-            ]
-        r.choice(kinds)()
+    r.choice(kinds)()
 
 
 def _asked(b: Builder, bar: int, stage: int) -> None:

@@ -9,4 +9,4 @@ from oxidecopy.engines.sim.explore import explore_seeds as explore_seeds
 from oxidecopy.engines.sim.memory import ForeignBuffer as ForeignBuffer
 from oxidecopy.engines.sim.memory import SimBuffer as SimBuffer
 
-__all__ = ["Exploration", "ForeignBuffer", "SimBuffer", "Schedules", "SimEngine", "explore", "explore_all", "explore_seeds"]
+__all__ = ["Exploration", "ForeignBuffer", "Schedules", "SimBuffer", "SimEngine", "explore", "explore_all", "explore_seeds"]

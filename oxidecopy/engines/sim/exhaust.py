@@ -6,9 +6,9 @@ a step that ends in a fault conflicts with everything, because it takes the rest
 gone on from again. Both leave every ending and every finding: each schedule left out has one that differs only in the order of steps whose
 order nobody can tell.
 
-A copy lands whole, since its portions show in nothing but memory that somebody touches too early, which is found at any time. Only where the
-barrier has been promised less than is in flight may a count come to zero early: there it lands whole or by portions, of the largest size of
-which all sums that the barrier is told are multiples, or half of it.
+A copy lands whole, since its portions show in nothing but memory that somebody touches too early, which is found at any time. Only where
+the barrier has been promised less than is in flight may a count come to zero early: there it lands whole or by portions, of the largest
+size of which all sums that the barrier is told are multiples, or half of it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from oxidecopy.engines.sim.agents import Agent
 from oxidecopy.engines.sim.classes import thread_classes
 from oxidecopy.engines.sim.clocks import Clocks
 from oxidecopy.engines.sim.flight import Flight, Load, Store
-from oxidecopy.engines.sim.footprints import load_footprint, store_footprints
+from oxidecopy.engines.sim.footprints import Touch, load_footprint, store_footprints
 from oxidecopy.engines.sim.itinerary import LOCAL, Footprints, Itinerary, Place, Stop, TooLong, place_of, walk, without_regular_syncs
 from oxidecopy.engines.sim.launch import STOPS, Result, clusters, prepare, stopped
 from oxidecopy.engines.sim.machine import Machine, OutOfSteps, Stuck
@@ -102,7 +102,9 @@ class Search:
         self._flight: Flight = self._machine.flight
         self._program, self._bindings, self._memory, self._classes = program, bindings, memory, classes
         self._states, self._until, self._seconds, self._reduce = states, time.monotonic() + seconds, seconds, reduce
-        self._blocks = list(clusters(program, bindings.grid)) if all(g % c == 0 for g, c in zip(bindings.grid, program.cluster)) else []
+        self._blocks = (
+            list(clusters(program, bindings.grid)) if all(g % c == 0 for g, c in zip(bindings.grid, program.cluster, strict=True)) else []
+        )
         self._plans: dict[int, tuple[Footprints, list[Itinerary]]] = {}
         self._cluster = 0
         self._seen: dict[bytes, int] = {}
@@ -257,13 +259,13 @@ class Search:
     def _plan(self, cluster: int) -> tuple[Footprints, list[Itinerary]]:
         """Where the agents of a cluster will go."""
         machine, footprints, stored = self._machine, Footprints(), {buffer.address for buffer in self._buffers}
-        walks = []
+        walks: list[list[tuple[Place, Touch]]] = []
         left = machine.steps_left
         for cta, block in zip(machine.ctas, self._blocks[cluster], strict=True):
             cta.reset(block)
             for agent in cta.agents:
                 try:
-                    walks.append(walk(agent, STEPS - sum(map(len, walks)), stored))
+                    walks.append(walk(agent, STEPS - sum(len(places) for places in walks), stored))
                 except (TooLong, OutOfSteps):
                     raise _GiveUp(f"{STEPS:,} steps of one cluster, loops written out") from None
         machine.steps_left = left

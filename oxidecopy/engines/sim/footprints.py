@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, assert_never
 
 from oxidecopy.engines.sim.bulk import RunPlan, SharedRun, moved_bytes, run_layout
 from oxidecopy.engines.sim.lower_access import StoreTarget
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from oxidecopy.engines.sim.exprs import Value
     from oxidecopy.engines.sim.flight import Load, Source, Store, Target
     from oxidecopy.engines.sim.ledger import Region
+    from oxidecopy.engines.sim.lower_ops import Plain
     from oxidecopy.engines.sim.lowering import Lowering
     from oxidecopy.engines.sim.memory import GlobalMemory
     from oxidecopy.program.tensor_map import TileLayout
@@ -145,9 +146,7 @@ def _region(region: Region, start: int) -> int:
 # ---- barriers
 def barrier(rank: int, address: int, way: Way) -> tuple[Atom, Atom]:
     """A barrier, and its word in memory: what was never made is whatever lies there."""
-    return Atom("barrier", (rank, address), way), shared(
-        rank, address, address + MBARRIER_BYTES, Way.MOVE if way is Way.MAKE else Way.LOOK
-    )
+    return Atom("barrier", (rank, address), way), shared(rank, address, address + MBARRIER_BYTES, Way.MOVE if way is Way.MAKE else Way.LOOK)
 
 
 # ---- copies in flight
@@ -168,8 +167,8 @@ def store_footprints(memory: GlobalMemory, copy: Store) -> tuple[Footprint, Foot
 
 
 # ---- ops
-def touches(low: Lowering, op: ops.Instr) -> tuple[Touches, ...]:  # noqa: C901 - one line per kind of op
-    """For each closure that `lower_op` makes of an op, what it touches."""
+def touches(low: Lowering, op: Plain) -> tuple[Touches, ...]:  # noqa: C901 - one line per kind of op
+    """For each closure that `lower_op` makes of an op, what it touches. `ALL` is right for any op, and slow."""
     match op:
         case ops.MbarrierInit() | ops.MbarrierInval():
             return (_of_barrier(low, op.bar, Way.MAKE),)
@@ -219,7 +218,7 @@ def touches(low: Lowering, op: ops.Instr) -> tuple[Touches, ...]:  # noqa: C901 
         case ops.TensorPrefetch() | ops.BulkPrefetch():
             return (_nothing,)
         case _:
-            return (lambda _agent: ALL,)  # right for any op, and slow
+            assert_never(op)
 
 
 def exit_touches(threads: int, *, cluster_sync: bool) -> Touches:
@@ -355,9 +354,7 @@ def _tensor_store(low: Lowering, op: ops.TensorS2G | ops.TensorReduce | ops.Tens
 def _bulk_store(low: Lowering, op: ops.BulkS2G | ops.BulkReduce) -> Touches:
     plan, coords = RunPlan(low.bound.arrays[op.array.name], low.bound.memory, op.nbytes), [low.value(e) for e in op.coords]
     tile_at, memory = low.tile_address(op.tile), low.bound.memory
-    return lambda agent: _storing(
-        memory, agent, plan, tuple([c(agent.env) for c in coords]), _span(tile_at(agent.env), plan.layout)
-    )
+    return lambda agent: _storing(memory, agent, plan, tuple([c(agent.env) for c in coords]), _span(tile_at(agent.env), plan.layout))
 
 
 def _storing(memory: GlobalMemory, agent: Agent, plan: Target, place: tuple[int, ...], span: tuple[int, int]) -> Touch:
@@ -376,7 +373,9 @@ def _send(low: Lowering, op: ops.BulkS2S | ops.BulkReduceS2S) -> Touches:
         rank, bar = peer(ctas, rank_of(env)).rank, bar_at(env)
         source = shared(agent.cta.rank, *_span(from_at(env), layout), Way.LOOK)
         target = shared(rank, *_span(to_at(env), layout), Way.MOVE)
-        return Touch(frozenset((source, target, *barrier(rank, bar, Way.NAME))), (frozenset((source, target, *barrier(rank, bar, Way.MOVE))),))
+        return Touch(
+            frozenset((source, target, *barrier(rank, bar, Way.NAME))), (frozenset((source, target, *barrier(rank, bar, Way.MOVE))),)
+        )
 
     return touch
 

@@ -1,7 +1,7 @@
 """Where each agent will go: its steps in order with what they touch, found by walking its code without running anything.
 
-Control flow depends on no data but the answers of tests, whose bodies are taken to run, and on indices in memory, which are read. So what an
-agent may still touch is known at each of its steps, and steps that conflict with nothing that others may still do need not be tried in
+Control flow depends on no data but the answers of tests, whose bodies are taken to run, and on indices in memory, which are read. So what
+an agent may still touch is known at each of its steps, and steps that conflict with nothing that others may still do need not be tried in
 every order.
 """
 
@@ -127,7 +127,10 @@ def without_regular_syncs(walks: Sequence[Sequence[tuple[Place, Touch]]], sizes:
                 wanted.setdefault(touch.gate.place, set()).add(touch.gate.phase)
     regular = {place for place, who in users.items() if place == CLUSTER or wanted[place] == {sum(sizes[i] for i in who)}}
     return [
-        [(place, touch._replace(now=frozenset(a for a in touch.now if a.space != "sync" or a.place not in regular))) for place, touch in places]
+        [
+            (place, touch._replace(now=frozenset(a for a in touch.now if a.space != "sync" or a.place not in regular)))
+            for place, touch in places
+        ]
         for places in walks
     ]
 

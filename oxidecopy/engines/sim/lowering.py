@@ -58,9 +58,7 @@ class Share:
 class Lowering:
     """Lowers a program for one class."""
 
-    def __init__(
-        self, bound: Bound, machine: Machine, classes: tuple[ThreadClass, ...], me: int, *, footprints: bool = False
-    ) -> None:
+    def __init__(self, bound: Bound, machine: Machine, classes: tuple[ThreadClass, ...], me: int, *, footprints: bool = False) -> None:
         self.bound = bound
         self.machine = machine
         self.clocks = machine.clocks
@@ -87,9 +85,7 @@ class Lowering:
         self._block(self.bound.program.steps)
         syncs = any(isinstance(step.op, ClusterSync) for step in self.bound.program.walk())
         self._emit(lambda _agent: ENDED, None, exit_touches(self.threads, cluster_sync=syncs))
-        return Code(
-            self.ops, tuple(self._steps), self._env_size, tuple(self._touches), tuple(self._around), frozenset(self._asking)
-        )
+        return Code(self.ops, tuple(self._steps), self._env_size, tuple(self._touches), tuple(self._around), frozenset(self._asking))
 
     # ---- blocks
     def _block(self, steps: tuple[Step, ...]) -> None:

@@ -38,8 +38,10 @@ class OutOfSteps(Exception):
 
 @final
 class Machine:
-    """Runs the clusters of a launch. Without `clocks` copies happen at once (the fast path); with them they are in flight, and `schedule`
-    says what happens next. Without one the caller does (`exhaust`).
+    """Runs the clusters of a launch.
+
+    Without `clocks` copies happen at once (the fast path); with them they are in flight, and `schedule` says what happens next. Where there
+    is none the caller does (`exhaust`).
     """
 
     def __init__(self, program: Program, *, clocks: Clocks | None, schedule: Schedule | None, max_steps: int, shares: Shares) -> None:

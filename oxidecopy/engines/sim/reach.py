@@ -3,8 +3,8 @@
 Nobody is run: an agent goes on as long as what it waits for could come. A phase could end when those that move bring at least the arrivals
 it lacks; bytes are not counted. So no schedule of the others gets further, whatever is wrong with the program.
 
-With that it is known which uses of a barrier can change places. An arrival is noticed by nobody who waits unless the phase may end with it. And
-arrivals and bytes of one phase commute as long as the phase needs all of them.
+With that it is known which uses of a barrier can change places. An arrival is noticed by nobody who waits unless the phase may end with
+it. And arrivals and bytes of one phase commute as long as the phase needs all of them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from oxidecopy.engines.sim.footprints import CLUSTER
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from oxidecopy.engines.sim.agents import Agent
+    from oxidecopy.engines.sim.agents import Agent, TokenKey
     from oxidecopy.engines.sim.flight import Store
     from oxidecopy.engines.sim.footprints import Gate
     from oxidecopy.engines.sim.itinerary import Itinerary, Stop
@@ -79,7 +79,7 @@ class Reach:
         still: Collection[int],
         lost: int,
     ) -> None:
-        """Agents come first in the numbers of `still`, then copies; `places` are indices in the itineraries, -1 for an agent that is lost."""
+        """Agents come first in the numbers of `still`, then copies; `places` are indices in the itineraries, -1 for a lost agent."""
         self._machine, self._itineraries, self._at, self._first = machine, itineraries, list(places), places
         self.bits = [0] * (len(places) + len(copies))
         self._given: dict[tuple[int, ...], int] = {}
@@ -92,14 +92,7 @@ class Reach:
         self.looks: list[set[tuple[int, ...]]] = [set() for _ in self.bits]
         self._loose: set[tuple[int, ...]] = set()
         self._flying: dict[tuple[int, ...], int] = {}  # bytes on their way to each barrier
-        for j, copy in enumerate(copies, len(places)):
-            if isinstance(copy.copy, Load) and copy.moves is not None:
-                self._flying[copy.moves] = self._flying.get(copy.moves, 0) + copy.copy.left()
-            if j not in still:
-                self.bits[j] = copy.bits
-                if copy.moves is not None:
-                    self._moved.add(copy.moves)
-                    self.moves[j].add(copy.moves)
+        self._take_copies(copies, len(places), still)
         walkers = []
         for i, agent in enumerate(machine.agents):
             if agent.ended or i in still:
@@ -108,8 +101,18 @@ class Reach:
                 self.bits[i], self._anything = lost, True
             else:
                 walkers.append(i)
-        while any([self._walk(i) for i in walkers]):
+        while sum(map(self._walk, walkers)):
             pass
+
+    def _take_copies(self, copies: Sequence[Flying], first: int, still: Collection[int]) -> None:
+        for j, copy in enumerate(copies, first):
+            if isinstance(copy.copy, Load) and copy.moves is not None:
+                self._flying[copy.moves] = self._flying.get(copy.moves, 0) + copy.copy.left()
+            if j not in still:
+                self.bits[j] = copy.bits
+                if copy.moves is not None:
+                    self._moved.add(copy.moves)
+                    self.moves[j].add(copy.moves)
 
     def _walk(self, i: int) -> bool:
         """Takes agent `i` as far as it gets; True when it got anywhere."""
@@ -144,13 +147,14 @@ class Reach:
             return False
         if gate.kind == "phase":
             return _is_open(self._machine, gate.place, gate.phase)
-        for token in gate.tokens:
-            made, number = agent.cta.tokens.get(token), token if isinstance(token, int) else token[0]
-            if (agent.cta.rank, number) in self._tokens:
-                continue  # made by then, of a phase that is not known
-            if made is None or _is_open(self._machine, gate.place, made[1]):
-                return True
-        return False
+        return any(self._is_awaited(agent, gate, token) for token in gate.tokens)
+
+    def _is_awaited(self, agent: Agent, gate: Gate, token: TokenKey) -> bool:
+        """Nobody makes the token, or its phase is not over."""
+        made, number = agent.cta.tokens.get(token), token if isinstance(token, int) else token[0]
+        if (agent.cta.rank, number) in self._tokens:
+            return False  # made by then, of a phase that is not known
+        return made is None or _is_open(self._machine, gate.place, made[1])
 
     def _may_end(self, place: tuple[int, ...]) -> bool:
         """The current phase of a barrier may end, or the object become another one."""

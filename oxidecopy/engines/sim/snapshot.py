@@ -1,7 +1,7 @@
 """The state of a launch at one moment: taken, put back, and told from others.
 
-Everything that changes while a launch runs is named here. Two states are the same when no step can tell them apart and memory holds the same
-bytes: what is only an order of lists, or the number of a store, is left out of the comparison.
+Everything that changes while a launch runs is named here. Two states are the same when no step can tell them apart and memory holds the
+same bytes: what is only an order of lists, or the number of a store, is left out of the comparison.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class Snapshots:
         ]
         copies = sorted(marshal.dumps((*_copy_key(copy, places), *row), 2) for copy, row in saved.copies)
         accesses = [sorted(marshal.dumps(_access_key(access), 2) for access in rows) for rows in saved.accesses]
-        parts = (
+        parts: Row = (
             cluster,
             sorted(agent.index for agent in ready),
             live,
