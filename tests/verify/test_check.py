@@ -77,6 +77,15 @@ def init_by_many(b: Builder, broken: bool) -> None:
     load_and_store(b)
 
 
+def init_by_a_class(b: Builder, broken: bool) -> None:
+    """Threads that are in the same blocks everywhere, so that none of them comes second."""
+    start(b, init=False)
+    with b.scope((32, 64 if broken else 33)):
+        b.op(ops.MbarrierInit(bar=BarrierRef(0, Const(0)), count=1), "again")
+    b.sync()
+    load_and_store(b)
+
+
 def reinit_unsynced(b: Builder, broken: bool) -> None:
     start(b)
     load_and_store(b)
@@ -183,6 +192,17 @@ def ambiguous_copy(b: Builder, broken: bool) -> None:
         b.g2s(stage=1, tag="load")
     with b.scope((0, 2)):
         b.wait_phase(1)
+
+
+def one_token_for_two_phases(b: Builder, broken: bool) -> None:
+    """Two threads run one `arrive`, the second one when the phase of the first is over."""
+    b.threads = 2
+    start(b, init=False)
+    b.init(count=1 if broken else 2)
+    if broken:
+        with b.scope((1, 2)):
+            b.wait_phase(0)
+    b.wait(b.arrive(tag="arrive"))
 
 
 def leaking(b: Builder, broken: bool) -> None:
@@ -362,6 +382,7 @@ CASES: list[tuple[Make, str, str]] = [
     (double_init, "OX3003", "again"),
     (init_in_loop, "OX3003", "again"),
     (init_by_many, "OX3003", "again"),
+    (init_by_a_class, "OX3003", "again"),
     (reinit_unsynced, "OX3003", "again"),
     (init_unsynced, "OX3004", "arm"),
     (inval_waiting, "OX3005", "inval"),
@@ -373,6 +394,7 @@ CASES: list[tuple[Make, str, str]] = [
     (too_many_armed, "OX3010", "arm"),
     (ambiguous, "OX3011", "again"),
     (ambiguous_copy, "OX3011", "load"),
+    (one_token_for_two_phases, "OX3011", "arrive"),
     (leaking, "OX3010", "arrive"),
     (last_iteration, "OX3011", "extra"),
     (drop_to_zero, "OX3015", "drop"),
