@@ -50,6 +50,8 @@ def test_a_rule_that_no_test_misses_survives(tmp_path: Path) -> None:
 
 
 def test_what_is_stored_is_json() -> None:
-    stored = {"OX3001": {"launch": {"grid": [1, 1, 1]}, "others": [], "program": ['a "b"', "  c"]}}
+    stored = {
+        "OX3001": {"launch": {"grid": [1, 1, 1]}, "changes": {"threads": 2000}, "bounds": {}, "others": [], "program": ['a "b"', "  c"]}
+    }
     assert json.loads(stored_text(stored)) == stored
     assert rule_mutants.STORED.is_file()

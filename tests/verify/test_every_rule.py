@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from oxidecopy._tools.rule_mutants import lowered
 from oxidecopy.program.program import ArrayInfo, Launch
 from oxidecopy.program.tensor_map import TensorMap
 from oxidecopy.program.text import from_text
@@ -39,7 +41,9 @@ def launch_of(data: Mapping[str, Any]) -> Launch:
 
 def inspected(rule: str) -> Report:
     stored = STORED[rule]
-    return inspect(from_text("\n".join(stored["program"]) + "\n"), launch_of(stored["launch"]))
+    program = replace(from_text("\n".join(stored["program"]) + "\n"), **fields(stored["changes"]))  # to what has no text form
+    with lowered(stored["bounds"]):
+        return inspect(program, launch_of(stored["launch"]))
 
 
 def silence(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
