@@ -2,8 +2,8 @@
 
 CUTLASS's "ping-pong" kernel gives every second tile of the result to the same warpgroup. The tensor cores are always busy: while group 0
 brings a tile out, group 1 has its mainloop. Both take their stages from one ring; two pairs of barriers say whose turn it is, one pair for
-the mainloop and one for the staging tile, which both groups share. Three twins are broken on purpose: a group that does not count the
-stages of the other, two groups that wait for each other, and a turn that is passed on while the copy engine still reads.
+the mainloop and one for the staging tile, which both groups share. Four twins are broken on purpose: a group that does not count the
+stages of the other, no turns for the mainloops, two groups that wait for each other, and a turn that is passed on too early.
 
     python examples/19_ping_pong.py --input x.npy --output y.npy       # any 2-D float32 array
 """
@@ -26,12 +26,12 @@ Array = npt.NDArray[np.float32]
 
 # ---- turns
 # Tile t of the result is block row t of `src`, its slabs of 32 columns summed. Its mainloop takes `steps` stages, so step k of tile t uses
-# stage number `t * steps + k`: each group counts the stages of both. That is why a ring of this library will not do here: its groups are
-# given every stage, and these take them in turns.
+# stage number `t * steps + k`: each group counts the stages of both. A ring of this library will not do here: its groups are given every
+# stage, and these take them in turns.
 #
 # A turn is a phase: `turns[g]` ends one whenever the other group is done, so the j-th turn of group 1 comes after phase j, and that of
 # group 0, which begins, after phase j - 1. CUTLASS calls the pair an OrderedSequenceBarrier.
-def body(cta: ox.Cta, src: Tiles, dst: Tiles, *, others: int = 1, first: int = 0, pending: int = 0) -> None:
+def body(cta: ox.Cta, src: Tiles, dst: Tiles, *, others: int = 1, first: int = 0, ordered: bool = True, pending: int = 0) -> None:
     slots, staging = cta.shared(src, stages=STAGES), cta.shared(dst, name="staging")
     full, empty = cta.barriers(STAGES, name="full").init(1), cta.barriers(STAGES, name="empty").init(1)
     mainloops, epilogues = cta.barriers(2, name="mainloops").init(1), cta.barriers(2, name="epilogues").init(1)
@@ -53,7 +53,8 @@ def body(cta: ox.Cta, src: Tiles, dst: Tiles, *, others: int = 1, first: int = 0
         with cta.consumers(me) as group:
             for j in cta.range((tiles - me + 1) // 2):
                 t = j * 2 + me
-                mainloops[me].wait_phase(j - 1 + (me if first == 0 else 1))
+                if ordered:
+                    mainloops[me].wait_phase(j - 1 + (me if first == 0 else 1))
                 group.fill(sums, 0)
                 group.sync()
                 for k in cta.range(steps):
@@ -109,6 +110,19 @@ def broken_count(cta: ox.Cta, src: Tiles, dst: Tiles) -> None:
 @broken_count.recipe(refused="OX3014")
 def broken_count_recipe(dev: ox.Device) -> ox.Recipe:
     return recipe(dev, None, broken_count)
+
+
+# ---- broken on purpose: no turns for the mainloops
+# The stages come in order, so what is there to wait for? But a wait on `full` sees no more than whether a phase is even or odd: group 1
+# looks for the second filling of a stage before the first one has come, and is let through. Turns are not only for speed.
+@ox.pipeline(warps=ox.roles(producer=1, consumers=(4, 4)))
+def broken_order(cta: ox.Cta, src: Tiles, dst: Tiles) -> None:
+    body(cta, src, dst, ordered=False)  # the edit: not True
+
+
+@broken_order.recipe(refused="OX3013")
+def broken_order_recipe(dev: ox.Device) -> ox.Recipe:
+    return recipe(dev, None, broken_order)
 
 
 # ---- broken on purpose: nobody begins
