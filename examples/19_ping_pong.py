@@ -150,7 +150,7 @@ def broken_turn_recipe(dev: ox.Device) -> ox.Recipe:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return ox.run_recipes(__doc__, ping_pong, broken_count, broken_start, broken_turn, argv=argv)
+    return ox.run_recipes(__doc__, ping_pong, broken_count, broken_order, broken_start, broken_turn, argv=argv)
 
 
 if __name__ == "__main__":
