@@ -21,6 +21,7 @@ from oxidecopy.fuzz.tally import Tally
 MUTANTS: Final = 7  # of each pipeline
 GOOD_SEEDS: Final = range(2)  # schedules of an accepted program beside the plain one
 BAD_SEEDS: Final = range(12)
+EXHAUSTIVE: Final = 32  # of so many seeds one has its programs judged under every schedule
 _FOREVER: Final = 1e9
 
 
@@ -59,7 +60,7 @@ def judge_seeds(seeds: Sequence[int] | Iterator[int], most: int, seconds: float,
 
 
 def _judge(tally: Tally, case: Case, seed: int, number: int, *, shrink: bool) -> None:
-    verdict = judge(case, good_seeds=GOOD_SEEDS, bad_seeds=BAD_SEEDS)
+    verdict = judge(case, good_seeds=GOOD_SEEDS, bad_seeds=BAD_SEEDS, exhaustive=seed % EXHAUSTIVE == 0)
     tally.describe(case)
     before = len(tally.problems)
     tally.judged(case, verdict, seed, number)
@@ -67,7 +68,7 @@ def _judge(tally: Tally, case: Case, seed: int, number: int, *, shrink: bool) ->
         found = tally.problems.pop()
 
         def alike(smaller: Case) -> bool:
-            other = judge(smaller, good_seeds=GOOD_SEEDS, bad_seeds=BAD_SEEDS)
+            other = judge(smaller, good_seeds=GOOD_SEEDS, bad_seeds=BAD_SEEDS, exhaustive=bool(verdict.exhaustive))
             return (other.accepted, other.rules) == (verdict.accepted, verdict.rules) and bool(other.problem)
 
         small = shrunk(case, alike)

@@ -8,13 +8,14 @@ schedule, unless its rule is one of those that a schedule need not show (`NOT_SH
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, final
 
 import numpy as np
 
+from oxidecopy.engines.sim import Schedules, SimEngine, explore_all
 from oxidecopy.errors import Diagnostic
-from oxidecopy.fuzz.case import Case, Run, run
+from oxidecopy.fuzz.case import MAX_STEPS, Case, Run, run
 from oxidecopy.isa import ops
 from oxidecopy.program.program import Program
 from oxidecopy.verify import inspect
@@ -55,6 +56,8 @@ SHARE_OF: Final = "when the counter gives this CTA"
 _MEETINGS: Final = {"OX4117", "OX4118"}
 # An index that is read may be out of its bounds: that is looked at while the program runs, and ends the launch by an error.
 INDEX_RANGE: Final = frozenset({"OX4015", "OX5332"})  # of the simulator, and of a GPU
+STATES: Final = 600  # that an exhaustive search goes on from; three of four accepted programs have no more
+SECONDS: Final = 20.0  # for it; hardly ever reached before the states
 GOOD_SEEDS: Final = range(4)
 BAD_SEEDS: Final = range(12)
 
@@ -69,7 +72,8 @@ class Verdict:
         rules: of the verifier that a refused program breaks, and of the simulator for an accepted one that went wrong.
         problem: how the two disagree; empty where they agree.
         shown: a refusal was seen to go wrong.
-        runs: schedules that were run.
+        runs: schedules that were run one by one.
+        exhaustive: "complete" where every schedule was explored, "bounded" where that was given up, empty where it was not asked for.
         stopped: an accepted program that ended, as it should, by the error of an index that was read and is out of its bounds.
         loose: schedules may leave different bytes, by design (stores that may meet, plain stores under the answer of a test).
         contents: bytes that the first schedule of an accepted program left behind.
@@ -81,18 +85,24 @@ class Verdict:
     problem: str = ""
     shown: bool = False
     runs: int = 0
+    exhaustive: str = ""
     stopped: bool = False
     loose: bool = False
     contents: dict[str, bytes] | None = None
     detail: str = ""
 
 
-def judge(case: Case, *, good_seeds: Iterable[int] = GOOD_SEEDS, bad_seeds: Iterable[int] = BAD_SEEDS) -> Verdict:
-    """What the two say about `case`. Accepted programs run under all `good_seeds`, refused ones until a run of `bad_seeds` goes wrong."""
+def judge(case: Case, *, good_seeds: Iterable[int] = GOOD_SEEDS, bad_seeds: Iterable[int] = BAD_SEEDS, exhaustive: bool = False) -> Verdict:
+    """What the two say about `case`.
+
+    Accepted programs run under all `good_seeds` and, with `exhaustive`, under every schedule there is, within bounds. Refused ones run
+    until a run of `bad_seeds` goes wrong; where none does, every schedule is looked at, too, unless one of the rules need not show.
+    """
     report = inspect(case.program, case.launch())
     if report.violations:
         return _refused(case, report.violations, bad_seeds)
-    return _accepted(case, good_seeds, report.warnings)
+    verdict = _accepted(case, good_seeds, report.warnings)
+    return _every_schedule(case, verdict, report.warnings) if exhaustive and not verdict.problem and not verdict.stopped else verdict
 
 
 def _refused(case: Case, violations: Sequence[Diagnostic], seeds: Iterable[int]) -> Verdict:
@@ -105,8 +115,33 @@ def _refused(case: Case, violations: Sequence[Diagnostic], seeds: Iterable[int])
             return Verdict(accepted=False, rules=rules, shown=True, runs=count)
     # Rules cascade: one of these can bring others with it.
     excused = any(rule in NOT_SHOWN for rule in rules) or all(SHARE_OF in d.what for d in violations)
-    problem = "" if excused else "refused, but no schedule went wrong"
+    if excused:
+        return Verdict(accepted=False, rules=rules, runs=count, detail=detail)
+    found = _explored(case)
+    if not found.clean:
+        return Verdict(accepted=False, rules=rules, shown=True, runs=count)
+    problem = "refused, but no schedule went wrong" + ("" if found.complete else f" ({found.bound})")
     return Verdict(accepted=False, rules=rules, problem=problem, runs=count, detail=detail)
+
+
+def _explored(case: Case) -> Schedules:
+    engine = SimEngine(sm=case.sm)
+    bindings, _ = case.on(engine)
+    return explore_all(case.program, bindings, states=STATES, seconds=SECONDS, max_steps=MAX_STEPS)
+
+
+def _every_schedule(case: Case, verdict: Verdict, warnings: Iterable[Diagnostic]) -> Verdict:
+    """An accepted program under all schedules: each ends well, with the same bytes."""
+    found = _explored(case)
+    rules = {d.rule for d in (*found.findings, *found.diagnostics)} - (_MEETINGS if _undecided(warnings) else set())
+    problem = ""
+    if rules or not found.outcomes <= {"ok"}:
+        problem = f"accepted, but of all schedules some end in {', '.join(sorted(found.outcomes))}"
+    elif len(found.endings) > 1 and not verdict.loose:
+        problem = "accepted, but of all schedules some leave other bytes"
+    how = "complete" if found.complete else "bounded"
+    detail = "\n".join(map(str, (*found.diagnostics, *found.findings))) if problem else ""
+    return replace(verdict, exhaustive=how, rules=tuple(sorted(rules)), problem=problem, detail=detail)
 
 
 def _accepted(case: Case, seeds: Iterable[int], warnings: Sequence[Diagnostic]) -> Verdict:

@@ -55,6 +55,8 @@ class Tally:
         """Counts how the verifier and the simulator took it."""
         self.numbers["accepted" if verdict.accepted else "refused"] += 1
         self.numbers["schedules"] += verdict.runs
+        if verdict.exhaustive:
+            self.numbers[f"exhaustive_{verdict.exhaustive}"] += 1
         if verdict.stopped:
             self.numbers["stopped"] += 1
         if not verdict.accepted:

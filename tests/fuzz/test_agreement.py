@@ -16,11 +16,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oxidecopy.fuzz.case import run
+from oxidecopy.fuzz import judge as judges
+from oxidecopy.fuzz.case import Case, run
 from oxidecopy.fuzz.judge import NOT_SHOWN, Verdict, judge
 from oxidecopy.fuzz.mutants import EDITS, mutants
 from oxidecopy.fuzz.pipelines import pipeline
-from oxidecopy.verify import rule_ids
+from oxidecopy.verify import Report, rule_ids
 
 PIPELINES = int(os.environ.get("AGREEMENT_PIPELINES", "30"))
 CHUNK = 10
@@ -97,3 +98,30 @@ def test_the_exceptions_are_rules_with_reasons() -> None:
     known = {v for k, v in vars(rule_ids).items() if k.isupper()}
     assert set(NOT_SHOWN) <= known
     assert all(NOT_SHOWN.values())
+
+
+# ---- every schedule, not some
+def test_accepted_programs_under_every_schedule() -> None:
+    """Small ones, so that the search ends."""
+    every = [judge(pipeline(seed), good_seeds=(), exhaustive=True) for seed in (0, 3, 13, 15)]
+    assert [(v.exhaustive, v.problem) for v in every] == [("complete", "")] * 4
+
+
+@pytest.fixture(scope="module")
+def unwaited() -> Case:
+    """A tile is read without waiting for its load: fast copies hide it, and so may a slow one by luck."""
+    every = (m for seed in range(60) for m in mutants(pipeline(seed), seed, 7) if "drop mbarrier.wait" in m.label)
+    return next(m for m in every if judge(m).shown and not NOT_SHOWN.keys() & judge(m).rules and run(m, 0, hazards=False).clean)
+
+
+def test_a_schedule_that_no_seed_draws_is_found(unwaited: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the verifier accepted it."""
+    monkeypatch.setattr(judges, "inspect", lambda program, launch: Report((), ()))
+    assert not judge(unwaited, good_seeds=()).problem
+    assert "of all schedules some" in judge(unwaited, good_seeds=(), exhaustive=True).problem
+
+
+def test_a_refusal_that_no_seed_shows_is_looked_for_in_every_schedule(unwaited: Case) -> None:
+    verdict = judge(unwaited, bad_seeds=())
+    assert verdict.shown
+    assert not verdict.problem
