@@ -41,9 +41,8 @@ class Lists(NamedTuple):
 
 
 # ---- blocks of sixteen rows
-# A row number of `src.shape[0]` is behind the last token: its load fills with zeros. A ring of this library loads each slot by one copy, so
-# this one is made by hand. `announced` rows of a tile are told to its barrier; a stage is given back when `held` later stores are issued;
-# a block's expert is one of `experts`.
+# A row number of `src.shape[0]` is behind the last token: its load fills with zeros. `announced` rows of a tile are told to its barrier; a
+# stage is given back when `held` later stores are issued; a block's expert is one of `experts`.
 def body(cta: ox.Cta, src: Rows, dst: Table, work: Lists, *, announced: int = BLOCK, held: int = 1, experts: int | None = None) -> None:
     tiles = cta.shared(dst[0], stages=STAGES, name="rows")
     full, empty = cta.barriers(STAGES, name="full").init(1), cta.barriers(STAGES, name="empty").init(1)
@@ -83,6 +82,34 @@ def dispatch(cta: ox.Cta, src: Rows, dst: Table, token: List, expert: List, plac
 @dispatch.recipe
 def dispatch_recipe(dev: ox.Device, x: Array | None = None) -> ox.Recipe:
     return recipe(dev, x, dispatch)
+
+
+# ---- by a ring
+# `load_part` loads a slot part by part, here in a loop, and `forward` stores it through whichever entry of the table.
+@ox.pipeline(warps=ox.roles(producer=1, consumers=(), store=1))
+def with_ring(cta: ox.Cta, src: Rows, dst: Table, token: List, expert: List, place: List, blocks: ox.Idx) -> None:
+    ring = cta.ring(stages=STAGES, tiles=(dst[0],))
+    across = (src.shape[1] + COLUMNS - 1) // COLUMNS
+    first, ctas = cta.block_idx.x, cta.grid_dim.x
+    turns = (expert.shape[0] * across - first + ctas - 1) // ctas
+    with cta.producer() as leader:
+        for i in cta.range(turns):
+            block, column = (first + i * ctas) // across, (first + i * ctas) % across * COLUMNS
+            with ring.produce(leader) as (slot,):
+                for r in cta.range(BLOCK):
+                    row = cta.load_index(token, block * BLOCK + r, below=src.shape[0] + 1)
+                    slot.load_part(src, (row, column), r, of=BLOCK)
+    with cta.storer() as leader:
+        for i in cta.range(turns):
+            block, column = (first + i * ctas) // across, (first + i * ctas) % across * COLUMNS
+            whose = cta.load_index(expert, block, below=len(dst))
+            row = cta.load_index(place, block, below=blocks) * BLOCK
+            ring.forward(leader, dst[whose], (row, column))
+
+
+@with_ring.recipe
+def with_ring_recipe(dev: ox.Device, x: Array | None = None) -> ox.Recipe:
+    return recipe(dev, x, with_ring)
 
 
 def recipe(
@@ -150,7 +177,7 @@ def broken_table_recipe(dev: ox.Device) -> ox.Recipe:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return ox.run_recipes(__doc__, dispatch, broken_bytes, broken_release, broken_table, argv=argv)
+    return ox.run_recipes(__doc__, dispatch, with_ring, broken_bytes, broken_release, broken_table, argv=argv)
 
 
 if __name__ == "__main__":

@@ -233,6 +233,7 @@ CASES = (
     Case(lesson="22_halo_exchange", pipeline="exchange", dtype=np.float32, shapes=PLANES, result=with_neighbours),
     Case(lesson="23_convolution", pipeline="edges", dtype=np.float32, shapes=((1, 1, 1, 1), (3, 5, 7, 33), (1, 40, 3, 4)), result=sobel),
     Case(lesson="24_experts", pipeline="dispatch", dtype=np.float32, shapes=PLANES[:4], result=by_expert),
+    Case(lesson="24_experts", pipeline="with_ring", dtype=np.float32, shapes=PLANES[:4], result=by_expert),
     Case(lesson="25_attention", pipeline="attention", dtype=np.float32, shapes=((3, 1, 1), (3, 70, 40), (3, 257, 32)), result=causal),
 )
 ON_USERS_DATA = [pytest.param(case, shape, id=f"{case.lesson}-{case.pipeline}-{shape}") for case in CASES for shape in case.shapes]

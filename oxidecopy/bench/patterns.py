@@ -84,6 +84,7 @@ PATTERNS: Final = (
     Pattern(lesson="22_halo_exchange", pipeline="exchange", shape=(1 << 13, 4096), moved=lambda s: s[0] * s[1] * 8 + s[0] // 16 * s[1] * 4),
     Pattern(lesson="23_convolution", pipeline="edges", shape=(8, 256, 256, 64), moved=lambda s: int(np.prod(s)) * 4 * (6 + 1)),
     Pattern(lesson="24_experts", pipeline="dispatch", shape=(1 << 15, 1024), moved=lambda s: s[0] * s[1] * 8),
+    Pattern(lesson="24_experts", pipeline="with_ring", shape=(1 << 15, 1024), moved=lambda s: s[0] * s[1] * 8),
     Pattern(lesson="25_attention", pipeline="attention", shape=(3, 4096, 512), moved=_attention),
 )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, final, overload
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, final, overload
 
 from typing_extensions import TypeVar, override
 
@@ -13,7 +13,7 @@ from oxidecopy.isa.expr import Const, Expr
 from oxidecopy.isa.ops import BarrierRef, Part, TileRef
 from oxidecopy.program.expansion import ALWAYS
 from oxidecopy.tiles.uniform import uneven
-from oxidecopy.tiles.work import Loadable, loadable
+from oxidecopy.tiles.work import Loadable, loadable, parameter
 from oxidecopy.typed.cache import CachePolicy, hint_of
 from oxidecopy.typed.descriptor import TmaDescriptor
 from oxidecopy.typed.dtypes import DType
@@ -21,7 +21,7 @@ from oxidecopy.typed.geometry import A1024, D3, D4, D5, AnyBox
 from oxidecopy.typed.im2col import O1, O2, O3, Im2colDescriptor
 from oxidecopy.typed.leader import Leader, check_leader
 from oxidecopy.typed.map_handle import taps_of
-from oxidecopy.typed.refusal import refuse
+from oxidecopy.typed.refusal import described, refuse, whole
 from oxidecopy.typed.smem import SharedArray
 from oxidecopy.typed.symbolic import Idx
 
@@ -157,9 +157,9 @@ class Stages:
 
 @final
 class Slot(Generic[DT, Bx]):
-    """One tile of a stage being produced: it is loaded exactly once, or under several conditions of which one holds."""
+    """One tile of a stage being produced: it is loaded exactly once, or under several conditions of which one holds, or part by part."""
 
-    __slots__ = ("_block", "_frame", "_index", "_leader", "_loads", "_number", "_recorder", "_ring")
+    __slots__ = ("_block", "_frame", "_in_parts", "_index", "_leader", "_loads", "_number", "_recorder", "_ring")
 
     def __init__(self, recorder: Recorder, ring: Stages, index: int, number: Expr, leader: Leader, block: Block, frame: Frame) -> None:
         self._recorder = recorder
@@ -170,10 +170,13 @@ class Slot(Generic[DT, Bx]):
         self._block = block
         self._frame = frame
         self._loads: list[Frame | None] = []  # for each load the condition around it
+        self._in_parts = False
 
     @property
     def missing(self) -> str:
         """Why the stage's bytes may not come; empty when they do."""
+        if self._in_parts:
+            return ""  # whether all of them come is a matter of loops and bytes: the verifier's
         if not self._loads:
             return "no load"
         return "" if self._loads[0] is None or len(self._loads) > 1 else "a load under a condition, and none where it does not hold"
@@ -194,23 +197,10 @@ class Slot(Generic[DT, Bx]):
         Through an im2col descriptor: its pixels from the base `at` on, each at `offsets` from its base.
         """
         ring, recorder = self._ring, self._recorder
-        if not self._block.open:
-            refuse(
-                ScopeError,
-                "OX1102",
-                f"a slot of {ring.name} is loaded outside its block",
-                fix="move the load into the block",
-            )
-        check_leader(self._leader, recorder)
+        self._check_open()
         condition = self._condition()
-        if self._loads and (condition is None or None in self._loads):
-            refuse(
-                RecordError,
-                "OX1107",
-                f"a slot of {ring.name} is loaded twice",
-                required="one load for each slot of the stage",
-                fix="use the stage's other slot",
-            )
+        if self._in_parts or (self._loads and (condition is None or None in self._loads)):
+            self._refuse_twice()
         (_, param, what), wanted = loadable(src, "load"), ring.params[self._index]
         same = _kind(param) == _kind(wanted)
         if not same:
@@ -256,6 +246,54 @@ class Slot(Generic[DT, Bx]):
             )
         )
 
+    def load_part(
+        self, src: TmaDescriptor[DT, C, Any, Any], at: C, rank: Idx, /, *, of: int, cache_hint: CachePolicy | None = None
+    ) -> None:
+        """Loads the box of `src` at `at` into part `rank` of `of` equal ones along the tile's outermost dimension: rows that lie apart.
+
+        All parts are to be loaded, each once, and a loop may do it; what the stage announces is the bytes of all.
+        """
+        ring, recorder = self._ring, self._recorder
+        self._check_open()
+        if self._loads:
+            self._refuse_twice()
+        (_, param, what), wanted = parameter(src, "load_part"), ring.params[self._index]
+        (outer, *inner), parts = wanted.layout.shape, whole(of)
+        fits = parts is not None and parts > 0 and (param.layout.shape[0] * parts, *param.layout.shape[1:]) == (outer, *inner)
+        if not fits or self._index < ring.shared or (param.dtype, param.swizzle) != (wanted.dtype, wanted.swizzle):
+            refuse(
+                ShapeError,
+                "OX1103",
+                f"{param.name!r} does not bring parts of this slot of {ring.name}",
+                got=f"{param.dtype}, {param.layout.shape}, swizzle {param.swizzle}, of={described(of)}",
+                required=f"{wanted.dtype}, `of` boxes that make {wanted.layout.shape}, swizzle {wanted.swizzle}; a tile of this CTA alone",
+                fix="a box of one row: `box=(1, columns)`, of= the rows of the tile",
+            )
+        self._in_parts = True
+        index = recorder.below(rank, parts or 1, f"the rank of a part of {ring.name}", ShapeError, "OX1042", f"use `r % {of}`")
+        tile = TileRef(ring.tiles[self._index][0], expr.mod(self._number, Const(ring.stages)), Part(index, parts or 1))
+        corner, hint = recorder.coordinates(at, param.rank, what), hint_of(cache_hint)
+        recorder.emit(ops.TensorG2S(map=src._ref, tile=tile, coords=corner, bar=ring.bar(ring.full, self._number), hint=hint))
+
+    def _check_open(self) -> None:
+        if not self._block.open:
+            refuse(
+                ScopeError,
+                "OX1102",
+                f"a slot of {self._ring.name} is loaded outside its block",
+                fix="move the load into the block",
+            )
+        check_leader(self._leader, self._recorder)
+
+    def _refuse_twice(self) -> NoReturn:
+        refuse(
+            RecordError,
+            "OX1107",
+            f"a slot of {self._ring.name} is loaded twice",
+            required="one load for each slot of the stage, or parts of it",
+            fix="use the stage's other slot",
+        )
+
     def _condition(self) -> Frame | None:
         """The innermost condition around a load in the stage's block; a loop there would load again."""
         frames = self._recorder.frames
@@ -267,7 +305,7 @@ class Slot(Generic[DT, Bx]):
                     "OX1107",
                     f"a slot of {self._ring.name} is loaded in a loop inside the stage's block",
                     required="one load for each slot of the stage",
-                    fix="put the loop around the block: one stage for each load",
+                    fix="put the loop around the block: one stage for each load; or load parts: `slot.load_part(src, at, i, of=n)`",
                     causes=(Cause("the loop", frame.site),),
                 )
         return next((f for f in frames[start + 1 :] if isinstance(f.op, ops.When) and f.op.cond != ALWAYS), None)

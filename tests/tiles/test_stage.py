@@ -210,6 +210,70 @@ def test_steps_back_add_up(dev: ox.Device, keep: int, back: tuple[int, ...], hel
     np.testing.assert_array_equal(out.numpy()[:, 32:], A[:, :32])
 
 
+# ---- slots that are loaded in parts
+@pytest.mark.parametrize(
+    ("fault", "rule"),
+    [
+        ("", ""),
+        ("three of four", "OX3030"),
+        ("one twice", "OX3042"),
+        ("after a whole load", "OX1107"),
+        ("before a whole load", "OX1107"),
+        ("other parts", "OX1103"),
+        ("no number", "OX1103"),
+        ("a rank beyond", "OX1042"),
+        ("another box", "OX1103"),
+        ("behind the block", "OX1102"),
+    ],
+)
+def test_parts_of_a_slot(dev: ox.Device, fault: str, rule: str) -> None:
+    of: Any = {"other parts": 2, "no number": "4"}.get(fault, 4)
+    rows = 3 if fault == "three of four" else 4
+
+    @ox.pipeline(warps=ox.roles(producer=1, consumers=1))
+    def reversed_rows(cta: ox.Cta, src: F32, row: F32, out: Out) -> None:
+        ring = cta.ring(stages=2, tiles=(src,))
+        with cta.producer() as leader:
+            for i in cta.range(3):
+                with ring.produce(leader) as (slot,):
+                    if fault == "after a whole load":
+                        slot.load(src, (0, 0))
+                    for r in cta.range(rows):
+                        rank = {"a rank beyond": 4, "one twice": r % 3}.get(fault, r)
+                        slot.load_part(src if fault == "another box" else row, (i * 4 + 3 - r, 0), rank, of=of)
+                    if fault == "before a whole load":
+                        slot.load(src, (0, 0))
+                if fault == "behind the block":
+                    slot.load_part(row, (0, 0), 0, of=4)
+        with cta.consumers() as group:
+            for i in cta.range(3):
+                with ring.consume(group) as (tile,):
+                    cta.store(out, tile, (i * 4, 0))
+
+    out = dev.zeros((12, 64), ox.f32)
+    a = dev.array(A)
+    launch = (ox.TmaDescriptor.tiled(a, box=(4, 64)), ox.TmaDescriptor.tiled(a, box=(1, 64)), out)
+    if rule:
+        with pytest.raises(OxidecopyError) as caught:
+            reversed_rows[1](*launch)
+        assert rule in caught.value.rules
+        return
+    reversed_rows[1](*launch)
+    np.testing.assert_array_equal(out.numpy(), A[:12].reshape(3, 4, 64)[:, ::-1].reshape(12, 64))
+
+
+def test_shared_tiles_of_a_cluster_are_not_loaded_in_parts(dev: ox.Device) -> None:
+    @ox.pipeline(warps=ox.roles(producer=1, consumers=1), cluster=2)
+    def wrong(cta: ox.ClusterCta, src: F32) -> None:
+        ring = cta.multicast_ring(stages=2, tiles=(src,))
+        with cta.producer() as leader, ring.produce(leader) as (slot,):
+            slot.load_part(src, (0, 0), cta.cta_rank, of=2)
+
+    with pytest.raises(OxidecopyError) as caught:
+        wrong[2].bind(ox.TmaDescriptor.tiled(dev.array(A), box=(8, 16)))
+    assert caught.value.rule == "OX1103"
+
+
 # ---- multicast: one tile for all CTAs of a cluster
 @pytest.mark.parametrize("cluster", [(2, 1, 1), (1, 2, 1), (1, 1, 2), (2, 2, 1)])
 @pytest.mark.parametrize("way", ["cluster", "cta", "rank", "halves"])

@@ -75,6 +75,8 @@ def slots(cta: ox.Cta, src: Conv, boxes: Box) -> None:
         a.load(src, (0, 0, 0, 0), offsets=(1,))  # E
         b.load(boxes, (0, 0), offsets=(0, 0))  # E
         b.load(src, (0, 0, 0, 0), offsets=(0, 0))  # E
+        b.load_part(boxes, (0,), 0, of=4)  # E
+        b.load_part(src, (0, 0, 0, 0), 0, of=4)  # E
 
 
 def shared_slots(cta: ox.ClusterCta, src: Conv) -> None:

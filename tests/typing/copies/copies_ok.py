@@ -54,7 +54,8 @@ def slots(cta: ox.Cta, src: Conv, boxes: ox.TmaDescriptor[ox.f16, ox.D2]) -> Non
     ring = cta.ring(stages=2, tiles=(src, boxes))
     with cta.producer() as leader, ring.produce(leader) as (a, b):
         a.load(src, (0, 0, 0, 0), offsets=(1, cta.block_idx.x), cache_hint=ox.cache.evict_last)
-        b.load(boxes, (0, 0))
+        for r in cta.range(4):
+            b.load_part(boxes, (r * 2, 0), r, of=4)
     with cta.consumers() as group, ring.consume(group) as (x, y):
         group.copy(x, out=x)
         group.copy(y, out=y)
