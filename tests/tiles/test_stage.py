@@ -218,7 +218,6 @@ def test_steps_back_add_up(dev: ox.Device, keep: int, back: tuple[int, ...], hel
         ("three of four", "OX3030"),
         ("one twice", "OX3042"),
         ("after a whole load", "OX1107"),
-        ("before a whole load", "OX1107"),
         ("other parts", "OX1103"),
         ("no number", "OX1103"),
         ("a rank beyond", "OX1042"),
@@ -239,12 +238,10 @@ def test_parts_of_a_slot(dev: ox.Device, fault: str, rule: str) -> None:
                     if fault == "after a whole load":
                         slot.load(src, (0, 0))
                     for r in cta.range(rows):
-                        rank = {"a rank beyond": 4, "one twice": r % 3}.get(fault, r)
+                        rank: Any = {"a rank beyond": 4, "one twice": r % 3}.get(fault, r)
                         slot.load_part(src if fault == "another box" else row, (i * 4 + 3 - r, 0), rank, of=of)
-                    if fault == "before a whole load":
-                        slot.load(src, (0, 0))
                 if fault == "behind the block":
-                    slot.load_part(row, (0, 0), 0, of=4)
+                    slot.load_part(row, (0, 0), 0, of=4)  # type: ignore[oxidecopy-scope]
         with cta.consumers() as group:
             for i in cta.range(3):
                 with ring.consume(group) as (tile,):
@@ -260,6 +257,19 @@ def test_parts_of_a_slot(dev: ox.Device, fault: str, rule: str) -> None:
         return
     reversed_rows[1](*launch)
     np.testing.assert_array_equal(out.numpy(), A[:12].reshape(3, 4, 64)[:, ::-1].reshape(12, 64))
+
+
+def test_a_whole_load_behind_parts(dev: ox.Device) -> None:
+    @ox.pipeline(warps=ox.roles(producer=1, consumers=1))
+    def wrong(cta: ox.Cta, src: F32) -> None:
+        ring = cta.ring(stages=2, tiles=(src,))
+        with cta.producer() as leader, ring.produce(leader) as (slot,):
+            slot.load_part(src, (0, 0), 0, of=1)
+            slot.load(src, (0, 0))
+
+    with pytest.raises(OxidecopyError) as caught:
+        wrong[1].bind(ox.TmaDescriptor.tiled(dev.array(A), box=(8, 16)))
+    assert caught.value.rule == "OX1107"
 
 
 def test_shared_tiles_of_a_cluster_are_not_loaded_in_parts(dev: ox.Device) -> None:
