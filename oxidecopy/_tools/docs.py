@@ -4,7 +4,8 @@ Three kinds of comments mark the fenced block, or the table, that follows them:
 
     <!-- python: NAME.py -->      a program; it is run, unless a command of the same page takes it as its subject
     <!-- output: COMMAND -->      what the command prints, run where the programs of the page lie
-    <!-- table: FILE.json -->     the rows of a committed result of `oxidecopy bench`
+    <!-- table: FILE.json -->     a committed result: rows of `oxidecopy bench`, counts of `oxidecopy conformance fuzz` and of
+                                  `_tools.rule_mutants`
 
 It knows the package only as command lines, and works on the checkout that holds this file.
 """
@@ -72,7 +73,45 @@ def _with_body(match: re.Match[str], body: str) -> str:
 
 
 def table(result: dict[str, Any]) -> str:
-    """A benchmark's rows: what, median and target; the last one says where and when."""
+    """A committed result as a table; its last row says where and when."""
+    return _counts(result) if "rows" not in result else _figures(result)
+
+
+# What the counts of a campaign are called, in the order of the table.
+_COUNTED: Final = {
+    "well_formed": "well-formed programs",
+    "mutants": "programs with one edit, or two",
+    "accepted": "accepted by the verifier: every schedule that was run ends well, with the same bytes",
+    "exhaustive_complete": "of these under every schedule there is",
+    "exhaustive_bounded": "of these under every schedule up to a bound",
+    "stopped": "of these ended by an index that was read and is out of its bounds, as they should",
+    "refused": "refused by the verifier",
+    "shown": "of these seen to go wrong on the simulator",
+    "schedules": "schedules run",
+    "equal": "on the device: every byte as on the simulator",
+    "loose": "on the device: ran; their bytes may differ from run to run, by design",
+}
+_SCORED: Final = {"rules": "rules of the verifier", "rules_killed": "of these missed by a test", "places": "places that report them",
+                  "places_killed": "of these missed by a test", "tests": "tests of the verifier"}  # fmt: skip
+
+
+def _counts(result: dict[str, Any]) -> str:
+    """Of programs that were judged, or of rules that were taken away."""
+    numbers = result.get("numbers", result)
+    named = _COUNTED if "numbers" in result else _SCORED
+    rows = [(words, numbers[name]) for name, words in named.items() if numbers.get(name)]
+    if "disagreements" in result:
+        rows.append((f"disagreements of {result['judges']}", result["disagreements"]))
+    places = [result[of] for of in ("device", "cpu") if result.get(of) not in (None, "none")]
+    commit = [f"commit {result['commit']}"] if result.get("commit") else []
+    where = ", ".join([f"`{result['command']}`", *places, *commit, result["date"][:10]])
+    return (
+        "\n".join(["| what | number |", "|---|---|", *(f"| {words} | {number:,} |" for words, number in rows), f"| *{where}* | |"]) + "\n"
+    )
+
+
+def _figures(result: dict[str, Any]) -> str:
+    """A benchmark's rows: what, median and target."""
     lines = ["| what | median | target |", "|---|---|---|"]
     for row in result["rows"]:
         bound = "at most" if row["better"] == "lower" else "at least"

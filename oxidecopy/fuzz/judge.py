@@ -57,7 +57,7 @@ _MEETINGS: Final = {"OX4117", "OX4118"}
 # An index that is read may be out of its bounds: that is looked at while the program runs, and ends the launch by an error.
 INDEX_RANGE: Final = frozenset({"OX4015", "OX5332"})  # of the simulator, and of a GPU
 STATES: Final = 600  # that an exhaustive search goes on from; three of four accepted programs have no more
-SECONDS: Final = 20.0  # for it; hardly ever reached before the states
+SECONDS: Final = 5.0  # for it; hardly ever reached before the states
 GOOD_SEEDS: Final = range(4)
 BAD_SEEDS: Final = range(12)
 

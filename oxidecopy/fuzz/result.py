@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from oxidecopy._version import __version__
@@ -13,12 +15,22 @@ from oxidecopy.fuzz.judge import NOT_SHOWN
 from oxidecopy.fuzz.tally import Tally
 
 
+def _commit() -> str:
+    """Of the checkout that this is; empty where it is installed."""
+    root = Path(__file__).parents[2]
+    if not (root / ".git").exists():
+        return ""
+    done = subprocess.run(["git", "-C", str(root), "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    return done.stdout.strip()
+
+
 def as_data(tally: Tally, command: str, judges: str, device: str, seconds: float) -> dict[str, Any]:
     """The counts, with what is needed to run them again and why some refusals were not shown."""
     return {
         "command": command,
         "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "oxidecopy": __version__,
+        "commit": _commit(),
         "judges": judges,
         "device": device,
         "cpu": f"{platform.machine()}, {os.cpu_count()} cores",

@@ -135,3 +135,28 @@ def test_a_table_of_a_gpu() -> None:
         "| launch | 4.3 us | at most 5 |",
         "| *NVIDIA X, driver for CUDA 13.0, cubins/sm_90a.cubin, 2026-11-30* | | |",
     ]
+
+
+def test_a_table_of_counts() -> None:
+    numbers = {"programs": 3, "well_formed": 1, "mutants": 2, "equal": 1200, "loose": 0}
+    where = {
+        "command": "oxidecopy conformance fuzz",
+        "device": "none",
+        "cpu": "x86_64, 16 cores",
+        "commit": "abc",
+        "date": "2026-11-30T07:20:29Z",
+    }
+    assert docs.table({"numbers": numbers, "judges": "verifier and simulator", "disagreements": 0, **where}).splitlines()[2:] == [
+        "| well-formed programs | 1 |",
+        "| programs with one edit, or two | 2 |",
+        "| on the device: every byte as on the simulator | 1,200 |",
+        "| disagreements of verifier and simulator | 0 |",
+        "| *`oxidecopy conformance fuzz`, x86_64, 16 cores, commit abc, 2026-11-30* | |",
+    ]
+
+
+def test_a_table_of_a_score() -> None:
+    score = {"rules": 86, "rules_killed": 85, "places": 94, "places_killed": 94, "tests": 900}
+    lines = docs.table({**score, "command": "python -m x", "date": "2026-11-30T07:20:29Z"}).splitlines()
+    assert lines[2:4] == ["| rules of the verifier | 86 |", "| of these missed by a test | 85 |"]
+    assert lines[-1] == "| *`python -m x`, 2026-11-30* | |"
