@@ -84,7 +84,7 @@ def _walk_pieces(program: Program, launch: Launch, compiled: Compiled, out: Coll
         try:
             going = _walk_piece(program, launch, compiled, box, out, ran)
         except UndecidedError as undecided:
-            todo += split(box, undecided.what, moduli(undecided.what))
+            todo += split(box, undecided.what, moduli(undecided.what), program.cluster)
             continue
         except OutOfStepsError:
             out.add(

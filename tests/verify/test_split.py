@@ -7,11 +7,11 @@ from itertools import product
 import pytest
 
 from oxidecopy.isa import expr
-from oxidecopy.isa.expr import Cmp, CmpOp, Const, Mod
+from oxidecopy.isa.expr import Cmp, CmpOp, Const, Mod, Sym, SymKind
 from oxidecopy.verify import verifier
 from oxidecopy.verify.affine import Range, point
 from oxidecopy.verify.split import split
-from tests.helpers.programs import BX, BY, BZ, Builder, add, eq, lt, mod
+from tests.helpers.programs import BX, BY, BZ, Builder, add, div, eq, lt, mod, mul
 from tests.helpers.verdicts import accepted, refused
 
 
@@ -117,3 +117,33 @@ def test_clusters_see_their_own_block_indices() -> None:
         b.arrive()
     b.cluster_sync()
     accepted(b)
+
+
+def test_blocks_are_told_apart_by_what_hangs_on_them_alone() -> None:
+    """Trip counts of a share: the 528 blocks have 63 or 64 iterations, whatever the iteration that is asked about."""
+    trips = div(add(mul(BX, -1), 33295), 528)
+    cond = Cmp(CmpOp.LT, Sym("i", SymKind.LOOP), trips)
+    assert split((Range(0, 527, 1), point(0), point(0)), cond, ()) == [
+        (Range(0, 31, 1), point(0), point(0)),
+        (Range(32, 527, 1), point(0), point(0)),
+    ]
+
+
+def test_each_of_a_few_values_has_a_box_of_its_own() -> None:
+    parts = split((Range(0, 31, 1), point(0), point(0)), Cmp(CmpOp.LE, Sym("i", SymKind.LOOP), mul(BX, 2)), ())
+    assert [p[0] for p in parts] == [point(n) for n in range(32)]
+
+
+def test_too_many_values_are_halved() -> None:
+    parts = split((Range(0, 99, 1), point(0), point(0)), Cmp(CmpOp.LE, Sym("i", SymKind.LOOP), mul(BX, 2)), ())
+    assert [p[0] for p in parts] == [Range(0, 49, 1), Range(50, 99, 1)]
+
+
+def test_the_ctas_of_a_cluster_are_looked_at_each() -> None:
+    """Clusters of two along x: block 3 is the second CTA of cluster 1."""
+    parts = split((Range(0, 3, 1), point(0), point(0)), eq(BX, 3), (), (2, 1, 1))
+    assert sorted(p[0] for p in parts) == [Range(0, 0, 0), point(1), Range(2, 3, 1)]
+    assert split((Range(0, 3, 1), point(0), point(0)), eq(BX, 3), (), (1, 1, 1)) == [
+        (Range(0, 2, 1), point(0), point(0)),
+        (point(3), point(0), point(0)),
+    ]
