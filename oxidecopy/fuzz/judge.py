@@ -44,6 +44,7 @@ NOT_SHOWN: Final[dict[str, str]] = {
     ids.SYNC_NOT_REACHED: "threads that have exited count as arrived at the cluster barrier (PTX), but the design asks all to come",
     ids.STORES_MEET: "stores of one cluster's CTAs may be ordered by syncs, which the comparison of whole launches does not look at",
     ids.LOAD_OF_STORED: "as with stores that meet: syncs of a cluster are not looked at",
+    ids.STORE_OF_LOADED: "a load that lands late takes what the store left, or not: the simulator does not hold the two against each other",
     ids.IM2COL_START: _RANGE,
     ids.IM2COL_OFFSET: "the hardware takes some of its bits: the load brings what another tap would, where the filter may not tell",
     ids.ENTRY_RANGE: _RANGE,

@@ -56,7 +56,8 @@ OUTPUT_RULES: Final[tuple[Rule, ...]] = (
     _rule(
         "OX3203",
         "A CTA loads nothing that another one stores in the same launch",
-        "It may get old or new elements: nothing orders blocks. Working in place is fine where each block loads what it stores itself.",
+        "It may get old or new elements: nothing orders blocks. Working in place is fine where each block loads what it stores itself, and "
+        "before it does; to load it again the store must have been waited for, by `wait_group` and not by `wait_group_read`.",
         _ORDER,
         twins(
             """
@@ -124,6 +125,31 @@ OUTPUT_RULES: Final[tuple[Rule, ...]] = (
             """,
             "30",
             "28",
+        ),
+    ),
+    _rule(
+        "OX3206",
+        "A thread stores to what it loads only when the load has landed",
+        "Copies run on their own: a load that was issued before the store may still read what the store left.",
+        "PTX cp.async.bulk: completion is observed by a wait on the mbarrier",
+        twins(
+            """
+            tile, other = cta.shared(src), cta.shared(src)
+            cta.fill(other, 1.0)
+            cta.fence_proxy_async()
+            cta.sync()
+            full = cta.barrier().init(1)
+            with cta.elect() as leader:
+                token = full.arrive_expect_tx(leader, tile.nbytes)
+                src.g2s(leader, tile, (0, 0), token)
+                <gap>
+                src.s2g(leader, other, (0, 0))
+                leader.commit_group()
+                leader.wait_group(0)
+            full.wait_phase(0)
+            """,
+            "",
+            "full.wait_phase(0)",
         ),
     ),
     Rule(

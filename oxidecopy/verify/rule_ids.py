@@ -94,6 +94,7 @@ STORES_UNORDERED: Final = "OX3202"
 LOAD_OF_STORED: Final = "OX3203"
 OVERLAPPING_VIEWS: Final = "OX3204"
 STORE_OVER: Final = "OX3205"
+STORE_OF_LOADED: Final = "OX3206"
 
 # ---- bounds of the proof
 PIECES: Final = "OX3090"

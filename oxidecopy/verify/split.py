@@ -25,7 +25,7 @@ _CLASSES_MAX: Final = 64  # boxes that this may give
 def split(
     box: tuple[Range, ...], what: Expr | Cond, moduli: Iterable[int], cluster: tuple[int, int, int] = (1, 1, 1)
 ) -> list[tuple[Range, ...]]:
-    """Boxes that together are `box`: by value, else by remainder where there is a modulus that the box does not respect yet, else halves."""
+    """Boxes that together are `box`: by value, else by remainder where there is a modulus that the box does not keep yet, else halves."""
     names = {s.name for s in symbols(what)}
     axes = [i for i, name in enumerate(BLOCK_SYMBOLS) if name in names and not box[i].single]
     if not axes:

@@ -261,7 +261,7 @@ class Machine:
     met: set[tuple[int, ...]] = field(default_factory=set)  # which agents met at which sync, and were looked at
     woken: bool = False  # the last op ended a phase or a sync
     lost: bool = False  # an op had no live barrier to work on: what follows from that is not reported
-    ran: set[int] = field(default_factory=set)  # id of every step that ran
+    ran: dict[int, int] = field(default_factory=dict)  # id of every step that ran, numbered in order of the first time
     log: list[Asked] | None = None  # expressions that steered the run since the last snapshot, while a period is looked for
     trips: str = ""  # the name of the number of tiles that a counter gives, and that number in this walk
     count: int = 0

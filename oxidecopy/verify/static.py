@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from oxidecopy.isa import limits, ops
 from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.isa.swizzle import EVERY_SWIZZLE
@@ -347,7 +349,7 @@ def _plain(program: Program, step: Step, op: ops.StoreGlobal | ops.Iota, out: Co
     return wanted
 
 
-def check_idle(program: Program, ran: set[int], out: Collector) -> None:
+def check_idle(program: Program, ran: Container[int], out: Collector) -> None:
     """Warns of roles in which nothing ran, in any CTA. Blocks inside loops and conditions are spared: a prologue may well be empty."""
 
     def leaves(step: Step) -> list[Step]:

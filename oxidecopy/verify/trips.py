@@ -164,7 +164,9 @@ class _Still:
 class Counts:
     """The walks of one piece of the grid."""
 
-    def __init__(self, program: Program, launch: Launch, compiled: Compiled, box: tuple[Range, ...], out: Collector, ran: set[int]) -> None:
+    def __init__(
+        self, program: Program, launch: Launch, compiled: Compiled, box: tuple[Range, ...], out: Collector, ran: dict[int, int]
+    ) -> None:
         self.program = program
         self.launch = launch
         self.compiled = compiled
@@ -229,7 +231,7 @@ class Counts:
                 check_ending(machine)
         finally:
             self._keep(out, count)
-        self.ran |= machine.ran
+        self.ran.update(machine.ran)
         if self.out.report().violations:
             return False
         return not isinstance(edges, _Tail) or edges.follows(tiles)

@@ -47,12 +47,12 @@ def inspect(program: Program, launch: Launch) -> Report:
     out = Collector()
     program = unshared(program)
     if check_static(program, launch, out):
-        ran: set[int] = set()
+        ran: dict[int, int] = {}
         try:
             compiled = compile_program(program, launch, out)
             if compiled.opaque is not None and _walk_pieces(program, launch, compiled, out, ran) and not out.report().violations:
                 check_idle(program, ran, out)
-                check_outputs(program, launch, compiled.folded, compiled.opaque, out)
+                check_outputs(program, launch, compiled.folded, compiled.opaque, ran, out)
         except ZeroDivisionError:
             out.add(
                 ids.DIVISOR,
@@ -64,7 +64,7 @@ def inspect(program: Program, launch: Launch) -> Report:
     return out.report()
 
 
-def _walk_pieces(program: Program, launch: Launch, compiled: Compiled, out: Collector, ran: set[int]) -> bool:
+def _walk_pieces(program: Program, launch: Launch, compiled: Compiled, out: Collector, ran: dict[int, int]) -> bool:
     """Co-executes one cluster of each piece; False when a bound of the proof was hit."""
     todo: list[tuple[Range, ...]] = [cluster_box(program, launch)]
     pieces = 0
@@ -109,13 +109,13 @@ def _walk_pieces(program: Program, launch: Launch, compiled: Compiled, out: Coll
     return True
 
 
-def _walk_piece(program: Program, launch: Launch, compiled: Compiled, box: tuple[Range, ...], out: Collector, ran: set[int]) -> bool:
+def _walk_piece(program: Program, launch: Launch, compiled: Compiled, box: tuple[Range, ...], out: Collector, ran: dict[int, int]) -> bool:
     """Co-executes one cluster; False when a counter's share makes it wrong, so that other pieces would only repeat it."""
     if compiled.opaque is not None and compiled.opaque.trips:
         return Counts(program, launch, compiled, box, out, ran).walk()
     machine = build(program, launch, compiled, box, out)
     run(machine)
-    ran |= machine.ran
+    ran.update(machine.ran)
     if not machine.lost and all(a.done for a in machine.agents):
         check_ending(machine)
     return True

@@ -91,7 +91,7 @@ class _Walk:
         if at is None:
             machine.step_on(agent)
             at = At(agent, item, item.op, Mark(agent.id, agent.time, item.step), turns=tuple(agent.turns.values()))
-            machine.ran.add(id(item.step))
+            machine.ran.setdefault(id(item.step), len(machine.ran))
             if item.named is not None and not resolve(machine, at, item.named):
                 machine.lost = True
                 agent.pc += 1

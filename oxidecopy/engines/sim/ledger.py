@@ -162,9 +162,11 @@ class Ledger:
             stored, loaded = marks
             for number in _numbers(stored):
                 old = self._stores[number - 1]
-                if old.cluster != self._cluster or (old.cta != agent.cta.rank and not self._ordered(old, agent)):
+                own = old.cluster == self._cluster and old.cta == agent.cta.rank
+                # Loads go through the async proxy, which need not see plain stores: no fence for that is in the op table.
+                if old.cluster != self._cluster or not self._ordered(old, agent) or (own and not old.bulk):
                     whose = "cluster" if old.cluster != self._cluster else "CTA"
-                    self._findings.add(reports.load_of_stored(agent, site, old.site, "stored", whose))
+                    self._findings.add(reports.load_of_stored(agent, site, old.site, "stored", whose, own=own))
             loaded[...] = self._cluster
 
     def _store(self, agent: Agent, region: Region, new: _Store) -> None:

@@ -347,11 +347,12 @@ def stores_meet(agent: Agent, site: Site | None, earlier: Site | None, *, across
     )
 
 
-def load_of_stored(agent: Agent, site: Site | None, other: Site | None, did: str, whose: str) -> Diagnostic:
+def load_of_stored(agent: Agent, site: Site | None, other: Site | None, did: str, whose: str, *, own: bool = False) -> Diagnostic:
+    one, another = ("a CTA", "it") if own else (f"one {whose}", "another one")
     return Diagnostic(
         rule=LOAD_OF_STORED,
-        what=f"one {whose} loads from global memory what another one stores in the same launch",
-        got=f"by {agent.kind}; {did} by another {whose}{', which nothing orders' if whose == 'CTA' else ''}",
+        what=f"{one} loads from global memory what {another} stores in the same launch",
+        got=f"by {agent.kind}; {did} by {'itself' if own else f'another {whose}'}{', which nothing orders' if whose == 'CTA' else ''}",
         required="loads of what no other cluster stores, and inside a cluster a sync after the `wait_group` of the store",
         fix="store to another array, or use two launches",
         site=site,

@@ -6,7 +6,7 @@ Three ways, the cheapest that decides: a proof that all instances of the one sto
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, final
@@ -24,7 +24,7 @@ from oxidecopy.verify.outputs.crossing import alike, may_be_ordered
 from oxidecopy.verify.outputs.distinct import proves_distinct
 from oxidecopy.verify.outputs.instances import Instances, instances
 from oxidecopy.verify.outputs.places import Place, Way, places, rank_of, tensors
-from oxidecopy.verify.outputs.replay import TooLongError, unordered
+from oxidecopy.verify.outputs.replay import TooLongError, out_of_order, unordered
 
 if TYPE_CHECKING:
     from oxidecopy.verify.opaque import Opaque
@@ -39,11 +39,13 @@ _SIDES: Final[tuple[Literal["left", "right"], ...]] = ("left", "right")
 CTAS_MAX: Final = 32  # of those that store to one place twice, how many are gone through op by op
 
 
-def check_outputs(program: Program, launch: Launch, folded: Mapping[int, ops.Instr], opaque: Opaque, out: Collector) -> None:
-    """Reports on all tensors that the program stores to."""
+def check_outputs(
+    program: Program, launch: Launch, folded: Mapping[int, ops.Instr], opaque: Opaque, ran: Mapping[int, int], out: Collector
+) -> None:
+    """Reports on all tensors that the program stores to; `ran` numbers the steps in the order in which they came on a legal schedule."""
     every = places(program, launch, folded)
     found = sorted(every.placed, key=lambda place: place.tensor)
-    judge = _Judge(program, launch, folded, opaque, tuple(op for op in folded.values() if isinstance(op, ops.NextTile)), out)
+    judge = _Judge(program, launch, folded, opaque, tuple(op for op in folded.values() if isinstance(op, ops.NextTile)), ran, out)
     for name, group in groupby(found, key=lambda place: place.tensor):
         accesses = list(group)
         if any(place.way is not Way.LOAD for place in accesses):
@@ -92,6 +94,7 @@ class _Judge:
     folded: Mapping[int, ops.Instr]
     opaque: Opaque
     dealt: tuple[ops.NextTile, ...]  # the ops that ask a counter for a tile
+    ran: Mapping[int, int]
     out: Collector
 
     def tensor(self, name: str, accesses: list[Place]) -> None:
@@ -110,7 +113,9 @@ class _Judge:
             if not apart:
                 self._stores(name, known, cut)
             self._cover(name, known, cut)
-        if loads and not self._own_boxes(loads, writes):
+        if loads and self._own_boxes(loads, writes):
+            self._reloads(name, [*loads, *writes], {0: lambda _, at: (at,)})
+        elif loads:
             self._loads(name, loads, known if len(known) == len(writes) else None)
 
     # ---- the proof without counting
@@ -286,6 +291,7 @@ class _Judge:
         beyond = any(found.any() for found in across)
         meeting = next(((pair, found) for pair, found in zip(ends, across if beyond else inside, strict=True) if found.any()), None)
         if meeting is None:
+            self._own_cells(name, [*writes, *located], cut, loaded, stored[begin], stored[end - 1])
             return
         (mine, theirs), found = meeting
         first = int(np.flatnonzero(found)[0])
@@ -303,6 +309,70 @@ class _Judge:
             required="each CTA loads what no other one stores",
             fix="store to another array, or split the work into two launches",
             causes=[("stored here", store.step)],
+        )
+
+    # ---- loads of what the CTA itself stores
+    def _own_cells(self, name: str, every: list[tuple[Place, Instances]], cut: Cells, loaded: Column, *stored: Column) -> None:
+        """What is loaded and stored by one CTA, whichever comes first."""
+        if not len(loaded):
+            return
+        if self.opaque.trips or self.opaque.ranges:
+            self.undecided(name, every[-1][0].step, "a CTA loads and stores it, in loops that only the running program knows")
+            return
+        involved = sorted({int(n) for rows in (loaded, *stored) for n in cut.place[rows]})
+        ctas = [int(cta) for cta in different(cut.cta[loaded])[:CTAS_MAX]]
+
+        def touched(cta: int) -> Callable[[int, tuple[int, ...]], Iterable[object]]:
+            found = _cells_of(every, cut, cta)
+            return lambda step, at: found.get((step, at), ())
+
+        self._reloads(name, [every[n][0] for n in involved], {cta: touched(cta) for cta in ctas}, sure=False)
+
+    def _reloads(
+        self,
+        name: str,
+        involved: list[Place],
+        cells: Mapping[int, Callable[[int, tuple[int, ...]], Iterable[object]]],
+        *,
+        sure: bool = True,
+    ) -> None:
+        """One thread's own loads and stores in order; `sure`: each box is loaded and stored once, and rings of threads keep them apart."""
+        threads = {place.threads for place in involved}
+        if len(threads) > 1 or len(involved[0].threads) > 1:
+            if not sure or self._stored_first(involved):
+                self.undecided(name, involved[0].step, "a CTA loads and stores it by several threads, whose order is not looked at")
+            return
+        if self.opaque.trips or self.opaque.ranges:
+            return
+        accesses = {id(place.step): place for place in involved}
+        try:
+            for cta, of in cells.items():
+                found = out_of_order(self.program.steps, self.folded, involved[0].threads.first, self._own(cta), accesses, of)
+                if found is not None:
+                    self._out_of_order(name, *found)
+                    return
+        except TooLongError:
+            if not sure:
+                self.undecided(name, involved[0].step, "a CTA loads and stores it, by a thread with too many ops to go through")
+
+    def _stored_first(self, involved: list[Place]) -> bool:
+        """True when, on the schedule that was run, something is loaded that was stored before: it has to be waited for."""
+        first = {loads: [self.ran.get(id(p.step), 0) for p in involved if (p.way is Way.LOAD) is loads] for loads in (False, True)}
+        return min(first[False]) < max(first[True])
+
+    def _out_of_order(self, name: str, later: Step, earlier: Step) -> None:
+        loads = isinstance(self.folded[id(later)], ops.Landing)
+        self.out.add(
+            ids.LOAD_OF_STORED if loads else ids.STORE_OF_LOADED,
+            f"a CTA loads elements of {name!r} that it has stored, and the store may not be written yet"
+            if loads
+            else f"a CTA stores to elements of {name!r} that it loads, and the load may not have landed yet",
+            step=later,
+            required="`commit_group` and `wait_group` (not `wait_group_read`) behind a bulk store, which plain stores do not have"
+            if loads
+            else "a wait for the load's phase before the store",
+            fix="wait until the store is written: `leader.wait_group(0)`" if loads else "wait for the load first",
+            causes=[("stored here" if loads else "loaded here", earlier)],
         )
 
     # ---- words

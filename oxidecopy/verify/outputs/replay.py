@@ -6,7 +6,7 @@ A bulk store is not ordered before later ones of its thread until `wait_group` (
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 from oxidecopy.isa import ops
@@ -62,6 +62,48 @@ def unordered(
                 if earlier is not None and earlier[0] not in groups.written:
                     return step, earlier[1]
                 last[cell] = (number, step)
+    return None
+
+
+def out_of_order(
+    steps: tuple[Step, ...],
+    folded: Mapping[int, ops.Instr],
+    thread: int,
+    env: Mapping[str, int],
+    accesses: Mapping[int, Place],
+    cells: Callable[[int, tuple[int, ...]], Iterable[object]],
+) -> tuple[Step, Step] | None:
+    """The first load of what may not be written yet, or store to what may still be loaded, with the access before it; None without one.
+
+    A store is written once a `wait_group` has seen it through, a load has landed once its barrier is waited for; plain stores are never
+    seen by loads, which go through the async proxy. `cells` says which cells an access (the id of its step, its coordinates) touches.
+
+    Raises:
+        TooLongError: after `EVENTS_MAX` ops.
+    """
+    groups = _Groups()
+    stored: dict[object, tuple[int, Step]] = {}  # of each cell: number of its latest store
+    loading: dict[object, tuple[tuple[int, int], Step]] = {}  # of each cell: barrier of its latest load
+    for step, here in _Thread(folded, thread).run(steps, dict(env)):
+        op = folded[id(step)]
+        if isinstance(op, ops.CommitGroup):
+            groups.commit()
+        elif isinstance(op, ops.WaitGroup):
+            groups.wait(op.pending)
+        elif isinstance(op, ops.MbarrierWait | ops.MbarrierWaitPhase | ops.MbarrierWaitParity):
+            over = (op.bar.barrier, evaluate(op.bar.index, here))
+            loading = {cell: load for cell, load in loading.items() if load[0] != over}
+        elif id(step) in accesses:
+            touched = list(cells(id(step), tuple(evaluate(e, here) for e in accesses[id(step)].coords)))
+            if isinstance(op, ops.Landing):
+                early = next((stored[cell] for cell in touched if cell in stored and stored[cell][0] not in groups.written), None)
+                loading.update((cell, ((op.bar.barrier, evaluate(op.bar.index, here)), step)) for cell in touched)
+            else:
+                early = next(((0, loading[cell][1]) for cell in touched if cell in loading), None)
+                number = groups.store() if isinstance(op, ops.Grouped) else -1
+                stored.update((cell, (number, step)) for cell in touched)
+            if early is not None:
+                return step, early[1]
     return None
 
 
