@@ -12,7 +12,7 @@ from oxidecopy.isa import limits, ops
 from oxidecopy.isa.bulk import ALIGN
 from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.isa.expr import ZERO, Const, Expr, add, mul
-from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL, ArrayInfo, Launch, MapParam, Program, Step
+from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL, ArrayInfo, Launch, MapParam, Program, Step, walk
 from oxidecopy.program.tensor_map import TILE, TensorMap
 from oxidecopy.verify import rule_ids as ids
 from oxidecopy.verify.affine import Range, range_of, shift_of, strided
@@ -31,29 +31,32 @@ Placed = Through | Run | ops.LoadIndex  # ops whose place in global memory is ju
 def doubtful(program: Program, launch: Launch, folded: Mapping[int, ops.Instr], opaque: Opaque, out: Collector) -> set[int]:
     """Ids of the copies and reads whose coordinates must be watched in the walk. Warns of what no walk can see."""
     found: set[int] = set()
-    maps, edges = dict(launch.maps), dict(launch.edges)
 
     def visit(steps: tuple[Step, ...], env: dict[str, Range]) -> None:
         for step in steps:
             op = folded[id(step)]
-            if isinstance(op, ops.Loop):
-                visit(step.body, {**env, op.counter: counter_range(op, env)})
-            elif isinstance(op, Placed):
-                if any(True for _ in faults(program, launch, op, env)):
-                    found.add(id(step))
-                if isinstance(op, Through):
-                    _unscaled(program, launch, step, op, out)
-                    _edges(
-                        step,
-                        op,
-                        [(name, maps[name]) for name in _through(program, op, env) if edges.get(name, "unknown") == "unknown"],
-                        out,
-                    )
-            else:
-                visit(step.body, env)
+            try:
+                if isinstance(op, ops.Loop):
+                    visit(step.body, {**env, op.counter: counter_range(op, env)})
+                elif isinstance(op, Placed):
+                    found.update(_look(program, launch, step, op, env, out))
+                else:
+                    visit(step.body, env)
+            except ZeroDivisionError:  # it may never run
+                found.update(id(inner) for inner in walk((step,)) if isinstance(folded[id(inner)], Placed))
 
     visit(program.steps, everywhere(program, launch, opaque))
     return found
+
+
+def _look(program: Program, launch: Launch, step: Step, op: Placed, env: Mapping[str, Range], out: Collector) -> list[int]:
+    """The id of a step whose coordinates must be watched, if they must."""
+    broken = any(True for _ in faults(program, launch, op, env))
+    if isinstance(op, Through):
+        maps, edges = dict(launch.maps), dict(launch.edges)
+        _unscaled(program, launch, step, op, out)
+        _edges(step, op, [(name, maps[name]) for name in _through(program, op, env) if edges.get(name, "unknown") == "unknown"], out)
+    return [id(step)] if broken else []
 
 
 def _through(program: Program, op: Through, env: Mapping[str, Range]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import pytest
 from oxidecopy.isa import expr
 from oxidecopy.program.program import Edge
 from oxidecopy.verify import inspect
-from tests.helpers.programs import BX, BY, Builder, add, lt, mul
+from tests.helpers.programs import BX, BY, Builder, add, div, lt, mul
 from tests.helpers.verdicts import Make, accepted, made, refused
 
 BYTES = 64 * 64 * 4
@@ -176,3 +176,25 @@ def test_a_store_over_the_elements_of_a_wider_array_is_refused() -> None:
 def test_a_store_that_stays_inside_goes_over_nothing() -> None:
     assert over(1, "elements") == ([], [])
     assert over(2, "elements", when=True) == ([], [])
+
+
+@pytest.mark.parametrize("runs", [False, True])
+@pytest.mark.parametrize("where", ["coordinate", "trip count"])
+def test_a_divisor_of_zero_matters_where_it_is_asked_for(where: str, runs: bool) -> None:
+    b = Builder(grid=(2, 1, 1))
+    zero = b.index("zero", 0)
+    b.map()
+    b.tile()
+    b.fill()
+    b.fence()
+    b.sync()
+    with b.elect(), b.when(lt(zero, 1 if runs else 0)):
+        if where == "coordinate":
+            b.s2g((mul(div(BX, zero), 64), 0))
+        else:
+            with b.loop(div(64, zero)) as i:
+                b.s2g((mul(i, 64), 0))
+        b.commit()
+        b.wait_group()
+    report = inspect(b.program(), b.launch())
+    assert [d.rule for d in report.violations] == (["OX3092"] if runs else [])
