@@ -19,7 +19,7 @@ from oxidecopy.fuzz.drafts import Draft, Handles
 from oxidecopy.fuzz.im2col_scenes import Im2col, Pixels, Sliced
 from oxidecopy.fuzz.index_scenes import Indexed, Mapped, Rows, Tables
 from oxidecopy.fuzz.ring_scenes import MulticastRing, TileRing, drawn_roles
-from oxidecopy.fuzz.scenes import Handoff, Nested, Prefetch, Produce, Ring, Rounds
+from oxidecopy.fuzz.scenes import Handoff, InPlace, Nested, Prefetch, Produce, Ring, Rounds
 from oxidecopy.program.program import Program, Step
 from oxidecopy.tiles.cta import ClusterCta, Cta
 from oxidecopy.typed.recorder import Recorder
@@ -36,7 +36,7 @@ class Scene(Protocol):
 
 ALONE: Final[tuple[Scene, ...]] = (
     *(Rounds, Rounds, Ring, Ring, Prefetch, Produce, Produce, Handoff, Nested),
-    *(Runs, Indexed, Tables, Mapped, Im2col, Pixels, Sliced),
+    *(InPlace, InPlace, Runs, Indexed, Tables, Mapped, Im2col, Pixels, Sliced),
 )
 TOGETHER: Final[tuple[Scene, ...]] = (SharedLoad, ClusterRing, Gate, PassedOn, Gathered, Spread)
 IN_ROLES: Final[dict[bool, Scene]] = {False: TileRing, True: MulticastRing}  # by whether there is a cluster; these stand alone

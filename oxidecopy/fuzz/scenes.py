@@ -9,8 +9,9 @@ from typing import Any, Final
 import numpy as np
 
 from oxidecopy.fuzz.case import Data, clip
-from oxidecopy.fuzz.drafts import Draft, Handles, send, wait_over
+from oxidecopy.fuzz.drafts import DTYPE_NAMES, Draft, Handles, send, wait_over
 from oxidecopy.isa.dtypes import DTYPES
+from oxidecopy.isa.elem import FLOATS, INTEGERS
 from oxidecopy.typed.reduce import ReduceOp
 
 FOLD: Final = {
@@ -399,4 +400,40 @@ class Nested:
                         extra.arrive_expect_tx(leader, 64)
                         extra.complete_tx(leader, 64)
                     extra.wait_phase(k)
+                cta.sync()
+
+
+class InPlace:
+    """Tiles are loaded from where they are stored to afterwards, maybe several times over, maybe with twice their values."""
+
+    def __init__(self, d: Draft) -> None:
+        self.d, self.trips, self.passes = d, d.trips(5, 0.05), d.pick(1, 1, 2, 3)
+        self.twice, self.parity = d.chance(0.5), d.chance(0.3)
+        self.view = d.target(d.blocks * self.trips.n, d.shape(tuple(sorted(FLOATS | INTEGERS)) if self.twice else DTYPE_NAMES))
+        d.effects.append(self.land)
+
+    def land(self, now: dict[str, Data]) -> None:
+        """Each tile as far as it is inside, once for every pass."""
+        for _ in range(self.passes if self.twice else 0):
+            for t in range(self.d.blocks * self.trips.n):
+                to, _ = clip(now[self.view.name], self.view.at(t), np.zeros(self.view.box, now[self.view.name].dtype))
+                to[...] = np.add(to, to)
+
+    def __call__(self, cta: Any, h: Handles) -> None:
+        n, desc = self.trips.of(h), h[self.view.name]
+        tile, full = cta.shared(desc), cta.barrier().init(1)
+        for number in range(self.passes):
+            for i in cta.range(n):
+                at = self.view.at(self.d.block(cta) * self.trips.n + i)
+                with cta.elect() as leader:
+                    token = full.arrive_expect_tx(leader, tile)
+                    desc.g2s(leader, tile, at, token)
+                wait_over(full, n * number + i, parity=self.parity)
+                if self.twice:
+                    cta.map(lambda v: v + v, tile, out=tile)
+                    cta.fence_proxy_async()
+                    cta.sync()
+                with cta.elect() as leader:
+                    send(leader, desc, tile, at)
+                    leader.wait_group(0)
                 cta.sync()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import count
 
 import pytest
 
@@ -11,10 +13,15 @@ from oxidecopy.engines.sim import SimEngine
 from oxidecopy.errors import DeviceCodeError, Diagnostic, ExecutionError
 from oxidecopy.fuzz import device
 from oxidecopy.fuzz.campaign import program, programs
-from oxidecopy.fuzz.case import Case
+from oxidecopy.fuzz.case import Case, run
 from oxidecopy.fuzz.device import Batches, Id, Went, by_engine, compare, compare_all, ids_from
+from oxidecopy.fuzz.judge import judge
+from oxidecopy.fuzz.pipelines import pipeline
+from oxidecopy.isa import ops
+from oxidecopy.isa.expr import Const
 from oxidecopy.program.verified import VerifiedProgram
 from oxidecopy.verify import inspect
+from tests.helpers.edits import changed, edited
 
 FAST = SimEngine(hazards=False)
 
@@ -46,11 +53,17 @@ def test_a_refusal_of_the_engine_is_no_failure(error: type[DeviceCodeError | Exe
 
 
 def test_an_index_out_of_its_bounds_is_to_be_noticed_on_both() -> None:
-    seed, number = 3359, 5  # reads an index that is `below`
-    case = program(seed, number)
+    """Of a pipeline that reads indices above 0, which are to be below 1."""
+    for whole in (pipeline(seed) for seed in count()):
+        if whole.scenes == ("Indexed",):
+            read, one = changed(below=lambda _: Const(1)), replace(whole, expected={})
+            case = replace(one, program=edited(whole.program, lambda op: isinstance(op, ops.LoadIndex), read))
+            if not run(case, 0).clean:
+                break
     assert not inspect(case.program, case.launch()).violations
-    assert compare(case, seed, number, FAST, by_engine).how == "stopped"
-    assert compare(case, seed, number, FAST, lambda c, e, _: c.contents(e, c.on(e)[1])).how == "differs"
+    assert judge(case).stopped
+    assert compare(case, 0, 0, FAST, by_engine).how == "stopped"
+    assert compare(case, 0, 0, FAST, lambda c, e, _: c.contents(e, c.on(e)[1])).how == "differs"
 
 
 # ---- batches
