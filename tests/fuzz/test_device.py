@@ -52,14 +52,15 @@ def test_a_refusal_of_the_engine_is_no_failure(error: type[DeviceCodeError | Exe
     assert compare(program(0, 0), 0, 0, FAST, failing).how == how
 
 
+def below_one(whole: Case) -> Case:
+    """The same with indices that are to be below 1."""
+    program = edited(whole.program, lambda op: isinstance(op, ops.LoadIndex), changed(below=lambda _: Const(1)))
+    return replace(whole, program=program, expected={})
+
+
 def test_an_index_out_of_its_bounds_is_to_be_noticed_on_both() -> None:
-    """Of a pipeline that reads indices above 0, which are to be below 1."""
-    for whole in (pipeline(seed) for seed in count()):
-        if whole.scenes == ("Indexed",):
-            read, one = changed(below=lambda _: Const(1)), replace(whole, expected={})
-            case = replace(one, program=edited(whole.program, lambda op: isinstance(op, ops.LoadIndex), read))
-            if not run(case, 0).clean:
-                break
+    reading = (below_one(whole) for whole in map(pipeline, count()) if whole.scenes == ("Indexed",))
+    case = next(case for case in reading if not run(case, 0).clean)
     assert not inspect(case.program, case.launch()).violations
     assert judge(case).stopped
     assert compare(case, 0, 0, FAST, by_engine).how == "stopped"
