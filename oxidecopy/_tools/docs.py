@@ -81,7 +81,7 @@ def table(result: dict[str, Any]) -> str:
 _COUNTED: Final = {
     "well_formed": "well-formed programs",
     "mutants": "programs with one edit, or two",
-    "accepted": "accepted by the verifier: every schedule that was run ends well, with the same bytes",
+    "accepted": "accepted by the verifier",
     "exhaustive_complete": "of these under every schedule there is",
     "exhaustive_bounded": "of these under every schedule up to a bound",
     "stopped": "of these ended by an index that was read and is out of its bounds, as they should",
