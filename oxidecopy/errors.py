@@ -7,8 +7,9 @@ module imports the rest of the package; rule ids are plain strings that `oxideco
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import ClassVar, final
+from typing import Any, ClassVar, Protocol, final
 
 
 @final
@@ -33,6 +34,16 @@ class Cause:
     site: Site | None
 
 
+class Explanation(Protocol):
+    """What there is to say of several diagnostics together: of a deadlock who waits for whom."""
+
+    def lines(self) -> list[str]:
+        """What is said, line by line."""
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as plain values for programs, as JSON has them."""
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnostic:
@@ -46,6 +57,7 @@ class Diagnostic:
         fix: the cheapest change that mends it.
         site: the user's file and line, when the rule is about a line of a program.
         causes: the few earlier lines that led to it.
+        explanation: what it and its neighbours come from; diagnostics that differ in nothing else are equal.
     """
 
     rule: str
@@ -55,6 +67,7 @@ class Diagnostic:
     fix: str = ""
     site: Site | None = None
     causes: tuple[Cause, ...] = ()
+    explanation: Explanation | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         where = f"{self.site}: " if self.site else ""
@@ -62,6 +75,12 @@ class Diagnostic:
         lines += [f"  {name}: {text}" for name, text in (("got", self.got), ("required", self.required), ("fix", self.fix)) if text]
         lines += [f"  {cause.site or 'there'}: {cause.what}" for cause in self.causes]
         return "\n".join(lines)
+
+
+def explanations(diagnostics: Iterable[Diagnostic]) -> list[Explanation]:
+    """Those of some diagnostics, each once."""
+    found = {id(d.explanation): d.explanation for d in diagnostics if d.explanation is not None}
+    return list(found.values())
 
 
 class OxidecopyError(Exception):
@@ -84,7 +103,8 @@ class OxidecopyError(Exception):
         return tuple(d.rule for d in self.diagnostics)
 
     def __str__(self) -> str:
-        body = "\n".join(str(d) for d in self.diagnostics)
+        told = explanations(self.diagnostics)
+        body = "\n".join([*(str(d) for d in self.diagnostics), *(line for explanation in told for line in explanation.lines())])
         if self.headline and len(self.diagnostics) > 1:
             return f"{self.headline}: {len(self.diagnostics)} rules broken\n{body}"
         return body

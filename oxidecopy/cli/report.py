@@ -16,7 +16,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from oxidecopy.errors import DeviceError, Diagnostic, OxidecopyError, Site, UsageError
+from oxidecopy.errors import DeviceError, Diagnostic, OxidecopyError, Site, UsageError, explanations
 
 P = ParamSpec("P")
 
@@ -109,6 +109,9 @@ def print_diagnostics(console: Console, diagnostics: Sequence[Diagnostic]) -> No
         for line in lines:
             console.print(line)
             room -= str(line).count("\n") + 1
+    for explanation in explanations(diagnostics):
+        for words in explanation.lines():
+            console.print(Text(words))
     ours = [d.rule for d in diagnostics if d.rule.startswith(("OX", "oxidecopy-"))]  # the others are mypy's
     if ours:
         console.print(Text(f"oxidecopy explain {ours[0]} says why", "dim"))
@@ -130,6 +133,7 @@ def diagnostic_json(diagnostic: Diagnostic) -> dict[str, object]:
         "fix": diagnostic.fix,
         **_site_json(diagnostic.site),
         "causes": [{"what": cause.what, **_site_json(cause.site)} for cause in diagnostic.causes],
+        **({"deadlock": diagnostic.explanation.as_json()} if diagnostic.explanation is not None else {}),
     }
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from oxidecopy.isa import ops
-from oxidecopy.program.program import Step
+from oxidecopy.program.deadlock import Barrier, Deadlock, Stuck, Sync, Token
+from oxidecopy.program.explain import explain
+from oxidecopy.program.program import BLOCK_SYMBOLS, Step
 from oxidecopy.verify import rule_ids as ids
 from oxidecopy.verify.check import over_expected
 from oxidecopy.verify.code import Control, Item
@@ -30,6 +32,16 @@ def unblock(machine: Machine, waiting: Mapping[int, At]) -> bool:
             a.denied = True
         return True
     waits = [waiting[a.id] for a in stuck if a.id in waiting]
+    if not machine.explained:  # later ones may come of having gone on
+        machine.explained = True
+        machine.out.explanation = _explanation(machine, stuck, waiting)
+    try:
+        return _reported(machine, waits, stuck)
+    finally:
+        machine.out.explanation = None
+
+
+def _reported(machine: Machine, waits: list[At], stuck: list[Agent]) -> bool:
     for key, agents in list(machine.syncs.items()):
         if _sync_cannot_fill(machine, key, agents):
             _report_sync(machine, key, agents)
@@ -41,6 +53,42 @@ def unblock(machine: Machine, waiting: Mapping[int, At]) -> bool:
             return _starved(machine, at)
     _report_cycle(machine, waits, stuck)
     return False
+
+
+def _explanation(machine: Machine, stuck: list[Agent], waiting: Mapping[int, At]) -> Deadlock:
+    rows = []
+    for agent in stuck:
+        item, at = agent.code[agent.pc], waiting.get(agent.id)
+        rows.append(Stuck(rank=agent.rank, threads=agent.threads.threads, step=item.step, on=_on(item.op, at)))
+    blocks = []
+    for rank in range(machine.program.cluster_size):
+        ranges = machine.mates(rank)[0].ranges
+        x, y, z = (ranges[symbol].lo if symbol in ranges else 0 for symbol in BLOCK_SYMBOLS)
+        blocks.append((x, y, z))
+    return explain(machine.program, rows, constants=machine.launch.environment(), blocks=blocks)
+
+
+def _on(op: ops.Instr, at: At | None) -> Barrier | Sync | Token | None:
+    """What an agent waits for, as the explanation takes it."""
+    if isinstance(op, ops.BarSync):
+        return Sync(number=op.number)
+    if isinstance(op, ops.ClusterSync):
+        return Sync(number=-1)
+    if at is None or not at.bars:
+        return Token(number=op.tokens[0]) if isinstance(op, ops.MbarrierWait) else None
+    bar = at.bars[0]
+    phase, current = (at.phases[0] if at.phases else bar.phase) - bar.base, bar.phase - bar.base
+    return Barrier(
+        rank=bar.rank,
+        decl=bar.decl,
+        index=bar.index,
+        parity=current & 1,
+        pending=bar.pending,
+        tx=bar.expected - bar.issued,
+        asked=phase & 1,
+        phase=phase,
+        current=current,
+    )
 
 
 # ---- syncs

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, final
 
-from oxidecopy.errors import Cause, Diagnostic, Site
+from oxidecopy.errors import Cause, Diagnostic, Explanation, Site
 from oxidecopy.program.program import Step
 from oxidecopy.program.verified import Bound
 
@@ -37,6 +37,7 @@ class Collector:
     seen: set[tuple[object, ...]] = field(default_factory=set)
     found: list[Diagnostic] = field(default_factory=list)
     bounds: dict[object, Bound] = field(default_factory=dict)
+    explanation: Explanation | None = None  # of what is being reported, where there is one
 
     def add(
         self,
@@ -58,7 +59,8 @@ class Collector:
             return
         self.seen.add(mark)
         made = tuple(dict.fromkeys(Cause(text, s.site) for text, s in causes if s is not None))[:_CAUSES_MAX]
-        self.found.append(Diagnostic(rule=rule, what=what, got=str(got), required=str(required), fix=fix, site=place, causes=made))
+        diagnostic = Diagnostic(rule=rule, what=what, got=str(got), required=str(required), fix=fix, site=place, causes=made)
+        self.found.append(diagnostic if self.explanation is None else replace(diagnostic, explanation=self.explanation))
 
     def bound(self, what: str, why: str, *, site: Site | None = None, key: object = None) -> None:
         """Notes where less is looked at than will run; the first of each place, or `key`, is kept."""

@@ -260,6 +260,7 @@ class Machine:
     )  # by CTA and named barrier: who ever met there, with sizes
     met: set[tuple[int, ...]] = field(default_factory=set)  # which agents met at which sync, and were looked at
     woken: bool = False  # the last op ended a phase or a sync
+    explained: bool = False  # a deadlock was met, and who waits for whom was said
     lost: bool = False  # an op had no live barrier to work on: what follows from that is not reported
     ran: dict[int, int] = field(default_factory=dict)  # id of every step that ran, numbered in order of the first time
     log: list[Asked] | None = None  # expressions that steered the run since the last snapshot, while a period is looked for

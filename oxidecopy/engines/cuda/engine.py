@@ -219,7 +219,9 @@ class CudaEngine:
             image=image,
             kernel=kernel,
             records=upload(self.context, image.uploaded) if image.form == "global" else None,
-            facts=Facts(image=image, grid=launch.grid, limit_us=self.limit_us, sm=self.sm, site=program.site),
+            facts=Facts(
+                image=image, grid=launch.grid, limit_us=self.limit_us, sm=self.sm, constants=launch.environment(), site=program.site
+            ),
         )
 
     def _interpreter(self) -> Interpreter:

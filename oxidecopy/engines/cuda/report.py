@@ -7,14 +7,18 @@ diagnostic, and barriers and lines get the user's names.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, final
 
 from oxidecopy.engines.cuda.abi import NO_TOKEN, REPORT_BYTES, REPORT_ENTRIES, REPORT_ENTRY, REPORT_ENTRY_WORDS, ReportKind
 from oxidecopy.engines.cuda.code.image import Image
 from oxidecopy.errors import DeadlockError, Diagnostic, ExecutionError, Site
-from oxidecopy.isa.limits import CTA_WINDOW_BYTES, SHARED_BASE
+from oxidecopy.isa import ops
+from oxidecopy.isa.limits import CTA_WINDOW_BYTES, MBARRIER_BYTES, SHARED_BASE
+from oxidecopy.program.deadlock import Barrier, Deadlock, Stuck, Token, classes
+from oxidecopy.program.explain import explain
+from oxidecopy.program.program import Program, Step
 
 DEADLOCK: Final = "OX5331"
 INDEX_RANGE: Final = "OX5332"
@@ -56,6 +60,7 @@ class Facts:
         grid: CTAs in x, y and z.
         limit_us: how long a wait could take.
         sm: compute capability: the layout of a barrier's word is known for 90.
+        constants: of the launch, by symbol.
         site: where the pipeline was defined.
     """
 
@@ -63,6 +68,7 @@ class Facts:
     grid: tuple[int, int, int]
     limit_us: int
     sm: int
+    constants: Mapping[str, int] = field(default_factory=dict)
     site: Site | None = None
 
 
@@ -107,11 +113,66 @@ def _waiting(entries: Sequence[Entry], count: int, facts: Facts) -> list[Diagnos
     for entry in sorted(entries, key=lambda e: e.kind):
         key = (_agent(entry, facts), entry.pc, entry.barrier % CTA_WINDOW_BYTES, entry.parity, _missing(entry, facts.sm))
         groups.setdefault(key, []).append(entry)
-    found = [_wait(group, facts) for group in groups.values()]
+    explanation = _explanation(entries, facts)
+    found = [replace(_wait(group, facts), explanation=explanation) for group in groups.values()]
     if count > len(entries):
         rest = count - len(entries)
         found.append(Diagnostic(rule=DEADLOCK, what=f"{rest} more warps were waiting; a report has room for {REPORT_ENTRIES}"))
     return found
+
+
+def _explanation(entries: Sequence[Entry], facts: Facts) -> Deadlock | None:
+    """Who waits for whom in the cluster whose wait was given up first; None where the layout of a barrier's word is not known.
+
+    Threads that wait at a sync do not report: they are taken to have ended.
+    """
+    program = next((where.program for where in facts.image.sites.values()), None)
+    if program is None or facts.sm != 90:
+        return None
+    first = next((e for e in entries if e.kind == ReportKind.TIMEOUT), entries[0])
+    blocks = {e.cta: _block(e.cta, facts.grid) for e in entries}
+    corner = tuple(n // c for n, c in zip(blocks[first.cta], program.cluster, strict=True))
+    named, steps, rows = classes(program), list(program.walk()), dict[tuple[int, str], Stuck]()
+    for entry in entries:
+        block = blocks[entry.cta]
+        words = _agent(entry, facts)
+        step = _step(entry, facts, steps)
+        if tuple(n // c for n, c in zip(block, program.cluster, strict=True)) == corner and words in named and step is not None:
+            x, y, z = (n % c for n, c in zip(block, program.cluster, strict=True))
+            rank = x + program.cluster[0] * (y + program.cluster[1] * z)
+            rows.setdefault((rank, words), Stuck(rank=rank, threads=named[words], step=step, on=_on(entry, program, rank, step)))
+    cx, cy, cz = program.cluster
+    inside = [(x, y, z) for z in range(cz) for y in range(cy) for x in range(cx)]
+    where = [(corner[0] * cx + x, corner[1] * cy + y, corner[2] * cz + z) for x, y, z in inside]
+    return explain(program, list(rows.values()), constants=facts.constants, blocks=where)
+
+
+def _block(cta: int, grid: tuple[int, int, int]) -> tuple[int, int, int]:
+    return cta % grid[0], cta // grid[0] % grid[1], cta // (grid[0] * grid[1])
+
+
+def _step(entry: Entry, facts: Facts, steps: Sequence[Step]) -> Step | None:
+    """The wait of the program that a record does or helps to do."""
+    where = facts.image.sites.get(entry.pc)
+    if where is None or where.op is None:
+        return None
+    same = [step for step in steps if step.op is where.op]
+    return next(iter(same or [step for step in steps if step.op == where.op and step.site == where.site]), None)
+
+
+def _on(entry: Entry, program: Program, rank: int, step: Step) -> Barrier | Token | None:
+    if entry.parity == NO_TOKEN:
+        return Token(number=step.op.tokens[0]) if isinstance(step.op, ops.MbarrierWait) else None
+    offset, word = entry.barrier % CTA_WINDOW_BYTES - SHARED_BASE, entry.state
+    if word & _ALWAYS_ZERO:
+        return None
+    pending, delivered = -(word >> 43) % _COUNT, word >> 21 & (_TX - 1)
+    for number, decl in enumerate(program.barriers):
+        index, rest = divmod(offset - decl.offset, MBARRIER_BYTES)
+        if 0 <= index < decl.stages and not rest:
+            tx = -(delivered - _TX if delivered >= _TX // 2 else delivered)
+            return Barrier(rank=rank, decl=number, index=index, parity=word >> 63, pending=pending, tx=tx, asked=entry.parity)
+    return None
 
 
 def _wait(group: Sequence[Entry], facts: Facts) -> Diagnostic:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from oxidecopy.engines.sim.names import barrier_name
 from oxidecopy.errors import Cause, Diagnostic
 from oxidecopy.isa import ops
 from oxidecopy.isa.limits import MBARRIER_BYTES, SHARED_BASE
+from oxidecopy.program.deadlock import Barrier, Stuck, Sync, Token
+from oxidecopy.program.explain import explain
 
 if TYPE_CHECKING:
     from oxidecopy.engines.sim.agents import Agent
+    from oxidecopy.engines.sim.machine import Machine
     from oxidecopy.engines.sim.mbarrier import Mbarrier
     from oxidecopy.program.program import Program
 
@@ -22,16 +26,44 @@ _ARRIVING = _MAKING | ops.MbarrierArriveRemote | ops.MbarrierArriveExpectTxRemot
 _LANDING = ops.TensorG2S | ops.TensorG2SMulticast | ops.MbarrierCompleteTx
 
 
-def deadlock_report(program: Program, agents: tuple[Agent, ...]) -> tuple[Diagnostic, ...]:
-    """One diagnostic per waiting agent and place, CTAs of a cluster that wait alike folded into the first."""
+def deadlock_report(machine: Machine) -> tuple[Diagnostic, ...]:
+    """One diagnostic per waiting agent and place, CTAs of a cluster that wait alike folded into the first, with one explanation for all."""
+    program, agents = machine.program, machine.agents
     seen: dict[object, Diagnostic] = {}
+    stuck = [Stuck(rank=a.cta.rank, threads=a.kind.threads, step=a.step, on=_on(program, a)) for a in agents if not a.ended and a.step]
+    explanation = explain(program, stuck, constants=machine.constants, blocks=[cta.block for cta in machine.ctas])
     for agent in agents:
         if agent.ended:
             continue
-        diagnostic = _waiting(program, agent, agents)
+        diagnostic = replace(_waiting(program, agent, agents), explanation=explanation)
         key = (agent.kind.threads, diagnostic.site, diagnostic.required)
         seen.setdefault(key, diagnostic)
     return tuple(seen.values())
+
+
+def _on(program: Program, agent: Agent) -> Barrier | Sync | Token | None:
+    """What the agent waits for, as the explanation takes it."""
+    wait = agent.wait
+    match wait.kind if wait is not None else "":
+        case "phase" if wait is not None and wait.barrier is not None:
+            return _barrier(program, agent, wait.barrier, wait.phase)
+        case "token" if wait is not None:
+            return Token(number=wait.detail)
+        case "bar" if wait is not None:
+            return Sync(number=wait.detail)
+        case "cluster":
+            return Sync(number=-1)
+        case _:
+            return None
+
+
+def _barrier(program: Program, agent: Agent, bar: Mbarrier, phase: int) -> Barrier | None:
+    for number, decl in enumerate(program.barriers):
+        index, rest = divmod(bar.address - SHARED_BASE - decl.offset, MBARRIER_BYTES)
+        if 0 <= index < decl.stages and not rest:
+            state = {"parity": bar.phase & 1, "pending": bar.pending, "tx": bar.tx, "current": bar.phase}
+            return Barrier(rank=agent.cta.rank, decl=number, index=index, asked=phase & 1, phase=phase, **state)
+    return None
 
 
 def _waiting(program: Program, agent: Agent, agents: tuple[Agent, ...]) -> Diagnostic:

@@ -74,6 +74,7 @@ def prepare(
     program = machine.program
     check_grid(program, bindings.grid)
     bound = bind(program, bindings, memory)
+    machine.constants = bound.constants
     stored = _stored(program, bindings, memory)
     if machine.clocks is not None:
         plain = {step.op.array.name for step in program.walk() if isinstance(step.op, ops.StoreGlobal)}
@@ -94,7 +95,7 @@ def stopped(stop: Exception, machine: Machine) -> Result:
         case Fault():
             return Result(outcome="fault", code=stop.code, diagnostics=(_fault(stop, FAULT_RULES[stop.code], machine),), findings=found)
         case Stuck():
-            return Result(outcome="deadlock", diagnostics=deadlock_report(machine.program, machine.agents), findings=found)
+            return Result(outcome="deadlock", diagnostics=deadlock_report(machine), findings=found)
         case OutOfSteps():
             return Result(outcome="steps", diagnostics=(bound_report(stop.agent, machine.max_steps),), findings=found)
         case _:  # ZeroDivisionError

@@ -8,6 +8,7 @@ has not ended is in a deadlock.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from typing import final
 
 from oxidecopy.engines.sim.agents import BLOCKED, ENDED, Agent, Code, Cta, ThreadBarrier
@@ -60,6 +61,7 @@ class Machine:
         self.fault_site: Site | None = None
         self.fault_agent: Agent | None = None
         self.live_threads = 0
+        self.constants: Mapping[str, int] = {}  # of the launch, by symbol
 
     def load(self, classes: tuple[ThreadClass, ...], codes: tuple[Code, ...]) -> None:
         """Gives every CTA its agents."""
