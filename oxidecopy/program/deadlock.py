@@ -25,7 +25,8 @@ class Barrier:
     """The barrier an agent waits for: element `index` of declaration `decl` in the CTA of rank `rank`.
 
     `pending` arrivals are missing, and `tx` bytes: announced ones minus landed ones. `parity` is that of its current phase. `phase` is the
-    one waited for and `current` the one it is in, where the tool can tell; `asked` is the parity waited for.
+    one waited for and `current` the one it is in, where the tool can tell; `asked` is the parity waited for. With a `tx_step` above 1 that
+    many values of landed minus announced bytes look alike: `tx` belongs to the lowest of them.
     """
 
     rank: int
@@ -37,6 +38,7 @@ class Barrier:
     asked: int
     phase: int | None = None
     current: int | None = None
+    tx_step: int = 1
 
 
 @final
@@ -204,7 +206,11 @@ def _missing(wait: Waiting) -> str:
     if wait.nbytes:
         have, need = wait.nbytes
         said.append(
-            f"{have} of {need} bytes" if need >= 0 else f"{-have} announced bytes have not landed" if have < 0 else f"{have} bytes too many"
+            f"{have} of {need} bytes"
+            if need >= 0
+            else f"up to {-have} announced bytes have not landed"
+            if have < 0
+            else f"{have} bytes too many"
         )
     return ", ".join([*said, *([wait.beside] if wait.beside else [])]) or "nothing"
 

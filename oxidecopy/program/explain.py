@@ -216,7 +216,43 @@ def _waiting(cluster: _Cluster, stuck: Stuck) -> Waiting:
     return wait
 
 
+def _exact(cluster: _Cluster, bar: Barrier) -> Barrier:
+    """The barrier with its bytes worked out from what has run, where it was seen in coarse steps only and that tells."""
+    if bar.tx_step == 1:
+        return bar
+    tx = 0
+    for spot in cluster.spots:
+        op = spot.step.op
+        if not isinstance(op, _EXPECTS | _LANDINGS):
+            continue
+        for rank in cluster.reaching(spot, op.bar, bar):
+            for threads in cluster.words:
+                if spot.holds(threads) and cluster.why(spot, rank, threads) is Why.DONE:
+                    if any(isinstance(block.op, ops.Loop) for block in spot.around):
+                        return bar  # how often is not known
+                    nbytes = len(threads) * _moves(cluster.program, op)
+                    tx += nbytes if isinstance(op, _EXPECTS) else -nbytes
+    seen = -tx // bar.tx_step * bar.tx_step
+    return replace(bar, tx=tx, tx_step=1) if -bar.tx == seen else bar
+
+
+def _moves(program: Program, op: ops.Instr) -> int:
+    """Bytes that an op announces, or brings to each barrier it reports to."""
+    match op:
+        case ops.TensorGather4():
+            return 4 * program.maps[op.map.name].layout.nbytes
+        case ops.TensorG2S() | ops.TensorG2SMulticast():
+            return program.maps[op.map.name].layout.nbytes
+        case ops.BulkG2S() | ops.BulkG2SMulticast() | ops.BulkS2S() | ops.BulkReduceS2S():
+            return op.nbytes // 16 * 16
+        case ops.MbarrierArriveExpectTx() | ops.MbarrierArriveExpectTxRemote() | ops.MbarrierExpectTx() | ops.MbarrierCompleteTx():
+            return op.nbytes
+        case _:
+            return 0
+
+
 def _on_barrier(cluster: _Cluster, stuck: Stuck, bar: Barrier) -> Waiting:
+    bar = _exact(cluster, bar)
     program, decl = cluster.program, cluster.program.barriers[bar.decl]
     name = f"{decl.name}[{bar.index}]" if decl.stages > 1 else decl.name
     counts = {s.step.op.count for s in cluster.spots if isinstance(s.step.op, ops.MbarrierInit) and s.step.op.bar.barrier == bar.decl}
@@ -238,7 +274,9 @@ def _on_barrier(cluster: _Cluster, stuck: Stuck, bar: Barrier) -> Waiting:
 
 
 def _bytes(cluster: _Cluster, bar: Barrier) -> tuple[int, int]:
-    """Landed and announced, where no more than one op announces; else by how much they differ, and -1."""
+    """Landed and announced, where no more than one op announces; else by how much they differ, at most, and -1."""
+    if bar.tx_step > 1:
+        return -bar.tx, -1
     found = [
         spot.step.op.nbytes * len(threads)
         for spot in cluster.spots

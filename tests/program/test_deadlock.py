@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,6 +26,7 @@ from tests.helpers import deadlocks
 from tests.helpers.deadlocks import BARRIERS, BYTES, SYNCS, Make, explanation, seen_by_a_gpu
 from tests.helpers.programs import Builder
 
+MEASURED = Path(__file__).parents[2] / "docs" / "results" / "deadlocks.json"
 every = pytest.mark.parametrize("make", [*BARRIERS, *SYNCS], ids=lambda make: make.__name__)
 
 
@@ -45,43 +49,65 @@ def test_schedules_do_not_change_it(make: Make) -> None:
 
 # ---- the watchdog
 def word(parity: int, pending: int, tx: int) -> int:
-    """A barrier's bits as an arrive of nobody returns them on compute capability 9.0: the expected count is not there."""
-    return parity << 63 | (-pending % (1 << 20)) << 43 | (-tx % (1 << 21)) << 21
+    """A barrier's bits as an arrive of nobody returns them on compute capability 9.0: the lower 32 are not there."""
+    return (parity << 63 | (-pending % (1 << 20)) << 43 | (-tx % (1 << 21)) << 21) >> 32 << 32
 
 
-def entries(make: Make, image: Image) -> list[bytes]:
-    """What the device would write, from where the simulator's agents stand."""
-    b, told = make(), simulated(make)
-    names = {f"{d.name}[{i}]" if d.stages > 1 else d.name: d.offset + 8 * i for d in b.bars for i in range(d.stages)}
-    made: list[bytes] = []
-    for wait in told.waiting:
-        need = wait.arrivals[1] - wait.arrivals[0] if wait.arrivals else 0
-        lacking = wait.nbytes[1] - wait.nbytes[0] if wait.nbytes and wait.nbytes[1] >= 0 else -wait.nbytes[0] if wait.nbytes else 0
-        pc = min(
-            pc for pc, where in image.sites.items() if where.op is not None and where.site == wait.site and "wait" in where.op.mnemonic
-        )
-        agent = next(i for i, agent in enumerate(image.agents) if agent.words == wait.threads)
-        state = word(wait.parity, need, lacking)
+def reported(make: Make, image: Image, waits: list[dict[str, Any]]) -> bytes:
+    """What the device writes of some waits."""
+    b = make()
+    offsets = {f"{d.name}[{i}]" if d.stages > 1 else d.name: d.offset + 8 * i for d in b.bars for i in range(d.stages)}
+    rows: list[bytes] = []
+    for wait in waits:
+        sites = [(pc, where) for pc, where in image.sites.items() if where.site and where.site.line == wait["line"]]
+        agent = next(i for i, agent in enumerate(image.agents) if agent.words == wait["threads"])
+        state = word(wait["parity"], wait["arrivals_missing"], wait["bytes_missing"])
         values = {
-            "kind": int(ReportKind.TOLD if made else ReportKind.TIMEOUT),
-            "cta": wait.rank,
+            "kind": int(ReportKind.TOLD if rows else ReportKind.TIMEOUT),
+            "cta": wait["cta_rank"],
             "warp": next(i for i, warp in enumerate(image.warps) if warp.agent == agent),
-            "pc": pc,
-            "barrier": SHARED_BASE + names[wait.target.strip("`")],
-            "parity": wait.parity,
+            "pc": min(pc for pc, where in sites if where.op is not None and "wait" in where.op.mnemonic),
+            "barrier": SHARED_BASE + offsets[wait["barrier"]],
+            "parity": wait["parity"],
             "state_low": state & 0xFFFFFFFF,
             "state_high": state >> 32,
         }
-        made.append(struct.pack("<12I", *(values.get(name, 0) for name, _, _ in abi.REPORT_ENTRY)))
-    return made
+        rows.append(struct.pack("<12I", *(values.get(name, 0) for name, _, _ in abi.REPORT_ENTRY)))
+    return (struct.pack("<4I", 1, len(rows), 0, 0) + b"".join(rows)).ljust(abi.REPORT_BYTES, b"\0")
 
 
+def stuck(make: Make) -> list[dict[str, Any]]:
+    """The waits as the simulator has them, with all bytes."""
+    rows = []
+    for wait in simulated(make).waiting:
+        have, need = wait.nbytes or (0, 0)
+        rows.append(
+            {
+                "cta_rank": wait.rank,
+                "threads": wait.threads,
+                "line": wait.site.line if wait.site else 0,
+                "barrier": wait.target.strip("`"),
+                "parity": wait.parity,
+                "arrivals_missing": wait.arrivals[1] - wait.arrivals[0] if wait.arrivals else 0,
+                "bytes_missing": need - have,
+            }
+        )
+    return rows
+
+
+def measured(make: Make) -> list[dict[str, Any]]:
+    """The waits as an H200 reported them."""
+    rows: list[dict[str, Any]] = json.loads(MEASURED.read_text())["programs"]
+    waits: list[dict[str, Any]] = next(row["waits"] for row in rows if row["program"] == make.__name__)
+    return waits
+
+
+@pytest.mark.parametrize("waits", [stuck, measured], ids=lambda waits: waits.__name__)
 @pytest.mark.parametrize("make", BARRIERS, ids=lambda make: make.__name__)
-def test_the_watchdog_says_the_same(make: Make) -> None:
+def test_the_watchdog_says_the_same(make: Make, waits: Callable[[Make], list[dict[str, Any]]]) -> None:
     b = make()
     image = encode_program(b.program(), b.launch())
-    rows = entries(make, image)
-    raw = (struct.pack("<4I", 1, len(rows), 0, 0) + b"".join(rows)).ljust(abi.REPORT_BYTES, b"\0")
+    raw = reported(make, image, waits(make))
     facts = Facts(image=image, grid=b.grid, limit_us=1000, sm=90, constants=b.launch().environment())
     error = failure(raw, facts)
     assert isinstance(error, DeadlockError)
@@ -89,6 +115,30 @@ def test_the_watchdog_says_the_same(make: Make) -> None:
     elsewhere = failure(raw, replace(facts, sm=100))
     assert elsewhere is not None
     assert elsewhere.diagnostics[0].explanation is None  # the word's layout is known for 9.0 only
+
+
+def test_bytes_that_the_program_does_not_tell_are_said_to_be_about() -> None:
+    """In a loop nobody knows how often bytes were announced, and the device tells them in steps of 2,048."""
+    b = Builder(grid=(1, 1, 1), threads=64)
+    b.map(box=(8, 32), dims=(8, 32))
+    b.tile(shape=(8, 32))
+    b.bar("full")
+    b.bar("after")
+    b.init(0, sync=False)
+    b.init(1, count=64)
+    with b.elect(0), b.loop(1):
+        b.arm(BYTES + 16)
+        b.g2s()
+    with b.elect(32):
+        b.wait_phase(0, tag="wait")
+        b.arrive(1)
+    image = encode_program(b.program(), b.launch())
+    wait = {"cta_rank": 0, "threads": "thread 32 (elect)", "line": b.tags["wait"], "barrier": "full", "parity": 0}
+    raw = reported(lambda: b, image, [{**wait, "arrivals_missing": 0, "bytes_missing": 16}])
+    error = failure(raw, Facts(image=image, grid=b.grid, limit_us=1000, sm=90, constants=b.launch().environment()))
+    assert isinstance(error, DeadlockError)
+    assert "up to 2048 announced bytes not landed" in error.diagnostics[0].got
+    assert "up to 2048 announced bytes have not landed" in str(error)
 
 
 # ---- what it says

@@ -31,6 +31,9 @@ _CTAS_NAMED: Final = 3  # of those that wait alike; the others are counted
 _COUNT: Final = 1 << 20
 _TX: Final = 1 << 21
 _ALWAYS_ZERO: Final = 1 << 42 | 1
+# The device reads a live barrier by an arrive of nobody. That returns the upper 32 bits only, so all but the lowest 11 of the bytes.
+_LOW: Final = (1 << 32) - 1
+_TX_STEP: Final = 1 << 11
 
 
 @final
@@ -171,7 +174,10 @@ def _on(entry: Entry, program: Program, rank: int, step: Step) -> Barrier | Toke
         index, rest = divmod(offset - decl.offset, MBARRIER_BYTES)
         if 0 <= index < decl.stages and not rest:
             tx = -(delivered - _TX if delivered >= _TX // 2 else delivered)
-            return Barrier(rank=rank, decl=number, index=index, parity=word >> 63, pending=pending, tx=tx, asked=entry.parity)
+            apart = 1 if word & _LOW else _TX_STEP
+            return Barrier(
+                rank=rank, decl=number, index=index, parity=word >> 63, pending=pending, tx=tx, tx_step=apart, asked=entry.parity
+            )
     return None
 
 
@@ -201,7 +207,7 @@ def _missing(entry: Entry, sm: int) -> tuple[str, ...]:
     word = entry.state
     if sm != 90 or word & _ALWAYS_ZERO:
         return ()
-    expected = -(word >> 1) % _COUNT  # 0 in what an arrive of nobody returns, which is how the device reads a live barrier
+    expected, coarse = -(word >> 1) % _COUNT, "" if word & _LOW else "up to "
     pending, delivered = -(word >> 43) % _COUNT, word >> 21 & (_TX - 1)
     landed = delivered - _TX if delivered >= _TX // 2 else delivered
     said = []
@@ -209,9 +215,9 @@ def _missing(entry: Entry, sm: int) -> tuple[str, ...]:
         of = f" of {expected} arrivals" if expected else " arrival" if pending == 1 else " arrivals"
         said.append(f"{pending}{of} missing")
     if landed < 0:
-        said.append(f"{-landed} announced bytes not landed")
+        said.append(f"{coarse}{-landed} announced bytes not landed")
     elif landed > 0:
-        said.append(f"{landed} bytes landed that were never announced")
+        said.append(f"{'at least ' if coarse else ''}{landed} bytes landed that were never announced")
     return tuple(said)
 
 
