@@ -140,7 +140,7 @@ class Deadlock:
         out = ["who waits for whom:"]
         for number, wait in enumerate(self.waiting, 1):
             out.append(f"  [{number}] {_who(wait.rank, wait.threads, several)} at {wait.site or '?'}: waits for {_target(wait, several)}")
-            out.append(f"        missing: {_missing(wait)}")
+            out.append(f"        has {_come(wait)}")
             for s in wait.suppliers:
                 why = f"{s.why.value}, at [{s.waits_at}]" if s.waits_at else s.why.value
                 out.append(f"        {s.site or '?'} {s.does}, by {_who(s.rank, s.threads, several)}: {why}")
@@ -201,7 +201,7 @@ def _target(wait: Waiting, several: bool) -> str:  # noqa: FBT001
     return f"{phase}{wait.target}{of}"
 
 
-def _missing(wait: Waiting) -> str:
+def _come(wait: Waiting) -> str:
     said = [f"{wait.arrivals[0]} of {wait.arrivals[1]} {'arrivals' if wait.parity >= 0 else 'threads'}"] if wait.arrivals else []
     if wait.nbytes:
         have, need = wait.nbytes
@@ -212,7 +212,7 @@ def _missing(wait: Waiting) -> str:
             if have < 0
             else f"{have} bytes too many"
         )
-    return ", ".join([*said, *([wait.beside] if wait.beside else [])]) or "nothing"
+    return ", ".join([*said, *([wait.beside] if wait.beside else [])]) or "all it asks for"
 
 
 # ---- agents in words

@@ -51,7 +51,8 @@ _ENDS: Final = (
         "DeadlockError",
         "A run comes to an end",
         "Everybody who has not ended waits for something that cannot come any more: an arrival, bytes, other threads. On the hardware the "
-        "launch would hang until the driver's watchdog or for ever.",
+        "launch would hang until the driver's watchdog or for ever. The report says who waits for whom, what has come of what is "
+        "needed, which line should have brought the rest, and why it did not; verifier and GPU give the same one (docs/schedules.md).",
         "PTX mbarrier, bar.sync, barrier.cluster: waits without an end",
         explored(
             """
