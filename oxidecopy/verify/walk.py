@@ -112,7 +112,7 @@ class _Walk:
         op = item.op
         if isinstance(op, ops.When):
             if item.control is Control.UNGUARD:
-                self._unguard(agent)
+                self._unguard(agent, item, op.cond)
                 agent.pc += 1
                 return True
             return self._when(agent, item, op.cond)
@@ -160,12 +160,16 @@ class _Walk:
         agent.denied = False
         agent.saved.append(agent.known.copy())
         for bar_id, phase in over:
-            bar = self.machine.bars[bar_id]
-            before = bar.passed.copy()
-            passed(self.machine, agent, bar, [phase], Mark(agent.id, agent.time, item.step))
-            bar.passed = before  # an answer obliges nobody: asked too late it is no
+            self._acquire(agent, item, bar_id, phase)
         agent.pc += 1
         return True
+
+    def _acquire(self, agent: Agent, item: Item, bar_id: int, phase: int) -> None:
+        """The agent has been told that a phase is over."""
+        bar = self.machine.bars[bar_id]
+        before = bar.passed.copy()
+        passed(self.machine, agent, bar, [phase], Mark(agent.id, agent.time, item.step))
+        bar.passed = before  # an answer obliges nobody: asked too late it is no
 
     def _possible(self, agent: Agent, c: Cond) -> bool:
         """False when `c` fails whatever the answers are."""
@@ -181,10 +185,14 @@ class _Walk:
         # Two phases later the answer is no again, but nothing says that the test comes so late.
         return entry if self.machine.bars[entry[0]].phase > entry[1] else None
 
-    def _unguard(self, agent: Agent) -> None:
-        """Behind the body nothing is known of the phase: the answer may have been no."""
-        agent.known = agent.saved.pop()
+    def _unguard(self, agent: Agent, item: Item, cond: Cond) -> None:
+        """Behind the body nothing is known of the phase, as the answer may have been no; where the body waits after a no, it is over."""
+        inside, agent.known = agent.known, agent.saved.pop()
         self.machine.keep_own(agent)
+        if isinstance(cond, expr.Not) and isinstance(cond.a, Answer):
+            told = self._answer(agent, cond.a.register)
+            if told is not None and inside[self.machine.overs + told[0]] > told[1]:
+                self._acquire(agent, item, *told)
 
 
 def _parts(cond: Cond) -> tuple[list[Answer], list[Cond]]:
