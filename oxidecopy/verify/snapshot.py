@@ -173,13 +173,20 @@ class _Taker:
         for a in accesses:
             self.put(a.way, a.lo, a.hi, a.bar, a.done >= 0, a.reduces)
             if a.turns is not None:
-                # Its mates may still come to the same instance.
+                # Its mates that run the op may still come to the same instance.
                 mates = self.machine.mates(self.machine.agents[a.mark.agent].rank)
-                self.put(*(self._relative(a.loops, a.turns, m) for m in mates))
+                self.put(*(self._relative(a.loops, a.turns, m) for m in mates if id(a.mark.step) in self._steps(m)))
             self.mark(a.mark)
             self.lines[a.mark.agent].append(a.done)
             if a.bar >= 0:
                 self.phase(self.machine.bars[a.bar], a.until)
+
+    def _steps(self, agent: Agent) -> set[int]:
+        """Ids of the steps that an agent runs."""
+        found = self.machine.steps.get(id(agent.code))
+        if found is None:
+            found = self.machine.steps[id(agent.code)] = {id(item.step) for item in agent.code}
+        return found
 
     def _relative(self, loops: tuple[str, ...], turns: tuple[int, ...], agent: Agent) -> tuple[object, ...]:
         """Iterations counted from the agent's own where it is in the loop; those of loops it has yet to enter start anew."""

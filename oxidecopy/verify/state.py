@@ -266,6 +266,7 @@ class Machine:
     log: list[Asked] | None = None  # expressions that steered the run since the last snapshot, while a period is looked for
     trips: str = ""  # the name of the number of tiles that a counter gives, and that number in this walk
     count: int = 0
+    steps: dict[int, set[int]] = field(default_factory=dict)  # by id of a class's code: the ids of its steps
     all_phases: bool = False  # log the phases that are asked for as constants, too
     # Where the parts of `Known` begin, after the times that are ordered before: fences, phases over, phases ended, times run.
     fences: int = field(init=False)

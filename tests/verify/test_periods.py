@@ -272,3 +272,28 @@ def test_the_grid_is_bounded_by_boxes() -> None:
         b = Builder(grid=(grid, 1, 1))
         ring(b, 4)
         assert [bound.what for bound in inspect(b.program(), b.launch()).bounds] == found
+
+
+def test_a_map_that_two_classes_share_does_not_keep_a_loop_from_repeating(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads that never come to the map are not asked how far from it they are."""
+    monkeypatch.setattr(walk, "STEPS_MAX", 2000)
+    b = Builder(grid=(1, 1, 1), threads=128)
+    b.map(box=(8, 32), dims=(8 * MILLION, 32))
+    b.tile(shape=(8, 32))
+    b.bar("full")
+    b.bar("empty")
+    b.init(0)
+    b.init(1)
+    with b.elect(), b.loop(MILLION) as i:
+        b.wait_phase(add(i, -1), bar=1)
+        b.arm(8 * 32 * 4)
+        b.g2s((mul(i, 8), 0))
+    with b.scope((32, 64)), b.loop(MILLION) as i:
+        b.wait_phase(i)
+        b.compute()
+        b.sync(32, number=1)
+        b.fence()
+        b.sync(32, number=1)
+        with b.elect(32):
+            b.arrive(1)
+    accepted(b)
