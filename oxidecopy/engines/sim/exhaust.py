@@ -175,8 +175,7 @@ class Search:
         while True:
             trail.append(move)
             self.tree.moves += 1
-            if not self.tree.moves % 64 and time.monotonic() > self._until:
-                raise _GiveUp(f"{self._seconds:g} seconds")
+            self._look_at_the_clock()
             try:
                 self._move(move)
             except OutOfSteps:
@@ -193,6 +192,10 @@ class Search:
                 return self._new(self._frame(self._choices()))
             else:
                 return 1
+
+    def _look_at_the_clock(self) -> None:
+        if time.monotonic() > self._until:
+            raise _GiveUp(f"{self._seconds:g} seconds")
 
     def _new(self, made: _Frame) -> _Frame | int:
         """A state to go on from, or the number of paths from it where that has been done."""
@@ -264,6 +267,7 @@ class Search:
         for cta, block in zip(machine.ctas, self._blocks[cluster], strict=True):
             cta.reset(block)
             for agent in cta.agents:
+                self._look_at_the_clock()
                 try:
                     walks.append(walk(agent, STEPS - sum(len(places) for places in walks), stored))
                 except (TooLong, OutOfSteps):

@@ -33,9 +33,11 @@ class Footprints:
     def __init__(self) -> None:
         self._numbers: dict[Footprint, int] = {}
         self._known: list[Footprint] = []
+        self._users: dict[tuple[str, object], list[int]] = {}  # by what is touched: those that touch it
         self.conflicts: list[int] = []
+        self.everything = 1
         self.number(NOTHING)
-        self.everything = self.number(EVERYTHING)
+        self.number(EVERYTHING)
 
     def number(self, footprint: Footprint) -> int:
         found = self._numbers.get(footprint)
@@ -43,11 +45,20 @@ class Footprints:
             found = self._numbers[footprint] = len(self._known)
             self._known.append(footprint)
             self.conflicts.append(0)
-            for other, known in enumerate(self._known):
-                if conflict(footprint, known):
-                    self.conflicts[found] |= 1 << other
-                    self.conflicts[other] |= 1 << found
+            touched = {(atom.space, atom.place) for atom in footprint}
+            for thing in touched:
+                self._users.setdefault(thing, []).append(found)
+            near = {other for thing in touched for other in self._users[thing]}
+            for other in near if footprint is not EVERYTHING else range(found + 1):
+                if conflict(footprint, self._known[other]):
+                    self._meet(found, other)
+            if footprint and found > self.everything:
+                self._meet(found, self.everything)
         return found
+
+    def _meet(self, a: int, b: int) -> None:
+        self.conflicts[a] |= 1 << b
+        self.conflicts[b] |= 1 << a
 
 
 class Stop(NamedTuple):
