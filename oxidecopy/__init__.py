@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from oxidecopy.typed.dtypes import HasBits as HasBits
     from oxidecopy.typed.dtypes import HasIncDec as HasIncDec
     from oxidecopy.typed.dtypes import HasMinMax as HasMinMax
+    from oxidecopy.typed.dtypes import HasStore as HasStore
     from oxidecopy.typed.dtypes import bf16 as bf16
     from oxidecopy.typed.dtypes import e4m3 as e4m3
     from oxidecopy.typed.dtypes import e5m2 as e5m2
@@ -202,6 +203,7 @@ _HOME: Final = {
     "HasAdd": "oxidecopy.typed.dtypes",
     "HasBits": "oxidecopy.typed.dtypes",
     "HasIncDec": "oxidecopy.typed.dtypes",
+    "HasStore": "oxidecopy.typed.dtypes",
     "HasMinMax": "oxidecopy.typed.dtypes",
     "bf16": "oxidecopy.typed.dtypes",
     "e4m3": "oxidecopy.typed.dtypes",
@@ -329,6 +331,7 @@ __all__ = [
     "HasBits",
     "HasIncDec",
     "HasMinMax",
+    "HasStore",
     "Idx",
     "Im2colDescriptor",
     "Im2colWideDescriptor",

@@ -23,7 +23,7 @@ OPEN = {
     "CachePolicy",
     "Eviction",
     "A16", "A128", "A256", "A512", "A1024", "AnyBox", "AnySwizzle", "BarrierToken", "BoundLaunch", "Box1", "Box2", "Box3", "Box4", "Box5",
-    "Cta", "DType", "Group", "HasAdd", "HasBits", "HasIncDec", "HasMinMax", "Kind", "Leader", "SharedArray", "State", "Work",
+    "Cta", "DType", "Group", "HasAdd", "HasBits", "HasIncDec", "HasMinMax", "HasStore", "Kind", "Leader", "SharedArray", "State", "Work",
 }  # fmt: skip
 MODULES = {"cache", "errors", "order", "reduce"}
 

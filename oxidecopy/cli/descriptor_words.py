@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 from oxidecopy.isa.dtypes import DTYPES
-from oxidecopy.isa.limits import COORD_INNER_ALIGN, TENSOR_SMEM_ALIGN
+from oxidecopy.isa.limits import TENSOR_SMEM_ALIGN
 from oxidecopy.isa.swizzle import EVERY_SWIZZLE
 from oxidecopy.program.tensor_map import TILE, tile_shape
 
@@ -62,8 +62,8 @@ def _times(extents: Sequence[int]) -> str:
 
 def _dtype(name: str) -> Row:
     info = DTYPES[name]
-    if info.bits % 8:
-        return Row("elements", name, f"{info.bits} bits each, packed")
+    if info.packed:
+        return Row("elements", name, f"{info.bits} bits each, packed; 16 are {info.group_bytes} bytes in shared memory")
     alike = [other.name for other in DTYPES.values() if other.driver_enum == info.driver_enum and other.name != name]
     remark = f"{info.nbytes} byte{'' if info.nbytes == 1 else 's'} each" + (f"; {', '.join(alike)} carry the same number" if alike else "")
     return Row("elements", name, remark)
@@ -116,11 +116,8 @@ def _swizzle(name: str) -> Row:
 def _copy(of: TensorMap | MapParam) -> Iterator[Row]:
     """What one copy costs and asks for."""
     info = DTYPES[of.dtype]
-    if info.bits % 8:
-        return
     layout, align = of.layout, max(TENSOR_SMEM_ALIGN, EVERY_SWIZZLE[of.swizzle].repeat_bytes)
     yield Row("one copy", f"{layout.nbytes:,} bytes", "what its barrier is told, whatever lies outside the array")
     yield Row("shared memory", f"{layout.footprint_bytes:,} bytes", f"at a multiple of {align:,}")
     if of.interleave == "none":
-        step = max(1, COORD_INNER_ALIGN // info.nbytes)
-        yield Row("coordinates", f"multiples of {step}", "the innermost one; any others" if of.mode == TILE else "the channel")
+        yield Row("coordinates", f"multiples of {info.grid}", "the innermost one; any others" if of.mode == TILE else "the channel")

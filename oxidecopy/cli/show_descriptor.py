@@ -145,7 +145,11 @@ def _print_verdict(verdict: Verdict) -> None:
     console = out()
     said = "usable" if verdict.usable else "encodes, and is not usable" if verdict.encodes else "does not encode"
     console.print(Text(f"  {'verdict'.ljust(_NAME)}", "dim").append(f"{said} on {verdict.sm // 10}.{verdict.sm % 10}", "default"))
-    for style, name, found in (("red", "error", verdict.errors), ("yellow", "warning", verdict.warnings)):
+    for style, name, found in (
+        ("red", "error", verdict.errors),
+        ("yellow", "warning", verdict.warnings),
+        ("dim", "in some uses", verdict.hints),
+    ):
         for diagnostic in found:
             console.print(Text(f"  {name}: ", style).append(first_line(diagnostic), "default"))
             console.print(Text(f"    {diagnostic.got}; {diagnostic.required}" if diagnostic.got else f"    {diagnostic.required}", "dim"))
@@ -160,6 +164,7 @@ def _verdict_data(verdict: Verdict) -> dict[str, Any]:
         "usable": verdict.usable,
         "errors": diagnostics_json(verdict.errors),
         "warnings": diagnostics_json(verdict.warnings),
+        "hints": diagnostics_json(verdict.hints),
     }
 
 

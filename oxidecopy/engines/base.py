@@ -46,9 +46,10 @@ class BoundMap:
         """The memory that it stands for."""
         row = self.map.dtype_info
         *outer, inner = self.map.global_dim
-        element = SLICE_BYTES[self.map.interleave] or row.nbytes
-        if row.bits % 8:
-            element, inner = 1, -(-inner * row.bits // 8)
+        if row.packed and self.map.interleave == "none":
+            element, inner = 1, row.row_bytes(inner)
+        else:
+            element = SLICE_BYTES[self.map.interleave] or row.nbytes
         start, end = self.buffer.address, self.buffer.address + self.buffer.nbytes
         return view(start + self.offset_bytes, (*outer, inner), (*self.map.global_strides, element), element, end)
 

@@ -14,13 +14,12 @@ from oxidecopy.isa.bulk import ALIGN
 from oxidecopy.isa.limits import STORE_EDGE_BYTES
 from oxidecopy.program.destinations import destinations
 from oxidecopy.program.program import ArrayInfo, ArrayParam, IdxParam, MapParam, ScalarParam, entry_name
-from oxidecopy.typed.descriptor import TmaDescriptor
 from oxidecopy.typed.descriptor_table import DescriptorTable
 from oxidecopy.typed.global_array import GlobalArray
-from oxidecopy.typed.im2col import Im2colDescriptor
 from oxidecopy.typed.map_handle import MapHandle
 from oxidecopy.typed.recording import ArgumentSpec
 from oxidecopy.typed.refusal import described, refuse, whole
+from oxidecopy.typed.signature import MAP_CLASSES
 from oxidecopy.typed.sites import caller_site
 from oxidecopy.typed.values import misfit, plain_number
 
@@ -145,7 +144,7 @@ class _Collected:
 
     def take(self, formal: Formal, value: object) -> None:
         match formal.kind:
-            case "map" | "im2col":
+            case "map" | "im2col" | "wide":
                 self._map(formal, value)
             case "table":
                 self._table(formal, value)
@@ -159,9 +158,8 @@ class _Collected:
                 self._plain(formal, value)
 
     def _map(self, formal: Formal, value: object) -> None:
-        fits = isinstance(value, TmaDescriptor if formal.kind == "map" else Im2colDescriptor)
-        if not fits or not isinstance(value, MapHandle):
-            maker = "tiled(array, box=...)" if formal.kind == "map" else "im2col(array, ...)"
+        if type(value) is not MAP_CLASSES[formal.kind] or not isinstance(value, MapHandle):
+            maker = {"map": "tiled(array, box=...)", "im2col": "im2col(array, ...)", "wide": "im2col_wide(array, ...)"}[formal.kind]
             fix = "pass one entry, table[i]" if isinstance(value, DescriptorTable) else f"pass ox.TmaDescriptor.{maker}"
             self.mismatch(formal, described(value), fix)
             return
@@ -215,6 +213,11 @@ class _Collected:
             return
         dtype = value.dtype.info.name
         shape = value.shape
+        if value.dtype.info.packed:
+            self.mismatch(
+                formal, f"GlobalArray[{dtype}, D{len(shape)}]", "packed elements are copied through descriptors; `a.bytes` is an array"
+            )
+            return
         if (formal.dtype is not None and formal.dtype != dtype) or (formal.rank is not None and formal.rank != len(shape)):
             fix = "pass an array as the parameter asks, or change the parameter's annotation"
             self.mismatch(formal, f"GlobalArray[{dtype}, D{len(shape)}]", fix)

@@ -11,11 +11,14 @@ from oxidecopy.isa import limits
 from oxidecopy.typed import dtypes
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.global_array import storage_dtype
+from oxidecopy.typed.packed import pack
 from oxidecopy.typed.sites import caller_site
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+    from oxidecopy.isa.dtypes import DTypeInfo
 
 # numpy dtype name -> element type, where numpy's static types tell it: for these `dev.array(x)` needs no second argument.
 INFERRED: Final[dict[str, type[DType]]] = {
@@ -54,12 +57,16 @@ class Layout:
     nbytes: int
 
 
-def layout(shape: tuple[int, ...], element_bytes: int, *, pad: bool) -> Layout:
-    """Outermost dimension slowest. With `pad`, rows start a multiple of 16 bytes apart, and so all strides but the innermost are."""
-    strides = [element_bytes]
-    size = shape[-1] * element_bytes
+def layout(shape: tuple[int, ...], info: DTypeInfo, *, pad: bool) -> Layout:
+    """Outermost dimension slowest. With `pad`, rows start a multiple of 16 bytes apart, and so all strides but the innermost are.
+
+    Rows of packed elements start on a byte each, with `pad` as far apart as their maps want: 32 bytes for those with gaps.
+    """
+    strides = [1 if info.packed else info.nbytes]
+    size = info.row_bytes(shape[-1])
     if pad and len(shape) > 1:
-        size = -(-size // limits.GLOBAL_STRIDE_ALIGN) * limits.GLOBAL_STRIDE_ALIGN
+        unit = 2 * limits.GLOBAL_STRIDE_ALIGN if info.padded else limits.GLOBAL_STRIDE_ALIGN
+        size = -(-size // unit) * unit
     for extent in reversed(shape[:-1]):
         strides.append(size)
         size *= extent
@@ -73,7 +80,7 @@ def packed(x: npt.NDArray[Any], to: Layout) -> memoryview:
     if to.nbytes == x.nbytes:
         return np.ascontiguousarray(x).reshape(-1).view(np.uint8).data
     raw = np.full(to.nbytes, PAD_BYTE, np.uint8)
-    np.ndarray(to.shape, x.dtype, buffer=raw.data, strides=to.strides_bytes)[...] = x
+    np.ndarray(x.shape, x.dtype, buffer=raw.data, strides=to.strides_bytes)[...] = x
     return raw.data
 
 
@@ -95,16 +102,6 @@ def element_type(dtype: object, sm: int) -> type[DType]:
         fix = f"ox.{known.__name__}" if known else "an element type of oxidecopy, such as ox.f32"
         raise InputError(refusal("OX5008", "the dtype is no element type", got=name, required="a class such as ox.f32 or ox.bf16", fix=fix))
     info = dtype.info
-    if info.bits % 8 and sm >= info.min_sm:
-        raise InputError(
-            refusal(
-                "OX5010",
-                f"there are no arrays of packed {info.name} yet",
-                got=f"{info.bits} bits",
-                required="whole bytes; `ox.validate` judges maps of packed types all the same",
-                fix="carry the packed bytes as ox.u8",
-            )
-        )
     if sm < info.min_sm:
         raise InputError(
             refusal(
@@ -112,7 +109,7 @@ def element_type(dtype: object, sm: int) -> type[DType]:
                 f"{info.name} does not exist on this device",
                 got=f"compute capability {sm // 10}.{sm % 10}",
                 required=f"{info.min_sm // 10}.{info.min_sm % 10} or newer (CUDA driver API, CUtensorMapDataType)",
-                fix="unpack the values into ox.u8 before the upload",
+                fix="keep the values as ox.u8, one a byte; `Device.open('sim', arch=100)` has packed types",
             )
         )
     return dtype
@@ -210,15 +207,15 @@ def inferred(dtype: np.dtype[Any]) -> type[DType]:
 
 
 def as_stored(x: npt.NDArray[Any], dtype: type[DType]) -> npt.NDArray[Any]:
-    """`x` seen in the storage type of `dtype`; no element is converted.
+    """`x` seen in the storage type of `dtype`; no element is converted. Packed elements are packed: rows of bytes.
 
     Raises:
-        InputError: when `x` is of another type (OX5004).
+        InputError: when `x` is of another type (OX5004), or holds values of more bits (OX5018).
     """
     info = dtype.info
     storage = storage_dtype(info)
     if x.dtype == storage:
-        return x
+        return packed_rows(x, info) if info.packed else x
     bytes_for_fp8 = info.name in ("e4m3", "e5m2") and x.dtype.name == "uint8"
     if bytes_for_fp8 or (info.numpy in NAMED and is_raw(x.dtype) and x.dtype.itemsize == storage.itemsize):
         return x.view(storage)
@@ -232,6 +229,27 @@ def as_stored(x: npt.NDArray[Any], dtype: type[DType]) -> npt.NDArray[Any]:
             fix=f"x.astype({where}.{info.numpy}) converts; x.view keeps the bits",
         )
     )
+
+
+def packed_rows(values: npt.NDArray[Any], info: DTypeInfo) -> npt.NDArray[Any]:
+    """One value in each byte -> rows of packed bytes.
+
+    Raises:
+        InputError: for values of more bits (OX5018).
+    """
+    most = (1 << info.bits) - 1
+    if values.size and int(values.max()) > most:
+        where = [int(i) for i in next(zip(*(values > most).nonzero(), strict=True))]
+        raise InputError(
+            refusal(
+                "OX5018",
+                f"a value has more bits than {info.name} holds",
+                got=f"{int(values[tuple(where)])} at {tuple(where)}",
+                required=f"0 to {most}: one value of {info.bits} bits in each byte",
+                fix=f"x & {most:#x} keeps the low bits; bytes that are packed already: dev.array(x).packed(ox.{info.name})",
+            )
+        )
+    return pack(values, info.bits)
 
 
 def extents(shape: object) -> tuple[int, ...]:

@@ -38,7 +38,7 @@ def borrow(dev: Device, x: object, dtype: object, rank: object, stream: Supports
 
     from oxidecopy.host.pipeline import check_stream
 
-    chosen, engine = element_type(dtype, dev.sm), _sharing(dev)
+    chosen, engine = _whole_bytes(element_type(dtype, dev.sm)), _sharing(dev)
     if stream is not None:
         check_stream(stream)
     on_host = engine.dlpack_device[0] == dlpack.CPU
@@ -53,6 +53,17 @@ def borrow(dev: Device, x: object, dtype: object, rank: object, stream: Supports
     if found.stream is not None and found.stream != _dlpack_stream(stream):
         engine.order(found.stream, stream)
     return _made(dev, engine, found, chosen)
+
+
+def _whole_bytes(dtype: type[DType]) -> type[DType]:
+    """Elements that other libraries have: of packed ones the bytes are borrowed."""
+    name = dtype.info.name
+    if dtype.info.packed:
+        fix = f"dev.borrow(x, ox.u8, rank=...).packed(ox.{name})"
+        raise InputError(
+            refusal(OTHER_TYPE, f"no library's memory is of packed {name}", got=name, required="ox.u8: the packed bytes", fix=fix)
+        )
+    return dtype
 
 
 def _said(dev: Device, engine: SupportsSharing, x: object, stream: int | None) -> Foreign:
@@ -79,7 +90,7 @@ def borrow_pointer(
     dev: Device, address: object, shape: object, dtype: object, strides_bytes: object, *, owner: object, readonly: object
 ) -> GlobalArray[Any, Any]:
     """As `Device.borrow_pointer`."""
-    chosen, wanted, engine = element_type(dtype, dev.sm), extents(shape), _sharing(dev)
+    chosen, wanted, engine = _whole_bytes(element_type(dtype, dev.sm)), extents(shape), _sharing(dev)
     number, size = whole(address), chosen.info.nbytes
     faults = []
     if number is None or not 0 < number < _ADDRESS_LIMIT:

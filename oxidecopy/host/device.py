@@ -133,7 +133,8 @@ class Device:
         Args:
             x: the array, of rank 1 to 5.
             dtype: the element type, where numpy's types cannot tell it: `ox.bf16` and fp8 (ml_dtypes arrays, or what `np.load` makes of
-                them), `ox.tf32` and the like for float32. Elements are never converted.
+                them), `ox.tf32` and the like for float32. Elements are never converted. Of packed types (`ox.u4x16_align8b` and so on)
+                numpy holds one value of 4 or 6 bits in each uint8; on the device they are packed, and `numpy()` unpacks them.
             pad: start rows a multiple of 16 bytes apart, as tensor maps need them; for row lengths that are not multiples of 16 bytes.
 
         Raises:
@@ -157,7 +158,7 @@ class Device:
             raise InputError(*faults)
         chosen = inferred(x.dtype) if chosen is None else chosen
         stored = as_stored(x, chosen)
-        to = layout(x.shape, stored.itemsize, pad=flag(pad, "pad"))
+        to = layout(x.shape, chosen.info, pad=flag(pad, "pad"))
         made = self._allocate(chosen, to)
         self.engine.write(made.buffer, 0, packed(stored, to))
         return made
@@ -165,7 +166,7 @@ class Device:
     def empty(self, shape: _Sh, dtype: type[DT], *, pad: bool = False) -> GlobalArray[DT, _Sh]:
         """An array with whatever the memory holds (on the simulator a pattern that is NaN as f32); `pad` as for `array`."""
         chosen = element_type(dtype, self.sm)
-        return self._allocate(chosen, layout(extents(shape), chosen.info.nbytes, pad=flag(pad, "pad")))
+        return self._allocate(chosen, layout(extents(shape), chosen.info, pad=flag(pad, "pad")))
 
     def zeros(self, shape: _Sh, dtype: type[DT], *, pad: bool = False) -> GlobalArray[DT, _Sh]:
         """An array of zeros; `pad` as for `array`."""
@@ -187,8 +188,9 @@ class Device:
             )
         shape, strides = tuple(a.shape), a.strides_bytes
         if a.overlapping:  # a view of fewer elements: what is written to needs memory for each
-            return self._allocate(a.dtype, layout(shape, a.dtype.info.nbytes, pad=False))
-        nbytes = max(n * s for n, s in zip(shape, strides, strict=True))
+            return self._allocate(a.dtype, layout(shape, a.dtype.info, pad=False))
+        rows = (*shape[:-1], a.dtype.info.row_bytes(shape[-1])) if a.dtype.info.packed else shape
+        nbytes = max(n * s for n, s in zip(rows, strides, strict=True))
         return self._allocate(a.dtype, Layout(shape=shape, strides_bytes=strides, nbytes=nbytes))
 
     def free(self, a: GlobalArray[Any, Any]) -> None:
@@ -317,7 +319,7 @@ class Device:
         # Tried, not foreseen: what is free grows while the engine waits for launches that use memory of dropped arrays.
         with suppress(MemoryError):
             buffer = self.engine.allocate(to.nbytes)
-            rows = Rows.of(to.shape, to.strides_bytes, dtype.info.nbytes, to.nbytes)
+            rows = Rows.of(to.shape, to.strides_bytes, dtype.info.row_bytes(to.shape[-1]), to.nbytes)
             return GlobalArray(dtype=dtype, shape=to.shape, strides_bytes=to.strides_bytes, buffer=buffer, device=self, rows=rows)
         raise InputError(
             refusal(

@@ -62,12 +62,15 @@ def cuda_array_interface(engine: SupportsSharing, a: GlobalArray[Any, Any]) -> d
     """
     if engine.dlpack_device[0] != dlpack.CUDA:
         raise AttributeError("__cuda_array_interface__ is for arrays on a GPU")
-    if not cuda_array.has_typestr(a.dtype.info.numpy):
+    if a.dtype.info.packed or not cuda_array.has_typestr(a.dtype.info.numpy):
         raise AttributeError(f"__cuda_array_interface__ has no word for {a.dtype.__name__}: use __dlpack__")
     return cuda_array.written(_lent(engine, a, _DEFAULT))
 
 
 def _lent(engine: SupportsSharing, a: GlobalArray[Any, Any], stream: int | None) -> Foreign:
+    if a.dtype.info.packed:
+        name = a.dtype.info.name
+        _refuse(f"no other library knows packed {name}", name, "elements of whole bytes", "lend the bytes: a.bytes")
     with at_the_users_line():
         address, keep = engine.lend(a.buffer, stream)
     info = a.dtype.info

@@ -27,6 +27,7 @@ class DTypeInfo:
         min_sm: first compute capability with the type.
         reduce: operations of cp.reduce.async.bulk.tensor that do not fault (measured table).
         group_bytes: of packed types, what 16 elements take in shared memory, with the gap behind them (PTX 5.5.1.1); else 0.
+        stored: tensor copies store it, too.
     """
 
     name: str
@@ -38,11 +39,40 @@ class DTypeInfo:
     min_sm: int = 90
     reduce: frozenset[ReduceOpName] = frozenset()
     group_bytes: int = 0
+    stored: bool = True
+
+    @property
+    def packed(self) -> bool:
+        """Elements are parts of bytes. In shared memory they are then taken as the bytes that they lie in."""
+        return self.bits % 8 != 0
+
+    @property
+    def padded(self) -> bool:
+        """A packed type that has gaps in shared memory: copies move rows of 128 elements, which are 128 bytes there."""
+        return self.packed and self.group_bytes * 8 != self.bits * 16
+
+    @property
+    def in_shared(self) -> str:
+        """The element type of its tiles."""
+        return "u8" if self.packed else self.name
+
+    @property
+    def grid(self) -> int:
+        """Elements that the innermost coordinate of a copy is a multiple of: 16 bytes (measured), of padded types a row (PTX)."""
+        return 128 if self.padded else 128 // self.bits
+
+    def shared_bytes(self, elements: int) -> int:
+        """Bytes of a row of a tile, gaps of padded types included."""
+        return elements * self.group_bytes // 16 if self.packed else elements * self.nbytes
+
+    def row_bytes(self, elements: int) -> int:
+        """Bytes of a row in global memory, where packed types have no gaps."""
+        return -(-elements * self.bits // 8)
 
     @property
     def nbytes(self) -> int:
         """Bytes of one element; packed types (less than a byte) have none and raise."""
-        if self.bits % 8:
+        if self.packed:
             raise ValueError(f"{self.name} elements are {self.bits} bits")
         return self.bits // 8
 
@@ -69,8 +99,9 @@ _ROWS = (
     DTypeInfo(name="e4m3", driver_enum=0, ptx="u8", bits=8, numpy="float8_e4m3fn"),
     DTypeInfo(name="e5m2", driver_enum=0, ptx="u8", bits=8, numpy="float8_e5m2"),
     DTypeInfo(name="u4x16_align8b", driver_enum=13, ptx="b4x16", bits=4, numpy="uint8", min_sm=100, group_bytes=8),
-    DTypeInfo(name="u4x16_align16b", driver_enum=14, ptx="b4x16_p64", bits=4, numpy="uint8", min_sm=100, group_bytes=16),
+    DTypeInfo(name="u4x16_align16b", driver_enum=14, ptx="b4x16_p64", bits=4, numpy="uint8", min_sm=100, group_bytes=16, stored=False),
     DTypeInfo(name="u6x16_align16b", driver_enum=15, ptx="b6x16_p32", bits=6, numpy="uint8", min_sm=100, group_bytes=16),
 )
 
+VALUE_A_BYTE: Final = "u6x16_align16b"  # its stores take one value from each byte, where loads leave packed groups (PTX 5.5.1.1)
 DTYPES: Final[dict[str, DTypeInfo]] = {row.name: row for row in _ROWS}

@@ -53,3 +53,4 @@ CTA_WINDOW_BYTES: Final = 1 << 24  # measured: the window of cluster rank r star
 
 # Dynamic shared memory one block may ask for, by compute capability (CUDA Programming Guide, technical specifications).
 SHARED_BYTES_MAX: Final = {90: 232_448, 100: 232_448, 103: 232_448, 110: 232_448, 120: 101_376, 121: 101_376}
+CONSUMER_SM: Final = 120  # from here on devices have no im2col::w::128 and load no packed types (PTX, notes on targets and restrictions)

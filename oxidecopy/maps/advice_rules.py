@@ -166,14 +166,16 @@ def _narrow(f: Facts) -> Iterator[Breach]:
 
 
 def _promotion(f: Facts) -> Iterator[Breach]:
-    fetched, nbytes = PROMOTION_OF[f.p.l2_promotion], f.inner * f.bits // 8
-    apart = bool(f.strides) and f.strides[-1] > nbytes
-    best = max(n for n in PROMOTIONS if n <= max(nbytes, 64))
-    if not f.interleaved and apart and fetched > best:
+    """What is fetched beyond a row of the array is nobody's; beyond a row of the box it is the next box's, and soon used."""
+    fetched, nbytes = PROMOTION_OF[f.p.l2_promotion], -(-f.dims[-1] * f.bits // 8)
+    apart = min((stride for stride, extent in zip(f.strides, f.dims, strict=False) if stride and extent > 1), default=0)
+    least = up(nbytes, 64)
+    best = max(n for n in PROMOTIONS if n and up(nbytes, n) == least)
+    if not f.interleaved and fetched <= apart and fetched and up(nbytes, fetched) > least:
         yield Breach(
-            what=f"L2 fetches {fetched} bytes for each row of the box, which has fewer",
-            got=f.row,
-            fix=f"l2_promotion={best}, unless neighbouring boxes soon use the rest",
+            what=f"L2 fetches {fetched} bytes for each row of {f.array}, which end before that and lie alone",
+            got=f"rows of {nbytes} bytes, {apart:,} bytes apart",
+            fix=f"l2_promotion={best}",
             mended=f.but(l2_promotion=PROMOTIONS[best]),
         )
 
@@ -195,16 +197,16 @@ def _slice_swizzle(f: Facts) -> Iterator[Breach]:
 RULES: Final = (
     MapRule(id="OX2101", gate="advice", bound="at most the extent of the array", check=_box_beyond, kinds=("tiled",)),
     MapRule(id="OX2102", gate="advice", bound="at most the shared memory of one block, 227 KiB on 9.0", check=_too_large),
-    MapRule(id="OX2103", gate="advice", bound="at least stride x extent of the dimension below", check=_overlap),
-    MapRule(id="OX2104", gate="advice", bound="no stride 0 where the map is stored through", check=_broadcast),
+    MapRule(id="OX2103", gate="advice", bound="at least stride x extent of the dimension below", check=_overlap, when="stored through"),
+    MapRule(id="OX2104", gate="advice", bound="no stride 0 where the map is stored through", check=_broadcast, when="stored through"),
     MapRule(id="OX2105", gate="advice", bound="at most the extent of the array", check=_step_beyond),
     MapRule(id="OX2106", gate="advice", bound="a multiple of 128 bytes with a swizzle", check=_base),
     MapRule(id="OX2107", gate="advice", bound="rows as wide as the span of the swizzle", check=_gaps),
-    MapRule(id="OX2108", gate="advice", bound="rows an odd number of 16 bytes apart, or a swizzle", check=_banks),
-    MapRule(id="OX2109", gate="advice", bound="no promotion beyond the bytes of a row", check=_promotion),
+    MapRule(id="OX2108", gate="advice", bound="rows an odd number of 16 bytes apart, or a swizzle", check=_banks, when="read by columns"),
+    MapRule(id="OX2109", gate="advice", bound="no promotion beyond the bytes of the array's rows", check=_promotion),
     MapRule(id="OX2110", gate="advice", bound="at least 32 bytes", check=_narrow),
     MapRule(id="OX2111", gate="advice", bound="the 32B swizzle with interleave 32B", check=_slice_swizzle),
-    MapRule(id="OX2112", gate="advice", bound="rows of a multiple of 16 bytes, or padded to one", check=_edge),
+    MapRule(id="OX2112", gate="advice", bound="rows of a multiple of 16 bytes, or padded to one", check=_edge, when="stored through"),
     MapRule(id="OX2113", gate="advice", bound="1 slice", check=_slices, kinds=("tiled",)),
     MapRule(id="OX2114", gate="advice", bound="less than the extent", check=_corner_beyond, kinds=("im2col", "im2col_wide")),
     MapRule(id="OX2115", gate="advice", bound="an address", check=_null),

@@ -47,6 +47,7 @@ class MapRule:
         bound: what must hold, in words.
         check: finds the breaches.
         kinds: the calls that it is a rule of.
+        when: of advice that only some uses of a map need: "stored through", say. Empty where every use does.
     """
 
     id: str
@@ -54,6 +55,7 @@ class MapRule:
     bound: str
     check: Callable[[Facts], Iterator[Breach]]
     kinds: tuple[Kind, ...] = KINDS
+    when: str = ""
 
 
 @final

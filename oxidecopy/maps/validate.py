@@ -61,19 +61,24 @@ class Verdict:
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
-        """Legal, and almost surely wrong or slow."""
-        return self._of("advice")
+        """Legal, and almost surely wrong or slow, whatever the map is used for."""
+        return tuple(f.diagnostic for f in self.findings if f.rule.gate == "advice" and not f.rule.when)
+
+    @property
+    def hints(self) -> tuple[Diagnostic, ...]:
+        """What is wrong or slow in some uses only, which no parameter tells: stores through rows that overlap, say."""
+        return tuple(f.diagnostic for f in self.findings if f.rule.gate == "advice" and f.rule.when)
 
     def check(self, *, warnings: bool = False) -> None:
         """Raises what the verdict says.
 
         Args:
-            warnings: raise those, too.
+            warnings: raise those, and the hints, too.
 
         Raises:
             DescriptorError: with all of `errors`, when there are any.
         """
-        found = (*self.errors, *(self.warnings if warnings else ()))
+        found = (*self.errors, *((*self.warnings, *self.hints) if warnings else ()))
         if found:
             raise DescriptorError(*found)
 
@@ -96,7 +101,8 @@ class Verdict:
     def __str__(self) -> str:
         said = "usable" if self.usable else "encodes, and is not usable" if self.encodes else "does not encode"
         lines = [f"{self.parameters.kind} map {said} on compute capability {capability(self.sm)}", *map(str, self.errors)]
-        return "\n".join([*lines, *(f"warning: {d}" for d in self.warnings)])
+        hints = [f"where it is {f.rule.when}: {f.diagnostic}" for f in self.findings if f.rule.when]
+        return "\n".join([*lines, *(f"warning: {d}" for d in self.warnings), *hints])
 
 
 def validate(parameters: MapParameters, *, arch: int | str = 90) -> Verdict:

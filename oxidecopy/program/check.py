@@ -15,11 +15,13 @@ from oxidecopy.errors import Diagnostic, Site
 from oxidecopy.isa import elem, limits, ops
 from oxidecopy.isa.elem import Elem, Input, Parameter
 from oxidecopy.isa.expr import Answer, Cond, Const, Expr, FloorDiv, Mod, Sym
+from oxidecopy.isa.im2col import HALO_MAX
 from oxidecopy.isa.ops import ArrayRef, BarrierRef, CacheHint, Choice, Imm, Instr, Kind, MapRef, ScalarRef, ThreadSet, TileRef
 from oxidecopy.program.declared import Places, check_declarations, known_symbols, well_formed
 from oxidecopy.program.nesting import check_nesting, nodes
 from oxidecopy.program.program import ArrayParam, BarrierDecl, MapParam, Param, Program, ScalarParam, Step, TileDecl
 from oxidecopy.program.required import INTEGER_MAX, INTEGER_MIN, check_requirements
+from oxidecopy.program.tensor_map import IM2COL, IM2COL_WIDE
 
 ANSWER: Final = Imm(ops.NEW_PRED.low, ops.NEW_PRED.high, ops.NEW_PRED.sigil)  # a use of a predicate
 VALUE_MAX: Final = (1 << 64) - 1  # a fill may be any u64
@@ -268,10 +270,14 @@ class _Steps:
     def offsets(self, operand: _Operand, offsets: tuple[Expr, ...]) -> Iterator[Diagnostic]:
         """Of a copy through an im2col map, one for each of its spatial dimensions; none of others."""
         beside = [self._params.get(getattr(operand.op, name).name) for name, kind in ops.operands(type(operand.op)) if kind == ops.MAP]
-        wanted = [p.rank - 2 if p.mode == "im2col" else 0 for p in beside if isinstance(p, MapParam)]
+        maps = [p for p in beside if isinstance(p, MapParam)]
+        wanted = [p.rank - 2 if p.mode == IM2COL else 2 if p.mode in IM2COL_WIDE else 0 for p in maps]
         if any(len(offsets) != n for n in wanted):
-            required = f"{wanted[0]}: one for each spatial dimension of an im2col map, none through others"
+            required = f"{wanted[0]}: one for each spatial dimension of an im2col map, offset and halo of a wide one, none through others"
             yield operand.broken("OX1913", "are too few or too many", got=len(offsets), required=required)
+        elif any(p.mode in IM2COL_WIDE and not _is_halo(offsets[-1], p.mode) for p in maps):
+            required = "a constant: 0 to 511, in mode im2col_w128 0 to 31"
+            yield operand.broken("OX1910", "has a halo that is no number of pixels", got=str(offsets[-1]), required=required)
         yield from self.each(operand, offsets)
 
     def hint(self, operand: _Operand, hint: CacheHint | None) -> Iterator[Diagnostic]:
@@ -359,3 +365,8 @@ def _within(inner: ThreadSet, outer: ThreadSet) -> bool:
             merged.append((low, high))
     starts = [low for low, _ in merged]
     return all((at := bisect_right(starts, low)) > 0 and high <= merged[at - 1][1] for low, high in inner.ranges)
+
+
+def _is_halo(e: Expr, mode: str) -> bool:
+    """A halo is a number that is known while the program is recorded: the size of a tile depends on it."""
+    return isinstance(e, Const) and 0 <= e.value <= HALO_MAX[mode]

@@ -27,17 +27,18 @@ from oxidecopy.program.program import (
     TileDecl,
     extent_name,
 )
-from oxidecopy.program.tensor_map import IM2COL, SLICE_BYTES, TILE
+from oxidecopy.program.tensor_map import MODES as EVERY_MODE
+from oxidecopy.program.tensor_map import SLICE_BYTES, TILE
 
 BARRIER_KINDS: Final = ("TmaBarrier", "MmaBarrier", "GeneralBarrier")
 INTERLEAVES: Final = tuple(SLICE_BYTES)
 OOB_FILLS: Final = ("zero", "nan")
-MODES: Final = (TILE, IM2COL)  # wide im2col copies come later
+MODES: Final = EVERY_MODE
 _IM2COL_BOX: Final = 2  # pixels and channels
 _IM2COL_RANK_MIN: Final = 3
 _EXTENT_MAX: Final = 1 << 20  # of a tile: more elements than any shared memory holds
 _STAGES_MAX: Final = 1 << 16
-_DTYPES: Final = tuple(name for name, info in DTYPES.items() if info.bits % 8 == 0)  # packed types have no bytes per element yet
+_DTYPES: Final = tuple(name for name, info in DTYPES.items() if not info.packed)  # of packed elements none can be named alone
 
 
 @final
@@ -116,7 +117,7 @@ def _check_param(param: Param, place: Site | None) -> Iterator[Diagnostic]:
     match param:
         case MapParam():
             what = f"map {param.name!r}"
-            yield from _word(f"{what}: dtype", param.dtype, _DTYPES, place)
+            yield from _word(f"{what}: dtype", param.dtype, tuple(DTYPES), place)
             most = limits.BOX_DIM_MAX if param.mode == TILE else limits.PIXELS_MAX
             yield from _extents(f"{what}: box_dim", param.box_dim, most, place)
             yield from _extents(f"{what}: element_strides", param.element_strides, limits.ELEMENT_STRIDE_MAX, place)
@@ -133,7 +134,7 @@ def _check_param(param: Param, place: Site | None) -> Iterator[Diagnostic]:
             if param.entries is not None:
                 yield from _integer(f"{what}: entries", param.entries, 1, limits.TABLE_ENTRIES_MAX, place)
         case ArrayParam():
-            yield from _word(f"array {param.name!r}: dtype", param.dtype, tuple(DTYPES), place)
+            yield from _word(f"array {param.name!r}: dtype", param.dtype, _DTYPES, place)
             yield from _integer(f"array {param.name!r}: rank", param.rank, 1, limits.MAX_RANK, place)
         case ScalarParam():
             yield from _word(f"scalar {param.name!r}: dtype", param.dtype, tuple(DTYPES), place)

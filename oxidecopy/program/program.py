@@ -53,6 +53,11 @@ class MapParam:
         """The shared-memory image of one copy."""
         return tile_layout(self)
 
+    @property
+    def tile_dtype(self) -> str:
+        """The element type of its tiles: u8 for packed elements."""
+        return DTYPES[self.dtype].in_shared
+
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -77,11 +77,11 @@ class TensorMap:
     def row_bytes(self) -> int:
         """Bytes of one row of the array, its innermost dimension; with interleave that is one of slice pixels."""
         inner = self.global_dim[-1]
-        return inner * SLICE_BYTES[self.interleave] or -(-inner * self.dtype_info.bits // 8)
+        return inner * SLICE_BYTES[self.interleave] or self.dtype_info.row_bytes(inner)
 
     @property
     def tile_shape(self) -> tuple[int, ...]:
-        """Elements per dimension that one copy moves."""
+        """Elements per dimension that one copy moves; of packed types the bytes that they are in shared memory."""
         return self.layout.shape
 
     @property
@@ -91,8 +91,9 @@ class TensorMap:
 
 
 def tile_layout(of: TensorMap | MapParam) -> TileLayout:
-    """The image of one copy. Interleaved rows are dense whatever the swizzle (measured)."""
-    size = DTYPES[of.dtype].nbytes
+    """The image of one copy. Interleaved rows are dense whatever the swizzle (measured); rows of packed types are bytes."""
+    info = DTYPES[of.dtype]
+    size = 1 if info.packed else info.nbytes
     slice_elements = SLICE_BYTES[of.interleave] // size
     if of.mode != TILE:
         pixels, channels = of.box_dim
@@ -101,6 +102,8 @@ def tile_layout(of: TensorMap | MapParam) -> TileLayout:
         shape = _slice_shape(of.box_dim, of.element_strides, slice_elements)
     else:
         shape = tile_shape(of.box_dim, of.element_strides)
+    if info.packed and not slice_elements:
+        shape = (*shape[:-1], info.shared_bytes(shape[-1]))
     return TileLayout(shape=shape, element_bytes=size, swizzle=of.swizzle, dense=slice_elements > 0)
 
 
@@ -112,8 +115,8 @@ def tile_shape(box_dim: tuple[int, ...], element_strides: tuple[int, ...]) -> tu
 def box_bytes(of: TensorMap) -> int:
     """What the driver counts for one box, and bounds (measured): dense bytes, each extent divided by its stride and rounded down."""
     if of.mode != TILE:
-        return prod(of.box_dim) * of.dtype_info.nbytes
-    return prod(b // s for b, s in zip(of.box_dim, of.element_strides, strict=True)) * of.dtype_info.nbytes
+        return of.dtype_info.shared_bytes(prod(of.box_dim))
+    return of.dtype_info.shared_bytes(prod(b // s for b, s in zip(of.box_dim, of.element_strides, strict=True)))
 
 
 def _slice_shape(box_dim: tuple[int, ...], element_strides: tuple[int, ...], slice_elements: int) -> tuple[int, ...]:

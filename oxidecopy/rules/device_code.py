@@ -216,4 +216,9 @@ RULES: Final[tuple[Rule, ...]] = (
         wrong=_HINTED.format(n="1 << 40"),
         right=_HINTED.format(n=64),
     ),
+    _rule(
+        32,
+        "Wide im2col copies run on the simulator, and as emitted code",
+        "The kernels of this version have none. " + _NO_SCRIPT_OF + "they exist on compute capability 10.0 and newer alone.",
+    ),
 )

@@ -171,6 +171,14 @@ RULES: Final[tuple[Rule, ...]] = (
         "the environment variable OXIDECOPY_CHECKED",
         error="UsageError",
     ),
+    _rule(
+        18,
+        "A packed value has no more bits than its type.",
+        "numpy holds one value of 4 or 6 bits in each uint8; what does not fit would be cut without a word.",
+        _MODEL,
+        "ox.Device.open('sim', arch=100).array(np.full((8, 128), 16, np.uint8), ox.u4x16_align8b)\n",
+        "ox.Device.open('sim', arch=100).array(np.full((8, 128), 15, np.uint8), ox.u4x16_align8b)\n",
+    ),
     _rule(20, "An input file exists.", "There is nothing to read.", _NPY, _FILES + "load_npy(folder / 'x.npy')\n", _GOOD),
     _rule(21, "An input is a file.", "A directory or device has no array in it.", _NPY, _FILES + "load_npy(folder)\n", _GOOD),
     _rule(
@@ -228,6 +236,15 @@ RULES: Final[tuple[Rule, ...]] = (
         "`Device.open`",
         "ox.Device.open('cuda:0', arch=100)\n",
         "ox.Device.open('sim', arch=100)\n",
+        error="UsageError",
+    ),
+    _rule(
+        44,
+        "Packed elements are viewed as the bytes that they lie in.",
+        "Elements of 4 and 6 bits have no address. `a.bytes` is an array of bytes, with all views; `.packed(dtype)` leads back.",
+        _MODEL,
+        "a = ox.Device.open('sim', arch=100).zeros((8, 128), ox.u4x16_align8b)\nprint(a[2:4])\n",
+        "a = ox.Device.open('sim', arch=100).zeros((8, 128), ox.u4x16_align8b)\nprint(a.bytes[2:4].packed(ox.u4x16_align8b))\n",
         error="UsageError",
     ),
 )

@@ -87,11 +87,12 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     judged(
         2109,
-        "L2 does not fetch more than a row for a row.",
-        "With a promotion of 128 bytes an isolated row of 64 bytes costs 128 bytes of DRAM traffic.",
+        "L2 does not fetch more than a row of the array for a row of it.",
+        "With a promotion of 128 bytes a row of 64 bytes that lies alone costs 128 bytes of DRAM traffic. Boxes that are narrower than the "
+        "array's rows are no matter: their neighbours use the rest.",
         f"{MEASURED}: DRAM bytes read per isolated row",
-        {"swizzle": 2, "box_dim": (32, 16), "l2_promotion": 2},
-        {"swizzle": 2, "box_dim": (32, 16), "l2_promotion": 1},
+        {"swizzle": 2, "global_dim": (64, 16), "box_dim": (32, 16), "l2_promotion": 2},
+        {"swizzle": 2, "global_dim": (64, 16), "box_dim": (32, 16), "l2_promotion": 1},
         warnings=True,
     ),
     judged(

@@ -169,14 +169,6 @@ TILE_RULES: Final[tuple[Rule, ...]] = (
         ),
     ),
     _rule(
-        "OX1049",
-        "RecordError",
-        "A tile's elements are whole bytes",
-        "Tiles of the packed 4-bit and 6-bit types come in a later version.",
-        "this version",
-        twins(_LOAD.split("full =", maxsplit=1)[0], "ox.u4x16_align8b, (64, 64), align=ox.A128", "ox.u8, (64, 32), align=ox.A128"),
-    ),
-    _rule(
         "OX1056",
         "DTypeError",
         "A tile is made of a descriptor or of an element type",

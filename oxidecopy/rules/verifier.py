@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from oxidecopy.rules.copies import VERIFIER_RULES as COPY_RULES
+from oxidecopy.rules.newer_devices import VERIFIER_RULES as NEWER_RULES
 from oxidecopy.rules.rule import Rule
 from oxidecopy.rules.tables import VERIFIER_RULES as TABLE_RULES
 from oxidecopy.rules.verifier_barriers import BARRIER_RULES
@@ -21,4 +22,5 @@ RULES: Final[tuple[Rule, ...]] = (
     *TABLE_RULES,
     *OUTPUT_RULES,
     *COPY_RULES,
+    *NEWER_RULES,
 )

@@ -126,13 +126,13 @@ class Ring(Generic[Slots_co, Tiles_co]):
         if (
             len(ring.tiles) != 1
             or ring.multicast
-            or (param.dtype, param.layout.shape, param.swizzle) != (request.dtype, request.shape, request.swizzle)
+            or (param.tile_dtype, param.layout.shape, param.swizzle) != (request.dtype, request.shape, request.swizzle)
         ):
             refuse(
                 ShapeError,
                 "OX1103",
                 f"{param.name!r} cannot take what {ring.name} brings",
-                got=f"{param.dtype}, {param.layout.shape}, swizzle {param.swizzle}",
+                got=f"{param.tile_dtype}, {param.layout.shape}, swizzle {param.swizzle}",
                 required=f"a ring of one tile, of {request.dtype}, {request.shape}, swizzle {request.swizzle}",
                 fix="give both descriptors the same element type, box and swizzle",
             )

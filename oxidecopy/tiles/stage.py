@@ -208,8 +208,8 @@ class Slot(Generic[DT, Bx]):
                 ShapeError,
                 "OX1103",
                 f"{param.name!r} does not fit this slot of {ring.name}",
-                got=f"{param.dtype}, {param.layout.shape}, swizzle {param.swizzle}",
-                required=f"{wanted.dtype}, {wanted.layout.shape}, swizzle {wanted.swizzle} (as {wanted.name!r})",
+                got=f"{param.tile_dtype}, {param.layout.shape}, swizzle {param.swizzle}",
+                required=f"{wanted.tile_dtype}, {wanted.layout.shape}, swizzle {wanted.swizzle} (as {wanted.name!r})",
                 fix="name this descriptor in `cta.ring(tiles=...)`",
             )
         corner, hint = recorder.coordinates(at, param.rank, what), hint_of(cache_hint)

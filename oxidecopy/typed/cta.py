@@ -10,6 +10,7 @@ from typing_extensions import TypeVar, override
 
 from oxidecopy.errors import DTypeError, RecordError, ScopeError, ShapeError
 from oxidecopy.isa import ops
+from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.isa.expr import ZERO, Const, Expr, Sym, SymKind, is_launch_constant
 from oxidecopy.isa.ops import ArrayRef, ScalarRef, ThreadSet
 from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL
@@ -27,12 +28,12 @@ from oxidecopy.typed.cta_checks import (
     warp_threads,
 )
 from oxidecopy.typed.descriptor import TmaDescriptor
-from oxidecopy.typed.descriptor_checks import array_of, same_type, tile_of, whole_bytes
+from oxidecopy.typed.descriptor_checks import array_of, halo_rows, in_shared, same_type, tile_of
 from oxidecopy.typed.dtypes import DType, i32, i64, u8, u16, u32, u64
 from oxidecopy.typed.frames import fresh
 from oxidecopy.typed.geometry import A16, A1024, D1, D2, D3, D4, D5, AnyBox, Box1, Box2, Box3, Box4, Box5
 from oxidecopy.typed.global_array import GlobalArray
-from oxidecopy.typed.im2col import Im2colDescriptor
+from oxidecopy.typed.im2col import Im2colDescriptor, Im2colWideDescriptor
 from oxidecopy.typed.layout import TileRequest
 from oxidecopy.typed.leader import ClusterGroup, ClusterLeader, ConditionBlock, Group, HandleBlock, Leader, ThreadsBlock
 from oxidecopy.typed.refusal import described, refuse, whole
@@ -150,6 +151,14 @@ class Cta:
     @overload
     def shared(self, like: Im2colDescriptor[DT, Any, Any, Bx], /, *, stages: int, name: str = ...) -> SharedArrays[DT, Bx, A1024]: ...
     @overload
+    def shared(
+        self, like: Im2colWideDescriptor[DT, Any, Any, Any], /, *, halo: int = ..., name: str = ...
+    ) -> SharedArray[DT, Any, A1024]: ...
+    @overload
+    def shared(
+        self, like: Im2colWideDescriptor[DT, Any, Any, Any], /, *, stages: int, halo: int = ..., name: str = ...
+    ) -> SharedArrays[DT, Any, A1024]: ...
+    @overload
     def shared(self, dtype: type[DT], box: type[_B1], /, *, align: type[AL], name: str = ...) -> SharedArray[DT, _B1, AL]: ...
     @overload
     def shared(self, dtype: type[DT], box: tuple[int], /, *, align: type[AL], name: str = ...) -> SharedArray[DT, Box1[Any], AL]: ...
@@ -169,7 +178,7 @@ class Cta:
     def shared(
         self, dtype: type[DT], box: tuple[int, int, int, int, int], /, *, align: type[AL], name: str = ...
     ) -> SharedArray[DT, Box5[Any, Any, Any, Any, Any], AL]: ...
-    def shared(self, like: Any, box: Any = None, /, *, align: Any = None, stages: Any = None, name: Any = None) -> Any:
+    def shared(self, like: Any, box: Any = None, /, *, align: Any = None, stages: Any = None, halo: Any = None, name: Any = None) -> Any:
         """A tile in shared memory.
 
         Args:
@@ -177,15 +186,17 @@ class Cta:
             box: with an element type: the extents in elements, outermost first, as a tuple or a box type.
             align: with an element type: `A16` to `A1024`.
             stages: with a descriptor: this many equal tiles, indexed by an `Idx`.
+            halo: with a descriptor of wide im2col copies: the pixels of its halo.
             name: what errors and listings call it; by default it is named after the descriptor.
         """
         self._recorder.check_open("the cta")
         self._recorder.require_no_loop("a tile")
         called = None if name is None else plain_name(name, "a tile")
-        if not isinstance(like, TmaDescriptor | Im2colDescriptor):
+        if not isinstance(like, TmaDescriptor | Im2colDescriptor | Im2colWideDescriptor):
             _only("stages", stages, "with a descriptor")
+            _only("halo", halo, "with a descriptor of wide im2col copies")
             dtype = element_type(like)
-            request = self._request(called or "tile", dtype, box_of(box), alignment(align), 1)
+            request = self._request(called or "tile", dtype, in_shared(dtype, box_of(box)), alignment(align), 1)
             return SharedArray[Any, Any, Any](self._recorder, self._add(request), request, ZERO)
         _only("a box", box, "with an element type")
         _only("align", align, "with an element type")
@@ -193,7 +204,12 @@ class Cta:
         if recorder is not self._recorder:
             refuse_foreign("a descriptor")
         count = 1 if stages is None else stages_of(stages, "stages")
-        request = self._request(called or f"{param.name}_tile", param.dtype, param.layout.shape, A1024.bytes, count)
+        shape = param.layout.shape
+        if isinstance(like, Im2colWideDescriptor):
+            shape = (halo_rows(param, 0 if halo is None else halo, "a tile"), shape[-1])
+        else:
+            _only("halo", halo, "with a descriptor of wide im2col copies")
+        request = self._request(called or f"{param.name}_tile", param.dtype, shape, A1024.bytes, count)
         # A tile made for one descriptor has that descriptor's layout from the start.
         request.adopt(param.swizzle)
         if stages is None:
@@ -201,9 +217,11 @@ class Cta:
         return SharedArrays[Any, Any, Any](self._recorder, self._add(request), request)
 
     def _request(self, stem: str, dtype: str, shape: tuple[int, ...], align: int, stages: int) -> TileRequest:
-        whole_bytes(dtype)
+        """`shape` is what lies in shared memory: bytes of packed elements."""
+        info = DTYPES[dtype]
         name = fresh(stem, {t.name for t in self._recorder.tiles})
-        return TileRequest(name=name, dtype=dtype, shape=shape, align=align, stages=stages, site=caller_site())
+        packed = dtype if info.packed else ""
+        return TileRequest(name=name, dtype=info.in_shared, shape=shape, align=align, stages=stages, site=caller_site(), packed=packed)
 
     def _add(self, request: TileRequest) -> int:
         self._recorder.tiles.append(request)

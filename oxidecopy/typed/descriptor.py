@@ -21,10 +21,11 @@ from oxidecopy.typed.descriptor_checks import (
     gathered,
     slices_of,
     source_of,
+    stored,
     swizzle_mode,
     wide_mode,
 )
-from oxidecopy.typed.dtypes import DType
+from oxidecopy.typed.dtypes import DType, HasStore, u6x16_align16b, u8
 from oxidecopy.typed.geometry import (
     A128,
     A256,
@@ -68,6 +69,7 @@ C = TypeVar("C", bound=tuple[Idx, ...])
 SW_co = TypeVar("SW_co", bound=AnySwizzle, default=AnySwizzle, covariant=True)
 Bx = TypeVar("Bx", bound=AnyBox, default=Any)
 # A static factory needs type variables of its own: with the class's, pyright and ty answer TmaDescriptor[Unknown, ...].
+_ST = TypeVar("_ST", bound=HasStore)
 _D1 = TypeVar("_D1", bound=DType)
 _C1 = TypeVar("_C1", D3, D4, D5)
 _SW = TypeVar("_SW", bound=AnySwizzle, default=SwizzleNone)
@@ -489,26 +491,42 @@ class TmaDescriptor(MapHandle[DT, C], Generic[DT, C, SW_co, Bx]):
     # fmt: off
     @overload
     def s2g(
-        self: TmaDescriptor[DT, C, SwizzleNone, Bx], leader: Leader, tile: SharedArray[DT, Bx, A128], coords: C, *,
+        self: TmaDescriptor[_ST, C, SwizzleNone, Bx], leader: Leader, tile: SharedArray[_ST, Bx, A128], coords: C, *,
         cache_hint: CachePolicy | None = ...,
     ) -> None: ...
     @overload
     def s2g(
-        self: TmaDescriptor[DT, C, Swizzle32B, Bx], leader: Leader, tile: SharedArray[DT, Bx, A256], coords: C, *,
+        self: TmaDescriptor[_ST, C, Swizzle32B, Bx], leader: Leader, tile: SharedArray[_ST, Bx, A256], coords: C, *,
         cache_hint: CachePolicy | None = ...,
     ) -> None: ...
     @overload
     def s2g(
-        self: TmaDescriptor[DT, C, Swizzle64B, Bx], leader: Leader, tile: SharedArray[DT, Bx, A512], coords: C, *,
+        self: TmaDescriptor[_ST, C, Swizzle64B, Bx], leader: Leader, tile: SharedArray[_ST, Bx, A512], coords: C, *,
         cache_hint: CachePolicy | None = ...,
     ) -> None: ...
     @overload
     def s2g(
-        self, leader: Leader, tile: SharedArray[DT, Bx, A1024], coords: C, *, cache_hint: CachePolicy | None = ...
+        self: TmaDescriptor[_ST, C, Any, Bx], leader: Leader, tile: SharedArray[_ST, Bx, A1024], coords: C, *,
+        cache_hint: CachePolicy | None = ...,
+    ) -> None: ...
+    @overload
+    def s2g(
+        self: TmaDescriptor[u6x16_align16b, C, Any, Bx], leader: Leader, tile: SharedArray[u8, Bx, A1024], coords: C, *,
+        cache_hint: CachePolicy | None = ...,
     ) -> None: ...
     # fmt: on
-    def s2g(self, leader: Leader, tile: SharedArray[DT, Bx, Any], coords: C, *, cache_hint: CachePolicy | None = None) -> None:
-        """Stores `tile` to the box at `coords` (none negative), in the leader's open bulk group."""
+    def s2g(
+        self: TmaDescriptor[Any, C, Any, Bx],
+        leader: Leader,
+        tile: SharedArray[Any, Bx, Any],
+        coords: C,
+        *,
+        cache_hint: CachePolicy | None = None,
+    ) -> None:
+        """Stores `tile` to the box at `coords` (none negative), in the leader's open bulk group.
+
+        Through a descriptor of `ox.u6x16_align16b` the tile is one of bytes, with one value of 6 bits in each.
+        """
         self._store(leader, tile, coords, cache_hint)
 
     # fmt: off
@@ -561,10 +579,22 @@ class TmaDescriptor(MapHandle[DT, C], Generic[DT, C, SW_co, Bx]):
         signal._use(what, recorder, copies=True)
         recorder.emit(ops.TensorGather4(map=self._ref, tile=ref, coords=at, bar=signal._ref, hint=hint))
 
+    # fmt: off
+    @overload
     def scatter4(
-        self: TmaDescriptor[DT, D2, SW_co, Box2[Literal[1], _N1]],
+        self: TmaDescriptor[_ST, D2, Any, Box2[Literal[1], _N1]], leader: Leader, tile: SharedArray[_ST, Box2[Literal[4], _N1], A1024],
+        rows: Rows, column: Idx, *, cache_hint: CachePolicy | None = ...,
+    ) -> None: ...
+    @overload
+    def scatter4(
+        self: TmaDescriptor[u6x16_align16b, D2, Any, Box2[Literal[1], _N1]], leader: Leader,
+        tile: SharedArray[u8, Box2[Literal[4], _N1], A1024], rows: Rows, column: Idx, *, cache_hint: CachePolicy | None = ...,
+    ) -> None: ...
+    # fmt: on
+    def scatter4(
+        self: TmaDescriptor[Any, D2, Any, Box2[Literal[1], _N1]],
         leader: Leader,
-        tile: SharedArray[DT, Box2[Literal[4], _N1], A1024],
+        tile: SharedArray[Any, Box2[Literal[4], _N1], A1024],
         rows: Rows,
         column: Idx,
         *,
@@ -572,7 +602,8 @@ class TmaDescriptor(MapHandle[DT, C], Generic[DT, C, SW_co, Bx]):
     ) -> None:
         """Stores a tile of four rows to four rows (none negative), each from `column` on, in the leader's open bulk group."""
         recorder, param, what = self._recorded("scatter4")
-        issuer, ref = leader_of(leader, what), four_rows(recorder, param, tile, what)
+        stored(param.dtype, what)
+        issuer, ref = leader_of(leader, what), four_rows(recorder, param, tile, what, store=True)
         at, hint = gathered(recorder, rows, column, what), hint_of(cache_hint)
         check_leader(issuer, recorder)
         recorder.emit(ops.TensorScatter4(map=self._ref, tile=ref, coords=at, hint=hint))

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from oxidecopy.errors import AlignmentError, DescriptorError, DTypeError, RecordError, ScopeError, ShapeError, TokenError
 from oxidecopy.isa import limits, ops
-from oxidecopy.isa.dtypes import DTYPES
-from oxidecopy.isa.im2col import OFFSET_BITS
+from oxidecopy.isa.dtypes import DTYPES, VALUE_A_BYTE
+from oxidecopy.isa.expr import Const
+from oxidecopy.isa.im2col import HALO_MAX, OFFSET_BITS, WIDE_OFFSET_MAX, wide_rows
 from oxidecopy.isa.swizzle import EVERY_SWIZZLE
-from oxidecopy.program.tensor_map import SLICE_BYTES
+from oxidecopy.program.tensor_map import SLICE_BYTES, TILE
 from oxidecopy.typed.geometry import AnySwizzle
 from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.handles import RecordedArray
 from oxidecopy.typed.reduce import ReduceOp
-from oxidecopy.typed.refusal import described, refuse, require
+from oxidecopy.typed.refusal import described, refuse, require, whole
 from oxidecopy.typed.smem import SharedArray
 from oxidecopy.typed.symbolic import refuse_foreign
 from oxidecopy.typed.tiled_map import Source
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from oxidecopy.typed.recorder import Recorder
     from oxidecopy.typed.symbolic import Idx
 
+GROUP: Final = 16  # packed elements that lie together (PTX 5.5.1.1)
 _INTERLEAVED_RANK: Final = 4  # of the smallest array: a map has rank 3 at least, and the channels are no dimension of it
 
 
@@ -45,12 +47,13 @@ def armed(token: object, what: str) -> TxToken[Any, Any]:
     return token
 
 
-def fitting(recorder: Recorder, param: MapParam, tile: object, what: str) -> TileRef:
-    """The tile must have the map's element type, box and alignment."""
-    return _fitting(recorder, param, tile, param.layout.shape, what)
+def fitting(recorder: Recorder, param: MapParam, tile: object, what: str, *, store: bool = False, rows: int | None = None) -> TileRef:
+    """The tile must have the map's element type, box and alignment; `rows` are those of a wide im2col copy, its halo included."""
+    shape = param.layout.shape if rows is None else (rows, param.layout.shape[-1])
+    return _fitting(recorder, param, tile, shape, what, store=store)
 
 
-def four_rows(recorder: Recorder, param: MapParam, tile: object, what: str) -> TileRef:
+def four_rows(recorder: Recorder, param: MapParam, tile: object, what: str, *, store: bool = False) -> TileRef:
     """The tile of a gather or scatter: four boxes of one row."""
     box = param.box_dim
     if param.rank != len(box) or box[:-1] != (1,):
@@ -62,7 +65,7 @@ def four_rows(recorder: Recorder, param: MapParam, tile: object, what: str) -> T
             required="rank 2, a box of (1, n)",
             fix="make a descriptor with `box=(1, n)`",
         )
-    return _fitting(recorder, param, tile, (4, box[-1]), what)
+    return _fitting(recorder, param, tile, (4, param.layout.shape[-1]), what, store=store)
 
 
 def gathered(recorder: Recorder, rows: object, column: Idx, what: str) -> tuple[Expr, ...]:
@@ -85,13 +88,38 @@ def picked(recorder: Recorder, param: MapParam, offsets: object, what: str) -> t
     return tuple([recorder.below(o, top + 1, f"an offset of {what}", ShapeError, "OX1164", fix) for o in offsets])
 
 
-def _fitting(recorder: Recorder, param: MapParam, tile: object, shape: tuple[int, ...], what: str) -> TileRef:
+def widened(recorder: Recorder, param: MapParam, operands: tuple[Idx, object], what: str) -> tuple[Expr, ...]:
+    """Offset and halo of a wide im2col copy."""
+    offset, halo = operands
+    fix = "an offset is that of a filter tap along w"
+    at = recorder.below(offset, WIDE_OFFSET_MAX + 1, f"the offset of {what}", ShapeError, "OX1164", fix)
+    return (at, Const(_halo(param, halo, what)))
+
+
+def halo_rows(param: MapParam, halo: object, what: str) -> int:
+    """Rows of the tile of a wide im2col copy."""
+    return wide_rows(param.mode, param.box_dim[0], _halo(param, halo, what))
+
+
+def _halo(param: MapParam, halo: object, what: str) -> int:
+    """It says how large a tile is: a plain number."""
+    pixels, most = whole(halo), HALO_MAX[param.mode]
+    if pixels is None or not 0 <= pixels <= most:
+        required, fix = f"a plain int from 0 to {most}", "a halo is the taps of the filter along w, less one"
+        refuse(ShapeError, "OX1166", f"the halo of {what} is no number of pixels", got=described(halo), required=required, fix=fix)
+    return pixels
+
+
+def _fitting(recorder: Recorder, param: MapParam, tile: object, shape: tuple[int, ...], what: str, *, store: bool) -> TileRef:
     made = require(tile, SharedArray, what, f"tile = cta.shared({param.name})")
     ref = made._ref(recorder)
     request = made._request
-    own = f"use cta.shared({param.name})" if shape == param.layout.shape else f"use cta.shared(ox.{param.dtype}, {shape}, align=ox.A1024)"
-    if request.dtype != param.dtype:
-        refuse(DTypeError, "OX1011", f"{what} and its tile have different element types", got=request.dtype, required=param.dtype, fix=own)
+    wanted = "u8" if store and param.dtype == VALUE_A_BYTE else param.dtype  # its stores take one value from each byte
+    own = f"use cta.shared({param.name})" if (shape, wanted) == (param.layout.shape, param.dtype) else ""
+    own = own or f"use cta.shared(ox.{wanted}, {_elements(wanted, shape)}, align=ox.A1024)"
+    if (made._packed or request.dtype) != wanted:
+        got = made._packed or request.dtype
+        refuse(DTypeError, "OX1011", f"{what} and its tile have different element types", got=got, required=wanted, fix=own)
     need = max(limits.TENSOR_SMEM_ALIGN, EVERY_SWIZZLE[param.swizzle].repeat_bytes)
     if request.align < need:
         refuse(
@@ -102,16 +130,33 @@ def _fitting(recorder: Recorder, param: MapParam, tile: object, shape: tuple[int
             required=f"{need} bytes for swizzle {param.swizzle} (PTX 5.5.7; measured)",
             fix=f"align=ox.A{need}",
         )
-    if made.shape != shape:
-        required = f"{shape}, the box of {param.name!r}" if shape == param.layout.shape else f"{shape}, four rows of {param.name!r}"
+    if made.shape != (extents := _elements(wanted, shape)):
+        own_words = "the box" if shape == param.layout.shape else "pixels and halo" if param.mode != TILE else "four rows"
+        required = f"{extents}, {own_words} of {param.name!r}"
         refuse(ShapeError, "OX1012", f"{what} and its tile have different boxes", got=str(made.shape), required=required, fix=own)
     request.adopt(param.swizzle)
     return ref
 
 
+def _elements(dtype: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """What lies in shared memory, in elements."""
+    info = DTYPES[dtype]
+    return (*shape[:-1], shape[-1] * GROUP // info.group_bytes) if info.packed else shape
+
+
 def tile_of(tile: object, what: str) -> SharedArray[Any, Any, Any]:
-    """A tile."""
-    return require(tile, SharedArray, what, "pass what `cta.shared` gave; of an array of stages, one element: `tiles[i]`")
+    """A tile of elements that plain accesses and plain bulk copies know."""
+    made = require(tile, SharedArray, what, "pass what `cta.shared` gave; of an array of stages, one element: `tiles[i]`")
+    if made._packed:
+        refuse(
+            DTypeError,
+            "OX1049",
+            f"{what} does not know packed {made._packed}",
+            got=f"a tile of {made._packed}",
+            required="elements of whole bytes",
+            fix="use its bytes: `tile.bytes`",
+        )
+    return made
 
 
 def array_of(recorder: Recorder, array: object, what: str) -> ArrayParam:
@@ -149,18 +194,27 @@ def reduction(op: object, dtype: str, legal: frozenset[str] | None = None, sourc
     return made.name
 
 
-def whole_bytes(dtype: str) -> None:
-    """Tiles of packed elements are not laid out yet."""
-    bits = DTYPES[dtype].bits
-    if bits % 8:
-        fix = "carry the bytes as ox.u8"
+def in_shared(dtype: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The extents of a tile as it lies in shared memory: rows of packed elements are whole groups of 16, in bytes."""
+    info = DTYPES[dtype]
+    if not info.packed:
+        return shape
+    if shape[-1] % GROUP:
+        what, fix = f"rows of a tile of {dtype} are whole groups of elements", f"{-(-shape[-1] // GROUP) * GROUP} elements"
+        refuse(ShapeError, "OX1057", what, got=f"{shape[-1]} elements", required=f"a multiple of {GROUP}", fix=fix)
+    return (*shape[:-1], info.shared_bytes(shape[-1]))
+
+
+def stored(dtype: str, what: str) -> None:
+    """The type is one that tensor copies store."""
+    if not DTYPES[dtype].stored:
         refuse(
-            RecordError,
-            "OX1049",
-            f"shared tiles of packed {dtype} are not supported yet",
-            got=f"{bits} bits",
-            required="whole bytes",
-            fix=fix,
+            DTypeError,
+            "OX1165",
+            f"{what}: {dtype} is a type to load",
+            got=dtype,
+            required="a type that tensor copies store: in shared memory this one has gaps (PTX, restrictions on tensor copies)",
+            fix="store through a descriptor of ox.u4x16_align8b",
         )
 
 

@@ -49,91 +49,99 @@ class HasIncDec(DType):
     """Types with reduce inc and dec."""
 
 
+class HasStore(DType):
+    """Types that tensor copies store as they load them."""
+
+
+class Packed(DType):
+    """Types of parts of bytes (sm_100 and newer): only tensor copies know them; elsewhere they are the bytes that they lie in."""
+
+
 @final
-class u8(DType):
+class u8(HasStore):
     """Unsigned 8-bit integer."""
 
 
 @final
-class u16(DType):
+class u16(HasStore):
     """Unsigned 16-bit integer."""
 
 
 @final
-class u32(HasAdd, HasMinMax, HasBits, HasIncDec):
+class u32(HasStore, HasAdd, HasMinMax, HasBits, HasIncDec):
     """Unsigned 32-bit integer."""
 
 
 @final
-class i32(HasAdd, HasMinMax, HasBits):
+class i32(HasStore, HasAdd, HasMinMax, HasBits):
     """Signed 32-bit integer."""
 
 
 @final
-class u64(HasAdd, HasMinMax, HasBits):
+class u64(HasStore, HasAdd, HasMinMax, HasBits):
     """Unsigned 64-bit integer."""
 
 
 @final
-class i64(HasMinMax):
+class i64(HasStore, HasMinMax):
     """Signed 64-bit integer; it has no reduce add (use u64: the bits are the same)."""
 
 
 @final
-class f16(HasAdd, HasMinMax):
+class f16(HasStore, HasAdd, HasMinMax):
     """IEEE half precision."""
 
 
 @final
-class bf16(HasAdd, HasMinMax):
+class bf16(HasStore, HasAdd, HasMinMax):
     """bfloat16."""
 
 
 @final
-class f32(HasAdd):
+class f32(HasStore, HasAdd):
     """IEEE single precision."""
 
 
 @final
-class f64(HasAdd):
+class f64(HasStore, HasAdd):
     """IEEE double precision."""
 
 
 @final
-class tf32(HasAdd):
+class tf32(HasStore, HasAdd):
     """f32 in memory, rounded to 10 mantissa bits by loads; stores and reductions do not round (measured)."""
 
 
 @final
-class f32_ftz(HasAdd):
+class f32_ftz(HasStore, HasAdd):
     """f32 whose reduce add flushes subnormals; loads and stores keep every bit (measured)."""
 
 
 @final
-class tf32_ftz(HasAdd):
+class tf32_ftz(HasStore, HasAdd):
     """tf32 whose reduce add flushes subnormals."""
 
 
 @final
-class e4m3(DType):
+class e4m3(HasStore):
     """fp8 with 4 exponent bits, carried as bytes."""
 
 
 @final
-class e5m2(DType):
+class e5m2(HasStore):
     """fp8 with 5 exponent bits, carried as bytes."""
 
 
 @final
-class u4x16_align8b(DType):
-    """Packed 4-bit values, 8 shared bytes per 16 (sm_100 and newer)."""
+class u4x16_align8b(HasStore, Packed):
+    """Packed 4-bit values, 16 of them in 8 bytes, in shared memory as well."""
 
 
 @final
-class u4x16_align16b(DType):
-    """Packed 4-bit values, 16 shared bytes per 16 (sm_100 and newer)."""
+class u4x16_align16b(Packed):
+    """Packed 4-bit values, 16 of them in 8 bytes, in shared memory with a gap of 8 behind them. There is no store of them."""
 
 
 @final
-class u6x16_align16b(DType):
-    """Packed 6-bit values, 16 shared bytes per 16 (sm_100 and newer)."""
+class u6x16_align16b(Packed):
+    """Packed 6-bit values, 16 of them in 12 bytes. Loads put a gap of 4 behind them; stores take one value from each byte instead."""

@@ -13,8 +13,27 @@ from typing_extensions import CapsuleType, TypeVar
 
 from oxidecopy.errors import ExportError
 from oxidecopy.program.program import Edge
-from oxidecopy.typed.dtypes import DType, f16, f32, f32_ftz, f64, i32, i64, tf32, tf32_ftz, u8, u16, u32, u64
+from oxidecopy.typed.dtypes import (
+    DType,
+    Packed,
+    f16,
+    f32,
+    f32_ftz,
+    f64,
+    i32,
+    i64,
+    tf32,
+    tf32_ftz,
+    u4x16_align8b,
+    u4x16_align16b,
+    u6x16_align16b,
+    u8,
+    u16,
+    u32,
+    u64,
+)
 from oxidecopy.typed.geometry import D2, D3, D4, D5
+from oxidecopy.typed.packed import bytes_as, refuse_view, require_packed, unpack
 from oxidecopy.typed.refusal import refuse
 from oxidecopy.typed.sites import at_the_users_line
 from oxidecopy.typed.symbolic import Idx
@@ -30,6 +49,8 @@ if TYPE_CHECKING:
 DT = TypeVar("DT", bound=DType)
 Sh_co = TypeVar("Sh_co", bound=tuple[Idx, ...], covariant=True)
 _Sh = TypeVar("_Sh", bound=tuple[int, ...])
+_D2 = TypeVar("_D2", bound=DType)
+_P = TypeVar("_P", bound=Packed)
 
 
 class Buffer(Protocol):
@@ -100,7 +121,8 @@ class GlobalArray(Generic[DT, Sh_co]):
     Attributes:
         dtype: the element type, a class such as `ox.f32`.
         shape: extents in elements, outermost first.
-        strides_bytes: bytes from one index to the next, for each dimension; larger than dense where rows are padded.
+        strides_bytes: bytes from one index to the next, for each dimension; larger than dense where rows are padded. Of packed elements
+            the last is 1: their row is so many bytes.
         buffer: the memory, which this array keeps alive.
         offset_bytes: where element 0 lies in the buffer.
         device: the device that owns the memory.
@@ -206,11 +228,46 @@ class GlobalArray(Generic[DT, Sh_co]):
         """
         return self._view(self._as_view().strided(shape, strides_bytes, offset_bytes))
 
+    # ---- packed elements
+    def packed(self: GlobalArray[u8, Sh_co], dtype: type[_P], /) -> GlobalArray[_P, Sh_co]:
+        """The bytes of its rows as packed elements of 4 or 6 bits, the lowest bits first: no element is converted.
+
+        Views of bytes, and bytes of other libraries, become arrays of packed elements so.
+
+        Raises:
+            UsageError: when rows are no whole groups of elements, or their bytes do not follow each other.
+        """
+        return self._reread(dtype, bytes_as(dtype, self._dtype, *self._place()[:2]))
+
+    @property
+    def bytes(self: GlobalArray[_P, Sh_co]) -> GlobalArray[u8, Sh_co]:
+        """The bytes that packed elements lie in, as an array of its own over the same memory."""
+        require_packed(self._dtype, "`bytes`")
+        return self._reread(u8, self._place()[0])
+
+    def _reread(self, dtype: type[_D2], shape: tuple[int, ...]) -> GlobalArray[_D2, Any]:
+        """The same memory as elements of another type."""
+        return GlobalArray(
+            dtype=dtype,
+            shape=shape,
+            strides_bytes=self.strides_bytes,
+            buffer=self.buffer,
+            device=self.device,
+            offset_bytes=self.offset_bytes,
+            readonly=self.readonly,
+            rows=self._rows,
+        )
+
     def _place(self) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+        """Extents, strides and the size of an element; packed ones as the bytes that they lie in."""
         shape: tuple[int, ...] = self._shape  # type: ignore[assignment]  # on the host extents are integers
-        return shape, self.strides_bytes, self._dtype.info.nbytes
+        info = self._dtype.info
+        return (
+            ((*shape[:-1], info.row_bytes(shape[-1])), self.strides_bytes, 1) if info.packed else (shape, self.strides_bytes, info.nbytes)
+        )
 
     def _as_view(self) -> View:
+        refuse_view(self._dtype)
         shape, strides, size = self._place()
         return View(shape=shape, strides_bytes=strides, element_bytes=size)
 
@@ -320,16 +377,27 @@ class GlobalArray(Generic[DT, Sh_co]):
     @overload
     def numpy(self: GlobalArray[tf32_ftz, _Sh]) -> np.ndarray[_Sh, np.dtype[np.float32]]: ...
     @overload
+    def numpy(self: GlobalArray[u4x16_align8b, _Sh]) -> np.ndarray[_Sh, np.dtype[np.uint8]]: ...
+    @overload
+    def numpy(self: GlobalArray[u4x16_align16b, _Sh]) -> np.ndarray[_Sh, np.dtype[np.uint8]]: ...
+    @overload
+    def numpy(self: GlobalArray[u6x16_align16b, _Sh]) -> np.ndarray[_Sh, np.dtype[np.uint8]]: ...
+    @overload
     def numpy(self: GlobalArray[Any, _Sh]) -> np.ndarray[_Sh, np.dtype[Any]]: ...  # bf16 and fp8: numpy's types have no name for ml_dtypes
     def numpy(self) -> np.ndarray[Any, np.dtype[Any]]:
-        """A copy of its elements: a fresh, dense numpy array of its shape (of an ml_dtypes type for bf16 and fp8)."""
+        """A copy of its elements: a fresh, dense numpy array of its shape (of an ml_dtypes type for bf16 and fp8).
+
+        Of packed types one value of 4 or 6 bits in each uint8.
+        """
         import numpy as np
 
-        shape: tuple[int, ...] = self._shape  # type: ignore[assignment]  # on the host extents are integers
-        dtype = storage_dtype(self._dtype.info)
+        info, (shape, strides, _) = self._dtype.info, self._place()
+        dtype = storage_dtype(info)
         with at_the_users_line():
-            raw = self.device.engine.read(self.buffer, self.offset_bytes, span_bytes(shape, self.strides_bytes, dtype.itemsize))
-        return np.array(np.ndarray(shape, dtype, buffer=raw, strides=self.strides_bytes), order="C", copy=True)
+            raw = self.device.engine.read(self.buffer, self.offset_bytes, span_bytes(shape, strides, dtype.itemsize))
+        found = np.array(np.ndarray(shape, dtype, buffer=raw, strides=strides), order="C", copy=True)
+        last: tuple[int, ...] = self._shape  # type: ignore[assignment]  # as above
+        return unpack(found, last[-1], info.bits) if info.packed else found
 
 
 def storage_dtype(info: DTypeInfo) -> np.dtype[Any]:

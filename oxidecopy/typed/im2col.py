@@ -11,7 +11,7 @@ from typing_extensions import TypeVar
 
 from oxidecopy.errors import ScopeError
 from oxidecopy.typed.cache import CachePolicy
-from oxidecopy.typed.dtypes import DType
+from oxidecopy.typed.dtypes import DType, HasStore, u6x16_align16b, u8
 from oxidecopy.typed.geometry import A1024, D3, D4, D5, AnyBox, AnySwizzle
 from oxidecopy.typed.leader import ClusterLeader, Leader
 from oxidecopy.typed.map_handle import MapHandle
@@ -23,6 +23,7 @@ from oxidecopy.typed.symbolic import Idx
 from oxidecopy.typed.tokens import TxToken
 
 DT = TypeVar("DT", bound=DType)
+_ST = TypeVar("_ST", bound=HasStore)
 C = TypeVar("C", bound=tuple[Idx, ...])
 SW_co = TypeVar("SW_co", bound=AnySwizzle, default=AnySwizzle, covariant=True)
 Bx = TypeVar("Bx", bound=AnyBox, default=Any)
@@ -111,7 +112,26 @@ class Im2colDescriptor(MapHandle[DT, C], Generic[DT, C, SW_co, Bx]):
         """As `g2s`, into the same tile of every CTA whose bit (its cluster rank) is set in `cta_mask`; each is told the full bytes."""
         self._load(leader, tile, coords, token, cache_hint, offsets=offsets, multicast=True, cta_mask=cta_mask)
 
-    def s2g(self, leader: Leader, tile: SharedArray[DT, Bx, A1024], coords: C, *, cache_hint: CachePolicy | None = None) -> None:
+    # fmt: off
+    @overload
+    def s2g(
+        self: Im2colDescriptor[_ST, C, Any, Bx], leader: Leader, tile: SharedArray[_ST, Bx, A1024], coords: C, *,
+        cache_hint: CachePolicy | None = ...,
+    ) -> None: ...
+    @overload
+    def s2g(
+        self: Im2colDescriptor[u6x16_align16b, C, Any, Bx], leader: Leader, tile: SharedArray[u8, Bx, A1024], coords: C, *,
+        cache_hint: CachePolicy | None = ...,
+    ) -> None: ...
+    # fmt: on
+    def s2g(
+        self: Im2colDescriptor[Any, C, Any, Bx],
+        leader: Leader,
+        tile: SharedArray[Any, Bx, A1024],
+        coords: C,
+        *,
+        cache_hint: CachePolicy | None = None,
+    ) -> None:
         """Stores `tile` to the map's pixels from the base at `coords` on, without offsets; the corners must lie inside the tensor."""
         self._store(leader, tile, coords, cache_hint)
 
@@ -146,7 +166,9 @@ class Im2colDescriptor(MapHandle[DT, C], Generic[DT, C, SW_co, Bx]):
 class Im2colWideDescriptor(MapHandle[DT, C], Generic[DT, C, SW_co, Bx]):
     """A map of wide im2col copies, which walk along w alone (compute capability 10.0 and newer); `Bx` is `Box2[pixels, channels]`.
 
-    Its copies are not there yet: no engine has them, and no GPU with them was measured.
+    A copy starts at a filter base of one row, before the box of bases too, and walks on from image to image. `halo` pixels more come behind
+    the last one, in mode "w128" behind each 32 of its 128: a plain number, 0 to 511 or 0 to 31. `offset`, 0 to 31, is that of a filter tap
+    along w. There are loads and prefetches only.
     """
 
     __slots__ = ()
@@ -157,6 +179,39 @@ class Im2colWideDescriptor(MapHandle[DT, C], Generic[DT, C, SW_co, Bx]):
 
         def __init__(self, *_: object, **__: object) -> None:
             _refuse_constructor("im2col_wide")
+
+    def g2s(
+        self,
+        leader: Leader,
+        tile: SharedArray[DT, Any, A1024],
+        coords: C,
+        token: Armed,
+        *,
+        halo: int = 0,
+        offset: Idx = 0,
+        cache_hint: CachePolicy | None = None,
+    ) -> None:
+        """Loads the map's pixels and the halo from the base at `coords` on; their bytes go to the token's barrier."""
+        self._load(leader, tile, coords, token, cache_hint, offsets=(offset, halo))
+
+    def g2s_multicast(
+        self,
+        leader: ClusterLeader,
+        tile: SharedArray[DT, Any, A1024],
+        coords: C,
+        token: Armed,
+        *,
+        cta_mask: Idx,
+        halo: int = 0,
+        offset: Idx = 0,
+        cache_hint: CachePolicy | None = None,
+    ) -> None:
+        """As `g2s`, into the same tile of every CTA whose bit (its cluster rank) is set in `cta_mask`; each is told the full bytes."""
+        self._load(leader, tile, coords, token, cache_hint, offsets=(offset, halo), multicast=True, cta_mask=cta_mask)
+
+    def prefetch(self, leader: Leader, coords: C, *, halo: int = 0, offset: Idx = 0, cache_hint: CachePolicy | None = None) -> None:
+        """Brings what such a load at `coords` would read into L2; nothing tells when it is there."""
+        self._fetch(leader, coords, cache_hint, offsets=(offset, halo))
 
 
 def _refuse_constructor(factory: str) -> Never:

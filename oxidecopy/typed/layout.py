@@ -19,7 +19,10 @@ from oxidecopy.typed.sites import caller_site
 @final
 @dataclass(slots=True, kw_only=True)
 class TileRequest:
-    """A tile asked for. The first tensor copy decides its swizzle; a copy with another one is refused."""
+    """A tile asked for. The first tensor copy decides its swizzle; a copy with another one is refused.
+
+    A tile of packed elements is one of bytes: `dtype` and `shape` are theirs, `packed` names the type.
+    """
 
     name: str
     dtype: str
@@ -27,8 +30,14 @@ class TileRequest:
     align: int
     stages: int
     site: Site | None
+    packed: str = ""
     swizzle: str | None = None
     swizzle_site: Site | None = None
+
+    @property
+    def elements(self) -> tuple[int, ...]:
+        """Extents in elements, packed ones too."""
+        return (*self.shape[:-1], self.shape[-1] * 16 // DTYPES[self.packed].group_bytes) if self.packed else self.shape
 
     @property
     def nbytes(self) -> int:

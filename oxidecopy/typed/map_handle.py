@@ -8,12 +8,13 @@ from typing_extensions import TypeVar
 
 from oxidecopy.errors import ExportError, ShapeError
 from oxidecopy.isa import expr, ops
+from oxidecopy.isa.im2col import wide_rows
 from oxidecopy.isa.ops import MapRef
 from oxidecopy.maps.parameters import MapParameters
 from oxidecopy.maps.validate import Verdict, validate
-from oxidecopy.program.tensor_map import TILE
+from oxidecopy.program.tensor_map import IM2COL_WIDE, TILE
 from oxidecopy.typed.cache import hint_of
-from oxidecopy.typed.descriptor_checks import armed, fitting, picked, reduction, refuse_captured
+from oxidecopy.typed.descriptor_checks import armed, fitting, picked, reduction, refuse_captured, stored, widened
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.handles import refuse_unknown
@@ -136,8 +137,9 @@ class MapHandle(Generic[DT, C]):
         recorder, param, what = self._recorded("g2s_multicast" if multicast else "g2s")
         if multicast:
             recorder.require_cluster(what)
-        issuer, signal, ref = leader_of(leader, what), armed(token, what), fitting(recorder, param, tile, what)
+        issuer, signal = leader_of(leader, what), armed(token, what)
         hint, at, taps = hint_of(cache_hint), recorder.coordinates(coords, param.rank, what), taps_of(recorder, param, offsets, what)
+        ref = fitting(recorder, param, tile, what, rows=_rows(param, taps))
         mask = recorder.index(cta_mask, f"the CTA mask of {what}")
         check_leader(issuer, recorder)
         signal._use(what, recorder, copies=True)
@@ -149,7 +151,8 @@ class MapHandle(Generic[DT, C]):
 
     def _store(self, leader: object, tile: object, coords: object, cache_hint: object) -> None:
         recorder, param, what = self._recorded("s2g")
-        issuer, ref, hint = leader_of(leader, what), fitting(recorder, param, tile, what), hint_of(cache_hint)
+        stored(param.dtype, what)
+        issuer, ref, hint = leader_of(leader, what), fitting(recorder, param, tile, what, store=True), hint_of(cache_hint)
         at = recorder.coordinates(coords, param.rank, what)
         check_leader(issuer, recorder)
         recorder.emit(ops.TensorS2G(map=self._ref, tile=ref, coords=at, hint=hint))
@@ -170,10 +173,19 @@ class MapHandle(Generic[DT, C]):
 
 
 def taps_of(recorder: Recorder, param: MapParam, offsets: object, what: str) -> tuple[expr.Expr, ...]:
-    """The offsets of an im2col copy; other maps have none."""
+    """The offsets of an im2col copy, of a wide one its offset and halo; other maps have none."""
+    if param.mode in IM2COL_WIDE:
+        return widened(recorder, param, offsets, what)  # type: ignore[arg-type]  # as its methods give them
     if param.mode != TILE:
         return picked(recorder, param, offsets, what)
     if offsets != ():
         fix = "leave `offsets` out, and add them to the coordinates"
         refuse(ShapeError, "OX1164", f"{what}: a tiled map has no offsets", got=described(offsets), required="an im2col map", fix=fix)
     return ()
+
+
+def _rows(param: MapParam, taps: tuple[expr.Expr, ...]) -> int | None:
+    """Pixels of a wide copy, its halo included."""
+    if param.mode not in IM2COL_WIDE or not isinstance(taps[-1], expr.Const):
+        return None
+    return wide_rows(param.mode, param.box_dim[0], taps[-1].value)

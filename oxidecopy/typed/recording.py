@@ -10,14 +10,15 @@ from typing import Any, Final
 from oxidecopy.errors import Diagnostic, OxidecopyError, RecordError, Site
 from oxidecopy.isa.expr import Sym, SymKind
 from oxidecopy.program.program import ArrayParam, IdxParam, MapParam, Program, ScalarParam
-from oxidecopy.program.tensor_map import TILE
+from oxidecopy.program.tensor_map import IM2COL_WIDE, TILE
 from oxidecopy.typed import barrier, barrier_array, descriptor, descriptor_table, handles, leader, scalar, smem, symbolic, tokens
 from oxidecopy.typed import cta as level1
 from oxidecopy.typed.cta import ClusterCta, Cta
 from oxidecopy.typed.descriptor import recorded_descriptor
 from oxidecopy.typed.descriptor_table import recorded_table
 from oxidecopy.typed.handles import RecordedArray
-from oxidecopy.typed.im2col import Im2colDescriptor
+from oxidecopy.typed.im2col import Im2colDescriptor, Im2colWideDescriptor
+from oxidecopy.typed.map_handle import MapHandle
 from oxidecopy.typed.recorder import Recorder
 from oxidecopy.typed.refusal import described, refuse
 from oxidecopy.typed.scalar import ScalarValue
@@ -88,7 +89,8 @@ def _handle(recorder: Recorder, name: str, spec: ArgumentSpec) -> Any:
     match spec:
         case MapParam():
             if spec.mode != TILE:
-                return Im2colDescriptor._recorded_as(recorder, spec, None)
+                made: type[MapHandle[Any, Any]] = Im2colWideDescriptor if spec.mode in IM2COL_WIDE else Im2colDescriptor
+                return made._recorded_as(recorder, spec, None)
             return recorded_descriptor(recorder, spec) if spec.entries is None else recorded_table(recorder, spec)
         case ArrayParam():
             return RecordedArray(recorder, spec)

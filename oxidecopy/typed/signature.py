@@ -24,12 +24,17 @@ from oxidecopy.typed.descriptor_table import DescriptorTable
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.geometry import AnySwizzle, box_extents
 from oxidecopy.typed.global_array import GlobalArray
-from oxidecopy.typed.im2col import Im2colDescriptor
+from oxidecopy.typed.im2col import Im2colDescriptor, Im2colWideDescriptor
 from oxidecopy.typed.refusal import described, refuse
 from oxidecopy.typed.scalar import ScalarValue
 from oxidecopy.typed.symbolic import SymIdx
 
-MAP_CLASSES: Final[dict[str, type]] = {"map": TmaDescriptor, "im2col": Im2colDescriptor, "table": DescriptorTable}
+MAP_CLASSES: Final[dict[str, type]] = {
+    "map": TmaDescriptor,
+    "im2col": Im2colDescriptor,
+    "wide": Im2colWideDescriptor,
+    "table": DescriptorTable,
+}
 
 
 @final
@@ -38,7 +43,7 @@ class Formal:
     """One parameter after `cta`. None means that the annotation leaves it open.
 
     Attributes:
-        kind: "map", "im2col" (map), "table" (of maps), "array", "idx", "scalar" or "plain".
+        kind: "map", "im2col" (map), "wide" (im2col map), "table" (of maps), "array", "idx", "scalar" or "plain".
         dtype: element type's name.
         rank: dimensions.
         swizzle: mode's name.
@@ -59,7 +64,7 @@ class Formal:
         """As a user would write the annotation."""
         parts = [self.dtype or "?", f"D{self.rank}" if self.rank else "?"]
         match self.kind:
-            case "map" | "im2col" | "table":
+            case "map" | "im2col" | "wide" | "table":
                 parts += [f"swizzle {self.swizzle}"] if self.swizzle else []
                 parts += [f"box {self.box}"] if self.box else []
                 return f"{MAP_CLASSES[self.kind].__name__}[{', '.join(parts)}]"
@@ -184,9 +189,8 @@ def _formal(fn: Callable[..., Any], name: str, hint: Any) -> Formal:
     if hint in (int, bool, str):
         return Formal(name=name, kind="plain", plain=hint)
     got = "none" if hint is None else str(hint)
-    fix = (
-        "use TmaDescriptor, Im2colDescriptor, DescriptorTable, GlobalArray, Idx, Scalar[ox.f32] (or another element type), int, bool or str"
-    )
+    classes = ", ".join(sorted({cls.__name__ for cls in MAP_CLASSES.values()}))
+    fix = f"use {classes}, GlobalArray, Idx, Scalar[ox.f32] (or another element type), int, bool or str"
     _refuse(fn, "OX1036", f"parameter {name!r} has no annotation that a launch understands", got=got, fix=fix)
 
 

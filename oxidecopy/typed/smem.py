@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Generic, final
 
 from typing_extensions import TypeVar
 
-from oxidecopy.errors import ShapeError
+from oxidecopy.errors import DTypeError, ShapeError
 from oxidecopy.isa import expr
 from oxidecopy.isa.ops import Part, TileRef
-from oxidecopy.typed.dtypes import DType
+from oxidecopy.typed.dtypes import DType, Packed, u8
 from oxidecopy.typed.geometry import A16, AnyBox
 from oxidecopy.typed.refusal import described, refuse, whole
 from oxidecopy.typed.symbolic import Idx
@@ -22,31 +22,51 @@ if TYPE_CHECKING:
 DT = TypeVar("DT", bound=DType)
 # Invariant on purpose: of two covariant boxes in one call a checker would join the types and accept any pair.
 Bx = TypeVar("Bx", bound=AnyBox, default=Any)
+_P = TypeVar("_P", bound=Packed)
 AL_co = TypeVar("AL_co", bound=A16, covariant=True, default=A16)
 
 
 class SharedArray(Generic[DT, Bx, AL_co]):
     """One tile in shared memory, made by `cta.shared`."""
 
-    __slots__ = ("_index", "_part", "_recorder", "_request", "_tile")
+    __slots__ = ("_index", "_packed", "_part", "_recorder", "_request", "_tile")
 
-    def __init__(self, recorder: Recorder, tile: int, request: TileRequest, index: expr.Expr, part: Part | None = None) -> None:
+    def __init__(
+        self,
+        recorder: Recorder,
+        tile: int,
+        request: TileRequest,
+        index: expr.Expr,
+        part: Part | None = None,
+        *,
+        packed: str | None = None,
+    ) -> None:
         self._recorder = recorder
         self._tile = tile
         self._request = request
         self._index = index
         self._part = part
+        self._packed = request.packed if packed is None else packed  # the packed type of its elements; empty where they are whole bytes
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Extents in elements, outermost first."""
-        outer, *inner = self._request.shape
+        outer, *inner = self._request.elements if self._packed else self._request.shape
         return (outer // self._part.of if self._part else outer, *inner)
 
     @property
     def nbytes(self) -> int:
         """Dense bytes: what a barrier is told for a copy into this tile (always the full box, whatever lies outside the tensor)."""
         return self._request.nbytes // (self._part.of if self._part else 1)
+
+    @property
+    def bytes(self: SharedArray[_P, Any, AL_co]) -> SharedArray[u8, Any, AL_co]:
+        """The bytes that packed elements lie in, gaps included, for plain accesses."""
+        name = f"tile {self._request.name!r}"
+        if not self._packed:
+            got, required = self._request.dtype, "packed elements"
+            refuse(DTypeError, "OX1049", f"{name} is one of whole bytes", got=got, required=required, fix="use the tile as it is")
+        return SharedArray(self._recorder, self._tile, self._request, self._index, self._part, packed="")
 
     def part(self, rank: Idx, *, of: int) -> SharedArray[DT, Any, AL_co]:
         """Slice `rank` of `of` equal ones along the outermost dimension, for tiles that the CTAs of a cluster load together."""
@@ -64,7 +84,7 @@ class SharedArray(Generic[DT, Bx, AL_co]):
                 fix=f"use one of {[n for n in range(1, min(outer, 16) + 1) if outer % n == 0]} parts",
             )
         index = self._recorder.below(rank, parts, f"the rank of a part of {name}", ShapeError, "OX1042", f"use `cta.cta_rank % {parts}`")
-        return SharedArray(self._recorder, self._tile, self._request, self._index, Part(index, parts))
+        return SharedArray(self._recorder, self._tile, self._request, self._index, Part(index, parts), packed=self._packed)
 
     def _ref(self, recorder: Recorder) -> TileRef:
         """The tile as an operand of an op of `recorder`."""

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Final, final
 
 from oxidecopy.errors import DescriptorError, Diagnostic, OxidecopyError
 from oxidecopy.isa import limits
+from oxidecopy.isa.im2col import WIDE_PIXELS
 from oxidecopy.maps.enumerators import FILLS, INTERLEAVES, PROMOTIONS, WIDE_MODES
 from oxidecopy.maps.facts import up
 from oxidecopy.maps.parameters import Kind, MapParameters
 from oxidecopy.maps.validate import errors_of
-from oxidecopy.program.tensor_map import IM2COL, SLICE_BYTES, TILE, TensorMap
+from oxidecopy.program.tensor_map import IM2COL, IM2COL_WIDE, SLICE_BYTES, TILE, TensorMap
 from oxidecopy.typed.refusal import whole
 from oxidecopy.typed.sites import caller_site
 
@@ -195,7 +196,7 @@ class _Front:
             dtype=self._of.dtype.name,
             global_dim=parameters.global_dim or (),
             global_strides=parameters.global_strides or (),
-            box_dim=(parameters.box_dim or ()) if mode == TILE else (parameters.pixels, parameters.channels),
+            box_dim=(parameters.box_dim or ()) if mode == TILE else (_pixels(parameters.pixels, mode), parameters.channels),
             element_strides=parameters.element_strides or (),
             interleave=self._of.interleave,
             swizzle=self._choices.swizzle.name,
@@ -267,6 +268,11 @@ def _integer(value: object) -> int | None:
         return whole(value)
     except OxidecopyError:
         return None
+
+
+def _pixels(asked: int, mode: str) -> int:
+    """Of one copy: in mode im2col::w::128 it is 128, whatever is asked for."""
+    return WIDE_PIXELS if mode == IM2COL_WIDE[1] else asked
 
 
 def _meaningful(of: Source, unit: int) -> tuple[int, ...]:

@@ -143,9 +143,9 @@ class Rows:
     total: int
 
     @classmethod
-    def of(cls, shape: tuple[int, ...], strides_bytes: tuple[int, ...], element_bytes: int, total: int) -> Rows:
+    def of(cls, shape: tuple[int, ...], strides_bytes: tuple[int, ...], used: int, total: int) -> Rows:
         """Of an array that fills its memory."""
-        return cls(used=shape[-1] * element_bytes, apart=strides_bytes[-2] if len(shape) > 1 else max(total, 1), total=total)
+        return cls(used=used, apart=strides_bytes[-2] if len(shape) > 1 else max(total, 1), total=total)
 
     def behind(self, start: int, end: int, steps: Iterable[int]) -> Edge:
         """What lies in bytes `start` to `end`, and so many `steps` of bytes further: elements of the array, or nobody's bytes."""

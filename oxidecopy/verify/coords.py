@@ -101,18 +101,18 @@ def _of_map(program: Program, launch: Launch, op: Through, env: Mapping[str, Ran
         yield from _no_entry(op.map.index, param, env)
     if param.mode != TILE:
         yield from im2col_faults(op, param.name, dict(launch.maps)[param.name], env)
-    element = DTYPES[param.dtype].nbytes
+    info = DTYPES[param.dtype]
+    need = info.grid
     spans = [range_of(e, env) for e in op.coords]
     inner = spans[-1]
     sliced = param.interleave != "none"  # the inner coordinate then counts slice pixels
-    if not sliced and (inner.lo * element % limits.COORD_INNER_ALIGN or inner.step * element % limits.COORD_INNER_ALIGN):
-        bad = inner.lo if inner.lo * element % limits.COORD_INNER_ALIGN else inner.lo + inner.step
-        need = limits.COORD_INNER_ALIGN // element if limits.COORD_INNER_ALIGN % element == 0 else 1
+    if not sliced and (inner.lo % need or inner.step % need):
+        bad, grid = inner.lo if inner.lo % need else inner.lo + inner.step, "grid of its rows" if info.padded else "16-byte grid"
         yield (
             ids.COORD_INNER,
-            f"a copy through {param.name!r} starts off the 16-byte grid, where the hardware faults",
-            f"innermost coordinate {bad}, {bad * element} bytes",
-            f"{_INNER_WORDS}: a multiple of {need} elements",
+            f"a copy through {param.name!r} starts off the {grid}, where the hardware faults",
+            f"innermost coordinate {bad}" + ("" if info.packed else f", {bad * info.nbytes} bytes"),
+            f"{'whole rows of a padded type' if info.padded else _INNER_WORDS}: a multiple of {need} elements",
             f"step the innermost coordinate by multiples of {need}",
         )
     for axis, r in enumerate(spans):

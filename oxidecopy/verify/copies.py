@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oxidecopy.isa import limits, ops
 from oxidecopy.isa.bulk import ALIGN, REDUCES_IN_GLOBAL, REDUCES_IN_SHARED
-from oxidecopy.isa.dtypes import DTYPES
+from oxidecopy.isa.dtypes import DTYPES, VALUE_A_BYTE
 from oxidecopy.isa.swizzle import EVERY_SWIZZLE
 from oxidecopy.program.program import Launch, MapParam, Program, Step, TileDecl
 from oxidecopy.program.tensor_map import TileLayout
@@ -51,12 +51,40 @@ def _through_map(program: Program, step: Step, op: ops.TensorCopy | ops.TensorPr
         good = _counted(step, f"a copy through {param.name!r}", len(op.coords), param.rank, out)
     if isinstance(op, ops.TensorReduce):
         _reduces(step, op.op, param.dtype, "", DTYPES[param.dtype].reduce, out)
+    if isinstance(op, ops.TensorStore):
+        _one_way(program, step, op, param, out)
     if isinstance(op, ops.TensorCopy):
         tile = program.tiles[op.tile.tile]
         _image(program, step, op, tile, param, out)
         _addresses(step, op.tile, tile, limits.TENSOR_SMEM_ALIGN, out)
         _pattern(step, tile, param.swizzle, out)
     return good
+
+
+def _one_way(program: Program, step: Step, op: ops.TensorStore, param: MapParam, out: Collector) -> None:
+    """What loads have and stores have not, or have otherwise (PTX, restrictions on tensor copies)."""
+    what = param.dtype if not DTYPES[param.dtype].stored else f"swizzle {param.swizzle}" if EVERY_SWIZZLE[param.swizzle].flip_8b else ""
+    if what:
+        out.add(
+            ids.LOADS_ONLY,
+            f"a store goes through {param.name!r}, and only loads have {what}",
+            step=step,
+            got=what,
+            required="an element type and a swizzle that stores have",
+            fix="store through a descriptor of its own: ox.u4x16_align8b, or a swizzle without the flip",
+        )
+    if param.dtype == VALUE_A_BYTE:
+        loads = [s for s in program.walk() if isinstance(s.op, ops.TensorLoad) and s.op.tile.tile == op.tile.tile]
+        if first := next((s for s in loads if program.maps[s.op.map.name].dtype == VALUE_A_BYTE), None):  # type: ignore[union-attr]
+            out.add(
+                ids.STORED_AS_LOADED,
+                f"tile {program.tiles[op.tile.tile].name!r} is loaded and stored as {VALUE_A_BYTE}, which are two layouts",
+                step=step,
+                got="12 bytes of 16 values and a gap of 4, as loads leave them",
+                required="one value of 6 bits in each byte, as stores take them",
+                fix="store from a tile of its own",
+                causes=[("loaded here", first)],
+            )
 
 
 def _image(program: Program, step: Step, op: ops.TensorCopy, tile: TileDecl, param: MapParam, out: Collector) -> None:
@@ -75,12 +103,12 @@ def _image(program: Program, step: Step, op: ops.TensorCopy, tile: TileDecl, par
             causes=[("the tile", Step(op, tile.site))],
         )
     same_rows = image.row_bytes == layout.row_bytes or len(layout.shape) == 1
-    if param.swizzle != tile.swizzle or param.dtype != tile.dtype or not same_rows:
+    if param.swizzle != tile.swizzle or param.tile_dtype != tile.dtype or not same_rows:
         out.add(
             ids.SWIZZLE_DIFFERS,
             f"{param.name!r} lays its rows out differently from tile {tile.name!r}",
             step=step,
-            got=f"{param.dtype}, rows of {image.row_bytes} bytes, swizzle {param.swizzle}",
+            got=f"{param.tile_dtype}, rows of {image.row_bytes} bytes, swizzle {param.swizzle}",
             required=f"{tile.dtype}, rows of {layout.row_bytes} bytes, swizzle {tile.swizzle}",
             fix="use descriptors of one dtype, inner box and swizzle for a tile",
             causes=[("the tile", Step(op, tile.site))],

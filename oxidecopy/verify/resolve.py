@@ -9,9 +9,10 @@ from dataclasses import replace
 from typing import Final
 
 from oxidecopy.isa import expr, ops
-from oxidecopy.isa.expr import Cond, Expr
+from oxidecopy.isa.expr import Cond, Const, Expr
+from oxidecopy.isa.im2col import wide_rows
 from oxidecopy.program.program import Program
-from oxidecopy.program.tensor_map import TileLayout
+from oxidecopy.program.tensor_map import IM2COL_WIDE, TileLayout
 from oxidecopy.verify import rule_ids as ids
 from oxidecopy.verify.affine import Range, has_loop_symbol, point
 from oxidecopy.verify.state import INDEX, PHASE, TRUTH, Agent, Asked, At, Machine, Span, Use
@@ -234,7 +235,11 @@ def _copied(program: Program, op: ops.Instr) -> int:
 
 def image_of(program: Program, op: ops.TensorCopy) -> TileLayout:
     """How a tensor copy's box lies in shared memory."""
-    one = program.maps[op.map.name].layout
+    param = program.maps[op.map.name]
+    one = param.layout
+    if param.mode in IM2COL_WIDE and isinstance(op, ops.TensorG2S | ops.TensorG2SMulticast):
+        halo = op.offsets[-1]
+        return replace(one, shape=(wide_rows(param.mode, param.box_dim[0], halo.value if isinstance(halo, Const) else 0), one.shape[-1]))
     return replace(one, shape=(GATHERED, one.shape[-1])) if isinstance(op, ops.TensorGather4 | ops.TensorScatter4) else one
 
 

@@ -108,6 +108,10 @@ IM2COL_START: Final = "OX3095"
 IM2COL_STORE: Final = "OX3096"
 IM2COL_OFFSET: Final = "OX3097"
 
+# ---- one way only
+LOADS_ONLY: Final = "OX3098"
+STORED_AS_LOADED: Final = "OX3099"
+
 # ---- warnings
 UNSCALED: Final = "OX3101"
 IDLE_ROLE: Final = "OX3102"

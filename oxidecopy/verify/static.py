@@ -9,7 +9,7 @@ from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.isa.swizzle import EVERY_SWIZZLE
 from oxidecopy.program.program import ArrayParam, IdxParam, Launch, MapParam, Program, Step, TileDecl
 from oxidecopy.program.required import unmet
-from oxidecopy.program.tensor_map import TensorMap
+from oxidecopy.program.tensor_map import IM2COL_WIDE, TensorMap
 from oxidecopy.program.text.expressions import format_node
 from oxidecopy.verify import rule_ids as ids
 from oxidecopy.verify.code import answers
@@ -160,32 +160,36 @@ def _bindings(program: Program, launch: Launch, out: Collector) -> bool:
     return not wrong
 
 
+def _map_arch(program: Program, launch: Launch, name: str, bound: TensorMap, out: Collector) -> bool:
+    """The device has what the map is for."""
+    least = max(DTYPES[bound.dtype].min_sm, EVERY_SWIZZLE[bound.swizzle].min_sm, 100 if bound.mode in IM2COL_WIDE else 90)
+    consumer, large = launch.sm >= limits.CONSUMER_SM, "sm_100, sm_103 or sm_110 (PTX, notes on targets and restrictions of tensor copies)"
+    words = f"{bound.mode} of {bound.dtype} with swizzle {bound.swizzle}"
+    missing = (
+        (least > launch.sm, f"{words}, is none that this device can copy through", f"sm_{least} or newer"),
+        (consumer and bound.mode == IM2COL_WIDE[1], "is for copies of 128 pixels (im2col::w::128), which this device does not have", large),
+        (consumer and DTYPES[bound.dtype].packed and _loaded(program, name), f"is of {bound.dtype}, which this device only stores", large),
+    )
+    for broken, what, required in missing:
+        if broken:
+            fix = "use another map, or Device.open('sim', arch=100)"
+            out.add(ids.ARCH, f"map {name!r}, {what}", site=program.site, got=f"sm_{launch.sm}", required=required, fix=fix, key=name)
+    if launch.sm < 100 and max(bound.global_dim) > limits.GLOBAL_DIM_USABLE_SM90:
+        out.add(
+            ids.EXTENT,
+            f"map {name!r} has an extent beyond what the hardware copies from: every copy through it faults",
+            site=program.site,
+            got=max(bound.global_dim),
+            required=f"at most 2^31 = {limits.GLOBAL_DIM_USABLE_SM90}",
+            fix="view the tensor with one more dimension",
+            key=name,
+        )
+    return not any(broken for broken, _, _ in missing)
+
+
 def _arch(program: Program, launch: Launch, out: Collector) -> bool:
-    good = True
-    for name, bound in launch.maps:
-        row = DTYPES[bound.dtype]
-        least = max(row.min_sm, EVERY_SWIZZLE[bound.swizzle].min_sm)
-        if least > launch.sm or row.bits % 8:
-            good = False
-            out.add(
-                ids.ARCH,
-                f"map {name!r} has element type {bound.dtype} with swizzle {bound.swizzle}, which this device cannot copy yet",
-                site=program.site,
-                got=f"sm_{launch.sm}",
-                required=f"sm_{least} or newer" if least > launch.sm else "an element type of whole bytes",
-                fix="use another element type",
-                key=name,
-            )
-        if launch.sm < 100 and max(bound.global_dim) > limits.GLOBAL_DIM_USABLE_SM90:
-            out.add(
-                ids.EXTENT,
-                f"map {name!r} has an extent beyond what the hardware copies from: every copy through it faults",
-                site=program.site,
-                got=max(bound.global_dim),
-                required=f"at most 2^31 = {limits.GLOBAL_DIM_USABLE_SM90}",
-                fix="view the tensor with one more dimension",
-                key=name,
-            )
+    judged = [_map_arch(program, launch, name, bound, out) for name, bound in launch.maps]  # each says what is wrong with it
+    good = all(judged)
     for step in program.walk():
         if step.op.min_sm > launch.sm:
             out.add(
@@ -207,6 +211,12 @@ def _arch(program: Program, launch: Launch, out: Collector) -> bool:
             fix="use a listed device",
         )
     return good
+
+
+def _loaded(program: Program, name: str) -> bool:
+    """Some copy loads through a map."""
+    found = (step.op for step in program.walk() if isinstance(step.op, ops.TensorLoad))
+    return any(name in program.maps[op.map.name].bound_names for op in found)
 
 
 # ---- shared memory

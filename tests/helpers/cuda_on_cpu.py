@@ -23,6 +23,7 @@ from oxidecopy.engines.cuda.emit.elements import FUNCTIONS
 from oxidecopy.engines.sim.images import TileImage
 from oxidecopy.engines.sim.launch import bind, clusters
 from oxidecopy.engines.sim.memory import GlobalMemory, SharedMemory, SimBuffer
+from oxidecopy.engines.sim.packed import PackedPlan
 from oxidecopy.engines.sim.pixels import PixelPlan
 from oxidecopy.engines.sim.tma import TensorPlan
 from oxidecopy.program.verified import VerifiedProgram
@@ -131,7 +132,7 @@ def _pointer(buffer: object, offset: int) -> int:
 def _run(
     dll: ctypes.CDLL,
     made: Emitted,
-    plans: Sequence[TensorPlan | PixelPlan],
+    plans: Sequence[TensorPlan | PixelPlan | PackedPlan],
     packed: Sequence[bytes],
     blocks: Sequence[Sequence[tuple[int, int, int]]],
     bindings: Bindings,

@@ -24,8 +24,10 @@ def told(work: Callable[[], Iterator[Any]], *, seconds: int) -> list[Any]:
 
 
 def _child(work: Callable[[], Iterator[Any]], seconds: int, writing: int) -> None:
-    faulthandler.dump_traceback_later(seconds, exit=True)
-    for answer in work():
-        os.write(writing, (json.dumps(answer) + "\n").encode())
+    try:
         faulthandler.dump_traceback_later(seconds, exit=True)
-    os._exit(0)
+        for answer in work():
+            os.write(writing, (json.dumps(answer) + "\n").encode())
+            faulthandler.dump_traceback_later(seconds, exit=True)
+    finally:
+        os._exit(0)  # whatever happens, nothing of what the parent was about to do is done here

@@ -55,19 +55,24 @@ def test_float_pad_layout() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "size", "pad", "strides", "nbytes"),
+    ("shape", "dtype", "pad", "strides", "nbytes"),
     [
-        ((50,), 4, True, (4,), 200),
-        ((100, 50), 4, False, (200, 4), 20_000),
-        ((100, 50), 4, True, (208, 4), 20_800),
-        ((100, 52), 4, True, (208, 4), 20_800),
-        ((2, 3, 5), 2, True, (48, 16, 2), 96),
-        ((2, 3, 5), 2, False, (30, 10, 2), 60),
-        ((1 << 40, 1 << 40), 8, False, (1 << 43, 8), 1 << 83),
+        ((50,), dtypes.f32, True, (4,), 200),
+        ((100, 50), dtypes.f32, False, (200, 4), 20_000),
+        ((100, 50), dtypes.f32, True, (208, 4), 20_800),
+        ((100, 52), dtypes.f32, True, (208, 4), 20_800),
+        ((2, 3, 5), dtypes.f16, True, (48, 16, 2), 96),
+        ((2, 3, 5), dtypes.f16, False, (30, 10, 2), 60),
+        ((1 << 40, 1 << 40), dtypes.f64, False, (1 << 43, 8), 1 << 83),
+        ((3, 40), dtypes.u4x16_align8b, False, (20, 1), 60),
+        ((3, 40), dtypes.u4x16_align8b, True, (32, 1), 96),
+        ((3, 128), dtypes.u4x16_align16b, True, (64, 1), 192),
+        ((3, 128), dtypes.u6x16_align16b, True, (96, 1), 288),
+        ((2, 3, 4), dtypes.u6x16_align16b, True, (96, 32, 1), 192),
     ],
 )
-def test_layout(shape: tuple[int, ...], size: int, pad: bool, strides: tuple[int, ...], nbytes: int) -> None:
-    made = layout(shape, size, pad=pad)
+def test_layout(shape: tuple[int, ...], dtype: type[DType], pad: bool, strides: tuple[int, ...], nbytes: int) -> None:
+    made = layout(shape, dtype.info, pad=pad)
     assert (made.strides_bytes, made.nbytes) == (strides, nbytes)
 
 

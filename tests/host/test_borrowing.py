@@ -537,11 +537,6 @@ def test_fixes_fit_what_was_passed() -> None:
     assert "x.astype(np.float64)" in refused(InputError, "OX5002", lambda: DEV.borrow(np.zeros(4, np.longdouble), ox.f64))
 
 
-def test_packed_types_have_no_arrays_yet() -> None:
-    later = ox.Device.open("sim", arch=100)
-    assert "there are no arrays of packed" in refused(InputError, "OX5010", lambda: later.zeros((64, 64), ox.u4x16_align8b))
-
-
 def test_what_was_lent_comes_back_as_the_same_memory() -> None:
     a = DEV.array(numbers())
     out = np.from_dlpack(a)

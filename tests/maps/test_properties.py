@@ -85,7 +85,7 @@ def test_any_parameters_get_a_verdict(given: MapParameters, arch: int) -> None:
     assert verdict.encodes or not verdict.usable
     assert verdict.encodes == (not any(f.rule.gate == "encodes" for f in verdict.findings))
     assert not verdict.warnings or verdict.encodes
-    for diagnostic in (*verdict.errors, *verdict.warnings):
+    for diagnostic in (*verdict.errors, *verdict.warnings, *verdict.hints):
         assert isinstance(diagnostic, Diagnostic)
         assert diagnostic.what
         assert diagnostic.got

@@ -93,7 +93,6 @@ def test_a_cta_has_64_k_registers() -> None:
     "param",
     [
         replace(MAP, dtype="f33"),
-        replace(MAP, dtype="u4x16_align8b"),
         replace(MAP, box_dim=(8, 257)),
         replace(MAP, box_dim=(0, 32)),
         replace(MAP, element_strides=(1, 9)),

@@ -285,13 +285,6 @@ def test_arguments_of_the_other_form_of_shared() -> None:
         refused(pipe, "OX1009")
 
 
-def test_packed_elements() -> None:
-    def tile(cta: ox.Cta) -> None:
-        cta.shared(ox.u4x16_align16b, (64, 64), align=ox.A128)  # here
-
-    refused(tile, "OX1049")
-
-
 @pytest.mark.parametrize("n", [0, -1, 1025, 2.0, True, "2"])
 def test_stages(n: Any) -> None:
     def tiles(cta: ox.Cta, src: Src) -> None:

@@ -172,5 +172,5 @@ def test_behind_rows(rows: Rows, start: int, nbytes: int, steps: list[int], foun
 
 
 def test_rows_of_memory() -> None:
-    assert Rows.of((8, 30), (128, 4), 4, 1024) == PADDED
-    assert Rows.of((30,), (4,), 4, 120) == Rows(used=120, apart=120, total=120)
+    assert Rows.of((8, 30), (128, 4), 120, 1024) == PADDED
+    assert Rows.of((30,), (4,), 120, 120) == Rows(used=120, apart=120, total=120)

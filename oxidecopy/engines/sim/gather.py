@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final, final
 
 import numpy as np
@@ -10,14 +11,15 @@ import numpy as np
 from oxidecopy.engines.sim.faults import ILLEGAL_INSTRUCTION, Fault
 from oxidecopy.engines.sim.ledger import Region
 from oxidecopy.engines.sim.memory import Array
+from oxidecopy.engines.sim.packed import PackedPlan
 from oxidecopy.engines.sim.pixels import PixelPlan
 from oxidecopy.engines.sim.tma import TensorPlan
-from oxidecopy.program.tensor_map import TensorMap, TileLayout
+from oxidecopy.program.tensor_map import TensorMap
 
 ROWS: Final = 4
 
 
-def gather_plan(plan: TensorPlan | PixelPlan) -> GatherPlan:
+def gather_plan(plan: TensorPlan | PixelPlan | PackedPlan) -> GatherPlan:
     """Four times the map of a copy."""
     if isinstance(plan, PixelPlan):
         raise _wrong_map(plan.map)
@@ -40,10 +42,10 @@ class GatherPlan:
 
     __slots__ = ("_plan", "layout", "map", "nbytes")
 
-    def __init__(self, plan: TensorPlan) -> None:
+    def __init__(self, plan: TensorPlan | PackedPlan) -> None:
         self._plan = plan
         self.map = plan.map
-        self.layout = TileLayout(shape=(ROWS, plan.shape[-1]), element_bytes=plan.item, swizzle=plan.map.swizzle)
+        self.layout = replace(plan.layout, shape=(ROWS, plan.layout.shape[-1]))
         self.nbytes = ROWS * plan.nbytes
 
     def check(self, place: Sequence[int]) -> None:

@@ -15,7 +15,7 @@ from oxidecopy.engines.sim.lowering import Bound, Lowering
 from oxidecopy.engines.sim.machine import Machine, OutOfSteps, Stuck
 from oxidecopy.engines.sim.memory import GlobalMemory, SimBuffer
 from oxidecopy.engines.sim.notes import idle_roles, uncovered
-from oxidecopy.engines.sim.pixels import plan_of
+from oxidecopy.engines.sim.packed import any_plan
 from oxidecopy.engines.sim.schedule import Schedule
 from oxidecopy.engines.sim.shares import Shares, Trap
 from oxidecopy.errors import Cause, Diagnostic
@@ -126,7 +126,7 @@ def check_grid(program: Program, grid: tuple[int, int, int]) -> None:
 def bind(program: Program, bindings: Bindings, memory: GlobalMemory) -> Bound:
     modes = {name: param.mode for param in program.maps.values() for name in param.bound_names}
     plans = {
-        name: plan_of(bound.map, bound.buffer.address + bound.offset_bytes, memory, modes[name]) for name, bound in bindings.maps.items()
+        name: any_plan(bound.map, bound.buffer.address + bound.offset_bytes, memory, modes[name]) for name, bound in bindings.maps.items()
     }
     for name, bound in bindings.maps.items():
         plans[name].over = -bound.map.row_bytes % STORE_EDGE_BYTES if bound.edge == "elements" else 0

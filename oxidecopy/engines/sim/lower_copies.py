@@ -13,8 +13,10 @@ from oxidecopy.engines.sim.agents import BLOCKED, Agent, Cta, Op, Wait
 from oxidecopy.engines.sim.faults import ILLEGAL_INSTRUCTION, LAUNCH_FAILED, Fault
 from oxidecopy.engines.sim.gather import GatherPlan, gather_plan
 from oxidecopy.engines.sim.images import TileImage, check_aligned
+from oxidecopy.engines.sim.packed import PackedPlan
 from oxidecopy.engines.sim.pixels import PixelPlan
 from oxidecopy.engines.sim.tma import TensorPlan, wrap32
+from oxidecopy.engines.sim.wide import WidePlan, halo_of
 from oxidecopy.isa import ops
 from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.isa.expr import Expr
@@ -62,15 +64,18 @@ def _coords(low: Lowering, exprs: tuple[Expr, ...]) -> Callable[[list[int]], tup
             return lambda env: tuple([wrap32(f(env)) for f in fns])
 
 
-Plan: TypeAlias = TensorPlan | PixelPlan | GatherPlan
+Plan: TypeAlias = TensorPlan | PixelPlan | PackedPlan | WidePlan | GatherPlan
 
 
 def through(low: Lowering, op: Through) -> Callable[[list[int]], tuple[Plan, Images]]:
     """The map of a copy and the images it makes; of a table those of the entry that its index names now."""
     ref = op.map
     names = low.bound.program.maps[ref.name].bound_names
-    gathers = isinstance(op, ops.TensorGather4 | ops.TensorScatter4)
-    plans = [gather_plan(plan) if gathers else plan for plan in [low.bound.plans[name] for name in names]]
+    gathers, halo = isinstance(op, ops.TensorGather4 | ops.TensorScatter4), halo_of(op, low.bound.program.maps[ref.name].mode)
+    given = [low.bound.plans[name] for name in names]
+    plans: list[Plan] = [gather_plan(plan) if gathers else plan for plan in given]
+    if halo is not None:
+        plans = [WidePlan(plan, halo) for plan in given if not isinstance(plan, TensorPlan)]
     table = [(plan, Images(plan.layout)) for plan in plans]
     if ref.index is None:
         (one,) = table

@@ -18,6 +18,7 @@ from oxidecopy.engines.sim.footprints import Touches, exit_touches, touches
 from oxidecopy.engines.sim.lower_ops import lower_op
 from oxidecopy.engines.sim.machine import Machine, OutOfSteps
 from oxidecopy.engines.sim.memory import GlobalMemory
+from oxidecopy.engines.sim.packed import PackedPlan
 from oxidecopy.engines.sim.pixels import PixelPlan
 from oxidecopy.engines.sim.tma import TensorPlan
 from oxidecopy.errors import Site
@@ -36,7 +37,7 @@ class Bound:
     program: Program
     memory: GlobalMemory
     constants: Mapping[str, int]
-    plans: Mapping[str, TensorPlan | PixelPlan]
+    plans: Mapping[str, TensorPlan | PixelPlan | PackedPlan]
     arrays: Mapping[str, BoundArray]
     scalars: Mapping[str, int | float]
 

@@ -74,7 +74,9 @@ def _missing(name: str, bindings: Bindings, ledger: Ledger) -> str:
         bound = bindings.maps[name]
         if bound.map.mode != TILE or bound.map.interleave != "none":
             return ""
-        size, dims, strides = bound.map.dtype_info.nbytes, bound.map.global_dim, bound.map.global_strides
+        info, dims, strides = bound.map.dtype_info, bound.map.global_dim, bound.map.global_strides
+        size = 1 if info.packed else info.nbytes
+        dims = (*dims[:-1], info.row_bytes(dims[-1])) if info.packed else dims
         start = bound.buffer.address + bound.offset_bytes
     elif name in bindings.arrays:
         array = bindings.arrays[name]

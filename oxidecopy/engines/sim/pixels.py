@@ -18,11 +18,12 @@ from oxidecopy.engines.sim.faults import ILLEGAL_INSTRUCTION, INVALID_VALUE, Fau
 from oxidecopy.engines.sim.ledger import Region
 from oxidecopy.engines.sim.memory import ELEMENT, GRANULE, UNIT, Array, GlobalMemory, unmapped
 from oxidecopy.engines.sim.reduce import combiner
-from oxidecopy.engines.sim.tma import OOB_NAN, TF32_TYPES, TensorPlan, extent_fault, mode_fault, rank_fault, round_tf32
-from oxidecopy.isa.im2col import OFFSET_BITS
+from oxidecopy.engines.sim.tma import OOB_NAN, TF32_TYPES, TensorPlan, check_no_flip, extent_fault, mode_fault, rank_fault, round_tf32
+from oxidecopy.isa.im2col import OFFSET_BITS, WIDE_GROUP, WIDE_PIXELS
 from oxidecopy.isa.limits import GLOBAL_ADDRESS_ALIGN, GLOBAL_STRIDE_ALIGN, MAX_RANK, STORE_EDGE_BYTES
-from oxidecopy.program.tensor_map import SLICE_BYTES, TILE, TensorMap
+from oxidecopy.program.tensor_map import IM2COL_WIDE, SLICE_BYTES, TILE, TensorMap
 
+_WIDE_OPERANDS: Final = 2  # offset and halo
 _SPATIAL_MIN: Final = 3  # rank of the smallest im2col or interleaved map
 
 
@@ -40,7 +41,8 @@ class PixelPlan:
         self.nbytes = self.layout.nbytes
         self.slice = SLICE_BYTES[tensor.interleave]
         self.width = self.slice or tensor.box_dim[-1] * self.item
-        self.spatial = tensor.rank - 2
+        self.wide = tensor.mode in IM2COL_WIDE
+        self.spatial = 1 if self.wide else tensor.rank - 2  # dimensions of the walk
         # From here on innermost dimension first, as the walk goes.
         self._dims = tuple(reversed(tensor.global_dim))
         self._strides = (self.slice or self.item, *reversed(tensor.global_strides))
@@ -53,7 +55,7 @@ class PixelPlan:
     # ---- rules on places
     def check(self, place: Sequence[int]) -> None:
         """The rules of loads and prefetches: rank, extents, the 16-byte grid of the channel, a start inside the box of filter bases."""
-        self._check(place, 0 if self.map.mode == TILE else self.spatial)
+        self._check(place, 0 if self.map.mode == TILE else _WIDE_OPERANDS if self.wide else self.spatial)
 
     def _check(self, place: Sequence[int], offsets: int) -> None:
         if self.fault is not None:
@@ -71,7 +73,7 @@ class PixelPlan:
             )
         for i, (low, up) in enumerate(zip(self._lower, self._upper, strict=True)):
             at, end = coords[self._first + i], self._dims[self._first + i] - 1 + up
-            if not low <= at <= end:
+            if not (self.wide or low <= at) or at > end:  # a wide copy may start before the box
                 raise Fault(
                     ILLEGAL_INSTRUCTION,
                     "an im2col copy starts outside the box of filter bases",
@@ -82,6 +84,15 @@ class PixelPlan:
 
     def check_store(self, place: Sequence[int]) -> None:
         self._check(place, 0)
+        check_no_flip(self.map)
+        if self.wide:
+            raise Fault(
+                ILLEGAL_INSTRUCTION,
+                "there are no stores through wide im2col maps",
+                got=f"a store through a map of mode {self.map.mode}",
+                required="a tiled or an im2col map",
+                fix="store through a map of its own",
+            )
         if min(place) < 0:
             raise Fault(
                 ILLEGAL_INSTRUCTION,
@@ -119,6 +130,9 @@ class PixelPlan:
         if self.map.mode == TILE:
             yield from self._box(coords)
             return
+        if self.wide:
+            yield from self._row(coords, *(place[self.map.rank :] or (0, 0)))
+            return
         offsets, first = self._offsets(place), self._first
         at, image = coords[first : first + self.spatial], coords[-1]
         between = coords[first + self.spatial : -1]  # the slice
@@ -131,6 +145,19 @@ class PixelPlan:
                 at[i] = self._lower[i]
             else:
                 image += self._steps[-1]
+
+    def _row(self, coords: list[int], offset: int, halo: int) -> list[tuple[int, ...]]:
+        """Pixels of a wide copy: along w, from image to image; the halo is what would come next."""
+        channel, w, *far, image = coords
+        end, walk = self._dims[1] - 1 + self._upper[0], []
+        for _ in range(self.map.box_dim[0] + halo):
+            walk.append((channel, w + offset, *far, image))
+            w += self._steps[1]
+            if w > end:
+                w, image = self._lower[0], image + 1
+        if self.map.mode == IM2COL_WIDE[0]:
+            return walk
+        return [pixel for at in range(0, WIDE_PIXELS, WIDE_GROUP) for pixel in walk[at : at + WIDE_GROUP + halo]]
 
     def _box(self, coords: list[int]) -> Iterator[tuple[int, ...]]:
         """Slice pixels of a tiled copy: one slice (the dimension before the batch) whatever the box asks for."""
@@ -168,7 +195,7 @@ class PixelPlan:
                     part = part.copy()
                     round_tf32(part.view(np.uint32))
                 row[low:high] = part
-        return out.view(UNIT).reshape(*self.layout.shape[:-1], -1)
+        return out.view(UNIT).reshape(*(self.layout.shape[:-1] if self.slice else (len(pixels),)), -1)
 
     def regions(self, place: Sequence[int]) -> list[Region]:
         """The bytes of each pixel that a store writes, in steps of 16. A load reads no more than these."""
@@ -212,14 +239,14 @@ def plan_of(tensor: TensorMap, address: int, memory: GlobalMemory, mode: str) ->
 
 def _check_encodable(tensor: TensorMap, address: int) -> None:
     """What the driver refuses and the class above cannot represent; the full list of its rules is the validator's."""
-    rank, corners = tensor.rank, 0 if tensor.mode == TILE else tensor.rank - 2
+    rank, corners = tensor.rank, 0 if tensor.mode == TILE else 1 if tensor.mode in IM2COL_WIDE else tensor.rank - 2
     fits = _SPATIAL_MIN <= rank <= MAX_RANK and len(tensor.global_strides) == rank - 1 and len(tensor.element_strides) == rank
     fits = fits and len(tensor.box_dim) == (rank if tensor.mode == TILE else 2) and len(tensor.lower) == len(tensor.upper) == corners
     fits = fits and min(*tensor.global_dim, *tensor.box_dim, *tensor.element_strides, 1) == 1
     fits = fits and not address % GLOBAL_ADDRESS_ALIGN and all(s >= 0 and s % GLOBAL_STRIDE_ALIGN == 0 for s in tensor.global_strides)
     if fits and corners:
         dims = tensor.global_dim[2:] if tensor.interleave != "none" else tensor.global_dim[1:-1]
-        fits = all(low <= n - 1 + up for low, n, up in zip(tensor.lower, dims, tensor.upper, strict=True))
+        fits = all(low <= n - 1 + up for low, n, up in zip(tensor.lower, dims[-corners:], tensor.upper, strict=True))
         fits = fits and not tensor.box_dim[-1] * tensor.dtype_info.nbytes % GRANULE
     if not fits:
         raise Refused(INVALID_VALUE, "the driver cannot encode this tensor map", got=repr(tensor), required="the rules of its kind of maps")

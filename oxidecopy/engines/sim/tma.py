@@ -84,6 +84,18 @@ def extent_fault(tensor: TensorMap) -> Fault | None:
     )
 
 
+def check_no_flip(tensor: TensorMap) -> None:
+    """Stores and reductions through a map whose swizzle flips 8 bytes (PTX 5.5.7; not measured)."""
+    if tensor.swizzle_info.flip_8b:
+        raise Fault(
+            ILLEGAL_INSTRUCTION,
+            "only loads have the swizzle that flips 8 bytes",
+            got=f"a store through a map of swizzle {tensor.swizzle}",
+            required="a swizzle without the flip",
+            fix="store through a map of its own, with swizzle 128B_ATOM_32B",
+        )
+
+
 def rank_fault(got: int, required: int) -> Fault:
     """A copy of another rank than the map's."""
     return Fault(ILLEGAL_INSTRUCTION, "the copy's rank is not that of the tensor map", got=f"{got} coordinates", required=str(required))
@@ -140,6 +152,7 @@ class TensorPlan:
 
     def check_store(self, coords: Sequence[int]) -> None:
         self.check(coords)
+        check_no_flip(self.map)
         if min(coords) < 0:
             raise Fault(
                 ILLEGAL_INSTRUCTION,

@@ -101,3 +101,37 @@ def rows(cta: ox.Cta, src: Row, boxes: Box, leader: ox.Leader, token: Armed) -> 
     src.gather4(leader, cta.shared(src), (1, 2, 3, 4), 0, token)  # E
     boxes.gather4(leader, tile, (1, 2, 3, 4), 0, token)  # E
     boxes.scatter4(leader, tile, (1, 2, 3, 4), 0)  # E
+
+
+def packed(
+    cta: ox.Cta,
+    leader: ox.Leader,
+    token: Armed,
+    four: ox.TmaDescriptor[ox.u4x16_align8b, ox.D2, ox.Swizzle64B, ox.Box2[L[8], L[128]]],
+    gaps: ox.TmaDescriptor[ox.u4x16_align16b, ox.D2, ox.Swizzle128B, ox.Box2[L[8], L[128]]],
+    out: ox.GlobalArray[ox.u8, ox.D2],
+) -> None:
+    four.g2s(leader, cta.shared(gaps), (0, 0), token)  # E
+    four.g2s(leader, cta.shared(four).bytes, (0, 0), token)  # E
+    four.reduce(ox.reduce.add, leader, cta.shared(four), (0, 0))  # E
+    cta.store(out, cta.shared(four), (0, 0))  # E
+    out.packed(ox.f16)  # E
+
+
+def wide(
+    cta: ox.Cta,
+    leader: ox.Leader,
+    token: Armed,
+    src: ox.Im2colWideDescriptor[ox.f16, ox.D4, ox.Swizzle128B, ox.Box2[L[32], L[64]]],
+    walk: Conv,
+) -> None:
+    tile = cta.shared(src, halo=2)
+    src.g2s(leader, tile, (0, 0, 0), token, halo=2)  # E
+    src.g2s(leader, tile, (0, 0, 0, 0), token, halo="2")  # E
+    src.g2s(leader, tile, (0, 0, 0, 0), token, offsets=(0, 0))  # E
+    src.s2g(leader, tile, (0, 0, 0, 0))  # E
+    src.reduce(ox.reduce.add, leader, tile, (0, 0, 0, 0))  # E
+    src.g2s(leader, cta.shared(ox.f32, (34, 64), align=ox.A1024), (0, 0, 0, 0), token, halo=2)  # E
+    src.g2s(leader, cta.shared(ox.f16, (34, 64), align=ox.A128), (0, 0, 0, 0), token, halo=2)  # E
+    src.g2s_multicast(leader, tile, (0, 0, 0, 0), token, cta_mask=3, halo=2)  # E
+    cta.shared(walk, halo=2)  # E

@@ -79,3 +79,38 @@ def rows(cta: ox.Cta, src: Row, leader: ox.Leader, token: Armed) -> None:
     tile = cta.shared(ox.f32, ox.Box2[L[4], L[64]], align=ox.A1024)
     src.gather4(leader, tile, (1, 2, 3, cta.block_idx.x), 0, token)
     src.scatter4(leader, tile, (1, 2, 3, 4), 0)
+
+
+def packed(
+    cta: ox.Cta,
+    leader: ox.Leader,
+    token: Armed,
+    four: ox.TmaDescriptor[ox.u4x16_align8b, ox.D2, ox.Swizzle64B, ox.Box2[L[8], L[128]]],
+    gaps: ox.TmaDescriptor[ox.u4x16_align16b, ox.D2, ox.Swizzle128B, ox.Box2[L[8], L[128]]],
+    six: ox.TmaDescriptor[ox.u6x16_align16b, ox.D2, ox.Swizzle128B, ox.Box2[L[8], L[128]]],
+    out: ox.GlobalArray[ox.u8, ox.D2],
+    pixels: ox.Im2colDescriptor[ox.u6x16_align16b, ox.D4, ox.Swizzle128B, ox.Box2[L[32], L[128]]],
+) -> None:
+    tile, other = cta.shared(four), cta.shared(gaps)
+    four.g2s(leader, tile, (0, 0), token)
+    gaps.g2s(leader, other, (0, 0), token)
+    four.s2g(leader, tile, (0, 0))
+    cta.store(out, tile.bytes, (0, 0))
+    values = cta.shared(ox.u8, ox.Box2[L[8], L[128]], align=ox.A1024)
+    cta.fill(values, 63)
+    six.s2g(leader, values, (0, 0))
+    pixels.g2s(leader, cta.shared(pixels), (0, 0, 0, 0), token, offsets=(0, 0))
+    print(out.packed(ox.u4x16_align8b).bytes.shape)
+
+
+def wide(
+    cta: ox.ClusterCta,
+    leader: ox.ClusterLeader,
+    token: Armed,
+    src: ox.Im2colWideDescriptor[ox.f16, ox.D4, ox.Swizzle128B, ox.Box2[L[32], L[64]]],
+) -> None:
+    tile = cta.shared(src, halo=2)
+    src.prefetch(leader, (0, 0, 0, 0), halo=2, offset=cta.block_idx.x)
+    src.g2s(leader, tile, (0, 0, 0, 0), token, halo=2, offset=1)
+    src.g2s_multicast(leader, tile, (0, 0, 0, 0), token, cta_mask=3, halo=2)
+    src.g2s(leader, cta.shared(src, stages=2)[0], (0, 0, 0, 0), token)

@@ -18,7 +18,7 @@ from oxidecopy.isa import ops
 from oxidecopy.isa.dtypes import REDUCE_OPS
 from oxidecopy.isa.expr import Expr
 from oxidecopy.isa.im2col import OFFSET_BITS
-from oxidecopy.program.tensor_map import TILE
+from oxidecopy.program.tensor_map import IM2COL_WIDE, TILE
 
 if TYPE_CHECKING:
     from oxidecopy.engines.cuda.code.lower import AgentLowering
@@ -55,6 +55,8 @@ def extra(low: AgentLowering, op: ops.Copy, where: Where) -> Op:
     """The record of a copy."""
     if low.threads > 1:
         low.refused.append(refusals.together(where, str(low.kind)))
+    if isinstance(op, ops.TensorCopy | ops.TensorPrefetch) and low.program.maps[op.map.name].mode in IM2COL_WIDE:
+        low.refused.append(refusals.wide_im2col(where))
     made = Op(op=DeviceOp.COPY_EXTRA, where=where, operands=_operands(low, op), tail=_tail(low, op))
     if isinstance(op, ops.TensorReduce | ops.BulkReduce | ops.BulkReduceS2S):
         made.flags = REDUCE_OPS.index(op.op)

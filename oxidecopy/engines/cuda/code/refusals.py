@@ -60,6 +60,18 @@ def extra(program: Program) -> Diagnostic:
     )
 
 
+def wide_im2col(where: Where) -> Diagnostic:
+    """Copies that no kernel has."""
+    return Diagnostic(
+        rule="OX5532",
+        what="the kernels of this version have no wide im2col copies",
+        got="a copy through an Im2colWideDescriptor",
+        required="tiled or im2col copies",
+        fix="emitted CUDA C++ has them (`oxidecopy emit`); the simulator runs them",
+        site=where.site,
+    )
+
+
 def registers(program: Program, agent: str) -> Diagnostic:
     """More integers alive at once than there are registers."""
     return Diagnostic(

@@ -14,6 +14,9 @@ _BITS: Final = ("bit_and", "bit_or", "bit_xor")
 _ATOM: Final = 8
 
 
+_PTX_WIDE: Final = {"im2col_w": "im2col::w", "im2col_w128": "im2col::w::128"}
+
+
 def copy_text(ctx: Context, op: ops.Copy) -> str:
     """The statement."""
     match op:
@@ -69,7 +72,8 @@ def _call(name: str, *arguments: str) -> str:
 
 
 def _mode(ctx: Context, op: ops.TensorCopy | ops.TensorPrefetch, im2col: str) -> str:
-    return TILE if ctx.program.maps[op.map.name].mode == TILE else im2col
+    mode = ctx.program.maps[op.map.name].mode
+    return _PTX_WIDE.get(mode, TILE if mode == TILE else im2col)
 
 
 def _source(ctx: Context, ref: ops.MapRef) -> str:

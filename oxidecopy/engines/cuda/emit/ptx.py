@@ -298,7 +298,7 @@ _GLOBAL: Final = '"l"(__cvta_generic_to_global({}))'
 
 
 def _suffix(mode: str, hint: bool) -> str:  # noqa: FBT001  # a part of a name, not an option
-    word = {"tile": "", "im2col_no_offs": "_im2col"}.get(mode, "_" + mode.removeprefix("tile::"))
+    word = {"tile": "", "im2col_no_offs": "_im2col"}.get(mode, "_" + mode.removeprefix("tile::").replace("::", "_"))
     return word + ("_hint" if hint else "")
 
 
