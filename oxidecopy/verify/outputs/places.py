@@ -60,8 +60,26 @@ class Place:
 
 
 Copy = ops.TensorG2S | ops.TensorG2SMulticast | ops.TensorS2G | ops.TensorReduce
-_STORING: Final = (*STORES, *REDUCES)
+Through = Copy | ops.TensorGather4 | ops.TensorScatter4
 Run = ops.BulkG2S | ops.BulkG2SMulticast | ops.BulkS2G | ops.BulkReduce
+Access = ops.StoreGlobal | Through | Run
+_STORING: Final = (*STORES, *REDUCES)
+
+
+def _way(op: Access) -> Way:
+    if isinstance(op, ops.StoreGlobal):
+        return Way.PLAIN
+    return Way.STORE if isinstance(op, _STORING) else Way.LOAD
+
+
+class _Box(NamedTuple):
+    """As `Place` has them."""
+
+    coords: tuple[Expr, ...]
+    extents: tuple[int, ...]
+    steps: tuple[int, ...]
+    dims: tuple[int, ...]
+    table: bool = False
 
 
 class Found(NamedTuple):
@@ -116,9 +134,7 @@ class _Finder:
         self._rank = {RANK_SYMBOL: rank_of(program.cluster)}
         self.unplaced: list[tuple[str, Step]] = []
 
-    def visit(  # noqa: C901  a case per op
-        self, steps: tuple[Step, ...], loops: tuple[ops.Loop, ...], conds: tuple[Cond, ...], threads: ThreadSet
-    ) -> Iterator[Place]:
+    def visit(self, steps: tuple[Step, ...], loops: tuple[ops.Loop, ...], conds: tuple[Cond, ...], threads: ThreadSet) -> Iterator[Place]:
         for step in steps:
             op = self._folded[id(step)]
             match op:
@@ -129,86 +145,55 @@ class _Finder:
                 case ops.Loop():
                     unranked = replace(op, start=substitute(op.start, self._rank), stop=substitute(op.stop, self._rank))
                     yield from self.visit(step.body, (*loops, unranked), conds, threads)
-                case ops.StoreGlobal():
-                    yield self._plain(step, op, loops, conds, threads)
-                case ops.TensorG2S() | ops.TensorG2SMulticast() | ops.TensorS2G() | ops.TensorReduce():
-                    place = self._copy(step, op, loops, conds, threads)
-                    if place is not None:
-                        yield place
-                case ops.BulkG2S() | ops.BulkG2SMulticast() | ops.BulkS2G() | ops.BulkReduce():
-                    place = self._run(step, op, loops, conds, threads)
-                    if place is not None:
-                        yield place
-                case ops.TensorGather4() | ops.TensorScatter4():
-                    self.unplaced.append((self._same.get(op.map.name, op.map.name), step))
+                case _ if isinstance(op, Access):
+                    box, name = self._box(op), op.map.name if isinstance(op, Through) else op.array.name
+                    tensor = self._same.get(name, name)
+                    if box is None:
+                        self.unplaced.append((tensor, step))
+                        continue
+                    reduces = op.op if isinstance(op, ops.TensorReduce | ops.BulkReduce) else ""
+                    yield Place(
+                        step=step, tensor=tensor, way=_way(op), op=reduces, loops=loops, conds=conds, threads=threads,
+                        coords=box.coords, extents=box.extents, steps=box.steps, dims=box.dims, table=box.table,
+                    )  # fmt: skip
                 case _:
                     pass
 
-    def _plain(self, step: Step, op: ops.StoreGlobal, loops: tuple[ops.Loop, ...], conds: tuple[Cond, ...], threads: ThreadSet) -> Place:
+    def _box(self, op: Access) -> _Box | None:
+        """Where an access goes; None where it is no box of the tensor."""
+        match op:
+            case ops.StoreGlobal():
+                return self._of_tile(op)
+            case ops.BulkG2S() | ops.BulkG2SMulticast() | ops.BulkS2G() | ops.BulkReduce():
+                return self._of_run(op)
+            case ops.TensorGather4() | ops.TensorScatter4():
+                return None
+            case _:
+                return self._of_map(op)
+
+    def _of_tile(self, op: ops.StoreGlobal) -> _Box:
         shape = self._program.tiles[op.tile.tile].shape
         if op.tile.part is not None:
             shape = (shape[0] // op.tile.part.of, *shape[1:])
-        return Place(
-            step=step,
-            tensor=self._same.get(op.array.name, op.array.name),
-            way=Way.PLAIN,
-            coords=self._unranked(op.coords),
-            extents=shape,
-            steps=(1,) * len(shape),
-            dims=self._arrays[op.array.name].shape,
-            loops=loops,
-            conds=conds,
-            threads=threads,
-        )
+        return _Box(self._unranked(op.coords), shape, (1,) * len(shape), self._arrays[op.array.name].shape)
 
-    def _copy(self, step: Step, op: Copy, loops: tuple[ops.Loop, ...], conds: tuple[Cond, ...], threads: ThreadSet) -> Place | None:
-        param = self._program.maps[op.map.name]
-        bound = self._maps[param.bound_names[0]]
+    def _of_run(self, op: Run) -> _Box | None:
+        info, coords = self._arrays[op.array.name], self._unranked(op.coords)
+        extents = run_extents(info.shape, coords, op.nbytes // DTYPES[info.dtype].nbytes)
+        return None if extents is None else _Box(coords, extents, (1,) * len(info.shape), info.shape)
+
+    def _of_map(self, op: Copy) -> _Box | None:
+        names = self._program.maps[op.map.name].bound_names
+        bound = self._maps[names[0]]
         if bound.mode != TILE or bound.interleave != "none":
-            self.unplaced.append((self._same.get(op.map.name, op.map.name), step))
             return None
-        coords, extents, dims = self._unranked(op.coords), bound.tile_shape, bound.global_dim
-        steps = (*bound.element_strides[:-1], 1)
-        if op.map.index is not None:  # entries may have extents of their own: the largest serve to clip
-            (entry,) = self._unranked((op.map.index,))
-            entries = param.bound_names
-            dims = (len(entries), *(max(self._maps[n].global_dim[i] for n in entries) for i in range(bound.rank)))
-            coords, extents, steps = (entry, *coords), (1, *extents), (1, *steps)
-        return Place(
-            step=step,
-            tensor=self._same.get(op.map.name, op.map.name),
-            way=Way.LOAD if isinstance(op, ops.TensorG2S | ops.TensorG2SMulticast) else Way.STORE,
-            op=op.op if isinstance(op, ops.TensorReduce) else "",
-            coords=coords,
-            extents=extents,
-            steps=steps,
-            dims=dims,
-            loops=loops,
-            conds=conds,
-            threads=threads,
-            table=op.map.index is not None,
-        )
-
-    def _run(self, step: Step, op: Run, loops: tuple[ops.Loop, ...], conds: tuple[Cond, ...], threads: ThreadSet) -> Place | None:
-        name = self._same.get(op.array.name, op.array.name)
-        dims, coords = self._arrays[op.array.name].shape, self._unranked(op.coords)
-        extents = run_extents(dims, coords, op.nbytes // DTYPES[self._arrays[op.array.name].dtype].nbytes)
-        if extents is None:
-            self.unplaced.append((name, step))
-            return None
-        return Place(
-            step=step,
-            tensor=name,
-            way=Way.LOAD if isinstance(op, ops.BulkG2S | ops.BulkG2SMulticast) else Way.STORE,
-            op=op.op if isinstance(op, ops.BulkReduce) else "",
-            coords=coords,
-            extents=extents,
-            steps=(1,) * len(dims),
-            dims=dims,
-            loops=loops,
-            conds=conds,
-            threads=threads,
-        )
+        coords, steps = self._unranked(op.coords), (*bound.element_strides[:-1], 1)
+        if op.map.index is None:
+            return _Box(coords, bound.tile_shape, steps, bound.global_dim)
+        (entry,) = self._unranked((op.map.index,))
+        # Entries may have extents of their own: the largest serve to clip.
+        dims = (len(names), *(max(self._maps[n].global_dim[i] for n in names) for i in range(bound.rank)))
+        return _Box((entry, *coords), (1, *bound.tile_shape), (1, *steps), dims, table=True)
 
     def _unranked(self, coords: tuple[Expr, ...]) -> tuple[Expr, ...]:
         return tuple(substitute(e, self._rank) for e in coords)
