@@ -173,7 +173,7 @@ def _phase(machine: Machine, at: At) -> None:
             ids.AMBIGUOUS,
             f"{_word(at)} on {bar.name} may count in phase {bar.phase - 1 - bar.base} or in phase {bar.phase - bar.base}",
             step=at.step,
-            got=f"{at.agent.name} has seen {max(0, machine.ended(at.agent, bar) - bar.base)} phases end before it",
+            got=f"{at.agent.does('has')} seen {max(0, machine.ended(at.agent, bar) - bar.base)} phases end before it",
             required=f"a wait for phase {bar.phase - 1 - bar.base} before anything that counts in the next one",
             fix="wait on the barrier (or on one that follows from it) before this op, or raise the count of `init`",
             causes=[("counted in the phase before", m.step) for m in bar.last_arrived],
@@ -325,7 +325,7 @@ def _turn(machine: Machine, at: At) -> None:
         if phase > bar.base and machine.ended(at.agent, bar) < phase and not bar.broken:
             machine.out.add(
                 ids.WAIT_AHEAD,
-                f"{at.agent.name} waits for phase {phase - bar.base} of {bar.name} without having seen phase {phase - bar.base - 1} end",
+                f"{at.agent.does('waits')} for phase {phase - bar.base} of {bar.name} without having seen phase {phase - bar.base - 1} end",
                 step=at.step,
                 got=f"{max(0, machine.ended(at.agent, bar) - bar.base)} phases seen",
                 required="every earlier phase seen: hardware knows only the parity, and an older phase looks like this one",
@@ -360,7 +360,7 @@ def _coords(machine: Machine, at: At) -> None:
 def _committed(machine: Machine, at: At) -> None:
     machine.out.add(
         ids.NEVER_COMMITTED,
-        f"{at.agent.name} waits for bulk groups but commits none: groups belong to the thread that issued the copies",
+        f"{at.agent.does('waits')} for bulk groups without ever committing one: they belong to the thread that issued the copies",
         step=at.step,
         required="`commit_group` by the same thread",
         fix="commit and wait in the thread that issues the stores",

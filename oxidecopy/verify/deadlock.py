@@ -172,7 +172,7 @@ def _starved(machine: Machine, at: At) -> bool:
     else:
         machine.out.add(
             ids.TOO_FEW,
-            f"{at.agent.name} waits for ever: phase {phase} of {bar.name} lacks {_missing(bar)}, and nobody is left to supply them",
+            f"{at.agent.does('waits')} for ever: phase {phase} of {bar.name} lacks {_missing(bar)}, and nobody is left to supply them",
             step=at.step,
             got=f"{bar.count - bar.pending} arrivals",
             required=f"{bar.count} (the count of `init`)",
@@ -201,12 +201,12 @@ def _report_cycle(machine: Machine, waits: list[At], stuck: list[Agent]) -> None
             who = sorted({a.name for a, _ in _suppliers(machine, bar, stuck)})
             lines.append(
                 (
-                    f"{at.agent.name} waits for phase {phase} of {bar.name}, which lacks {_missing(bar)}, to come from {', '.join(who)}",
+                    f"{at.agent.does('waits')} for phase {phase} of {bar.name}, which lacks {_missing(bar)}, to come from {', '.join(who)}",
                     at.step,
                 )
             )
         else:
-            lines.append((f"{at.agent.name} waits at a sync", at.step))
+            lines.append((f"{at.agent.does('waits')} at a sync", at.step))
     first = waits[0]
     supplies = [("should have come from here", s) for at in waits if at.bars for _, s in _suppliers(machine, at.bars[0], stuck)]
     machine.out.add(

@@ -29,7 +29,7 @@ def _drained(machine: Machine, agent: Agent) -> None:
         committed = store in left
         machine.out.add(
             ids.UNDRAINED,
-            f"{agent.name} ends while its store may still read shared memory",
+            f"{agent.does('ends')} while {'its' if agent.size == 1 else 'their'} store may still read shared memory",
             step=store.mark.step,
             got="committed, but never waited for" if committed else "never committed to a group",
             required="`commit_group`, then `wait_group_read(0)` or `wait_group(0)` by the same thread before the end",

@@ -30,6 +30,9 @@ Known: TypeAlias = npt.NDArray[np.int64]
 TokenKey: TypeAlias = tuple[int, int, tuple[int, ...]]  # rank, token, iterations of the enclosing loops
 
 
+_PLURAL: Final = {"has": "have"}
+
+
 def join(into: Known, other: Known) -> None:
     np.maximum(into, other, out=into)
 
@@ -204,6 +207,11 @@ class Agent:
     @property
     def done(self) -> bool:
         return self.pc >= len(self.code)
+
+    def does(self, verb: str) -> str:
+        """Its name with a verb in the right number: `thread 0 waits`, `threads 1-127 wait`."""
+        many = self.size > 1
+        return f"{self.name} {_PLURAL.get(verb, verb.removesuffix('s')) if many else verb}"
 
 
 class Use(Enum):
