@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Protocol, final
@@ -23,6 +26,9 @@ class Reporter(Protocol):
 
 
 _INSTALLED: Final = frozenset({"site-packages", "dist-packages", "typeshed"})  # folders of what is not the user's
+
+# Mypy gives each of its parallel workers the same file of options, whose name is of one run.
+_WORKERS_OPTIONS: Final = re.compile(r"--options-data=(?P<path>.*\.worker_options\..+\.data)")
 
 _OURS: Final = Path(__file__).absolute().parents[1]
 
@@ -53,6 +59,9 @@ class Told:
             return
         if Path(reporter.path).absolute().is_relative_to(_OURS):
             return  # a user looks at files of their own
+        if not self._path and _said_by_another():
+            self._errors = self._notes = ()
+            return
         self._path = reporter.path
         place = Context()
         place.line, place.column = 1, 0
@@ -60,3 +69,19 @@ class Told:
             reporter.fail(text, place, code=_codes.PLUGIN)
         for text in self._notes:
             reporter.note(text, place, code=_codes.PLUGIN)
+
+
+def _said_by_another() -> bool:
+    """Of the parallel workers of a run the first one speaks for all: it locks their options for as long as it lives."""
+    shared = next((match["path"] for word in sys.argv if (match := _WORKERS_OPTIONS.fullmatch(word))), None)
+    if shared is None or sys.platform == "win32":
+        return False
+    import fcntl  # not on every system
+
+    try:
+        fcntl.flock(os.open(shared, os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False  # better twice than never
+    return False

@@ -52,6 +52,12 @@ def test_every_run_says_it_once(faked: Callable[..., Project]) -> None:
         assert codes(project.batch()) == ONE_ERROR, f"{name} edited"
 
 
+def test_one_of_parallel_workers_says_it(faked: Callable[..., Project]) -> None:
+    project = faked({f"file{n}.py": USER for n in range(4)})
+    for _ in range(2):
+        assert codes(project.batch("-n", "2")) == [*["assignment"] * 4, "oxidecopy-plugin"]
+
+
 def test_the_daemon_says_it_too(faked: Callable[..., Project]) -> None:
     project = faked(TWO)
     assert codes(project.asked()) == ONE_ERROR
