@@ -60,10 +60,14 @@ class Call:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Which arguments of a call are which parameters, and which are taken: by number, the same whenever it is executed."""
+    """Which arguments of a call are which parameters, and which are taken: by number, the same whenever it is executed.
+
+    `lent` are the others of a call that takes some.
+    """
 
     pairs: tuple[tuple[str, int], ...]
     owned: tuple[int, ...]
+    lent: tuple[int, ...]
     takes_receiver: bool
 
 
@@ -155,9 +159,7 @@ class Calls(Assigns):
         """Matches arguments and parameters, and takes those that are marked Owned."""
         e = call.expr
         taken: Taken = []
-        plan = self._plans.get(e)  # a loop's body is run through several times
-        if plan is None:
-            plan = self._plans[e] = self._plan_of(call)
+        plan = self._plans.get(e) or self._plans.setdefault(e, self._plan_of(call))  # a loop's body is run through several times
         for name, actual in plan.pairs:
             call.arguments.setdefault(name, []).append((e.args[actual], call.actuals[actual]))
         if not (plan.owned or plan.takes_receiver or called):
@@ -166,6 +168,8 @@ class Calls(Assigns):
         for actual in plan.owned:
             take = self.take_elements if e.arg_kinds[actual] == ARG_STAR else self.take
             take(e.args[actual], call.actuals[actual], state, what, e, taken)
+        for actual in plan.lent if taken else ():
+            self.check_lent(e.args[actual], call.actuals[actual], what, taken)
         if plan.takes_receiver and call.callee.receiver is not None:
             self.take(call.callee.receiver, call.held, state, what, e, taken)
         for value in called:
@@ -201,7 +205,9 @@ class Calls(Assigns):
                 pairs.update(dict.fromkeys((names[formal] or f"#{formal}", actual) for actual in matched))
                 owned[-1].update(matched if is_owned(types[formal]) else ())
         takes_receiver = call.callee.bound and bool(called) and all(s.arg_types and is_owned(s.arg_types[0]) for s in called)
-        return Plan(pairs=tuple(pairs), owned=tuple(sorted(set.intersection(*owned) if owned else ())), takes_receiver=takes_receiver)
+        taken: set[int] = set.intersection(*owned) if owned else set()
+        lent = {actual for _, actual in pairs if taken and not any(actual in some for some in owned)}
+        return Plan(pairs=tuple(pairs), owned=tuple(sorted(taken)), lent=tuple(sorted(lent)), takes_receiver=takes_receiver)
 
     def _given(self, call: Call) -> Type | None:
         """The type of what fills a method's first parameter."""

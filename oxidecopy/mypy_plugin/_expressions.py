@@ -132,7 +132,7 @@ class Expressions(Patterns):
         base = self.evaluate(e.base, state, whole=False)
         self.evaluate(e.index, state)
         if isinstance(e.index, SliceExpr):
-            return base
+            return self._slice(e, e.index, base, state)
         t = self.type_of(e) if base else None
         if not self.tracked(t):
             return NONE
@@ -145,6 +145,34 @@ class Expressions(Patterns):
                     if other is owner and known.startswith("[") and known != ANY:
                         values = union(values, {v: m and m.possibly() for v, m in held.items()})
         return values
+
+    def _slice(self, e: IndexExpr, cut: SliceExpr, base: Values, state: State) -> Values:
+        """All elements, or some of them: a container of its own then, as two slices need not share an element."""
+        stride = 1 if cut.stride is None else self.constant(cut.stride)
+        whole = cut.begin_index is None and cut.end_index is None and stride in (1, -1)
+        if whole or not base or any(owner.borrowed for owner in base):
+            return base
+        leaks.escape(self, base, state)
+        elements = self._cut(cut, stride, base, state)
+        moves = [move for owner in base for move in state.slots.get((owner, ANY), NONE).values() if move is not None]
+        made = self.fresh(("slice", e), self.text(e), self.type_of(e), e, state)
+        for i, held in enumerate(elements or ()):
+            state.slots[made, f"[{i}]"] = held
+        made.whole = elements is not None
+        if elements is None and moves:  # something is done to all of them, one after the other
+            state.slots[made, ANY] = dict.fromkeys(self.slot(made, ANY, state), moves[0].possibly())
+        return {made: None}
+
+    def _cut(self, cut: SliceExpr, stride: int | None, base: Values, state: State) -> list[Values] | None:
+        """The elements that a slice has, of one container that was written out, by constants."""
+        (owner, *others) = base
+        elements = {part: held for (other, part), held in state.slots.items() if other is owner and held}
+        names = [f"[{i}]" for i in range(len(elements))]
+        first, stop = (None if bound is None else self.constant(bound) for bound in (cut.begin_index, cut.end_index))
+        unknown = not stride or (first is None and cut.begin_index) or (stop is None and cut.end_index)
+        if unknown or others or not owner.whole or elements.keys() != set(names):
+            return None
+        return [elements[name] for name in names[first:stop:stride]]
 
     # ---- displays
     def display(self, e: Expression, items: list[Expression], state: State) -> Values:
@@ -186,10 +214,8 @@ class Expressions(Patterns):
     # ---- paths
     def conditional(self, e: ConditionalExpr, state: State) -> Values:
         """`a if c else b`."""
-        self.condition(e.cond, state, "if")
-        other = state.copy()
-        leak_paths.assume(self, e.cond, state, so=True)
-        leak_paths.assume(self, e.cond, other, so=False)
+        so, other = self.branches(e.cond, state, "if")
+        state.become(so)
         left = self.evaluate(e.if_expr, state)
         right = self.evaluate(e.else_expr, other)
         self.meet(state, other)
@@ -214,6 +240,25 @@ class Expressions(Patterns):
         """Evaluates a condition."""
         leaks.escape(self, self.evaluate(e, state), state)
         symbolic.truth(self, e, where)
+
+    def branches(self, e: Expression, state: State, where: str) -> tuple[State, State]:
+        """Evaluates a condition; the states in which it is true, and false. `state` is used up."""
+        if isinstance(e, OpExpr) and e.op in ("and", "or"):
+            so, not_so = self.branches(e.left, state, e.op)
+            if e.op == "and":
+                so, other = self.branches(e.right, so, where)
+                self.meet(not_so, other)
+            else:
+                other, not_so = self.branches(e.right, not_so, where)
+                self.meet(so, other)
+        elif isinstance(e, UnaryExpr) and e.op == "not":
+            not_so, so = self.branches(e.expr, state, "not")
+        else:
+            self.condition(e, state, where)
+            so, not_so = state, state.copy()
+        leak_paths.assume(self, e, so, so=True)
+        leak_paths.assume(self, e, not_so, so=False)
+        return so, not_so
 
     def meet(self, state: State, other: State) -> None:
         """Either path may have been taken."""
@@ -270,7 +315,7 @@ class Expressions(Patterns):
             self.enter_recorded(source, recorded.name(self, source))
             self.bind_element(target, source, values, body)
             for condition in loop.condlists[i]:
-                self.condition(condition, body, "if")
+                body.become(self.branches(condition, body, "if")[0])
         came = unions(self.evaluate(out, body) for out in outs)
         # What came out of the iteration before, where it or something in it is still owed.
         owed = body.owed.keys()

@@ -41,6 +41,10 @@ def twice(noun: str, name: str, what: str) -> str:
     return f'{sentence(noun)} "{name}" is passed twice to {what}, which takes it'
 
 
+def lent_too(noun: str, name: str, what: str) -> str:
+    return f'{sentence(noun)} "{name}" is taken by {what}, and cannot be lent to it as well'
+
+
 def borrowed(name: str, why: str) -> str:
     return f'Cannot move out of "{name}": {why}'
 

@@ -130,6 +130,8 @@ class Statements(Expressions):
         """`a += b`."""
         self.evaluate(s.lvalue, state)
         leaks.escape(self, self.evaluate(s.rvalue, state), state)
+        if isinstance(s.lvalue, NameExpr) and isinstance(s.lvalue.node, Var):
+            leak_paths.rebound(self, s.lvalue.node, state)
         return state
 
     def leave(self, s: ReturnStmt, state: State) -> None:
@@ -145,8 +147,7 @@ class Statements(Expressions):
 
     def check(self, s: AssertStmt, state: State) -> State:
         """`assert a`."""
-        self.condition(s.expr, state, "assert")
-        return state
+        return self.branches(s.expr, state, "assert")[0]
 
     def delete(self, s: DelStmt, state: State) -> State:
         """`del a, b[0], c.d`."""
@@ -183,11 +184,8 @@ class Statements(Expressions):
         for condition, body in zip(s.expr, s.body, strict=True):
             if rest is None:
                 break
-            self.condition(condition, rest, "if")
-            start = rest.copy()
-            leak_paths.assume(self, condition, start, so=True)
+            start, rest = self.branches(condition, rest, "if")
             ends.append(self.block(body, start))
-            leak_paths.assume(self, condition, rest, so=False)
             if always(condition):
                 rest = None
         if s.else_body is not None and len(s.else_body.body) == 1 and isinstance(s.else_body.body[0], IfStmt):
@@ -208,7 +206,7 @@ class Statements(Expressions):
             symbolic.pattern(self, s.subject, pattern)
             self.bind_pattern(pattern, subject, case)
             if guard is not None:
-                self.condition(guard, case, "if")
+                case = self.branches(guard, case, "if")[0]
             leak_paths.matched(self, s.subject, pattern, case)
             ends.append(self.block(body, case))
         none = state.copy()
@@ -231,7 +229,7 @@ class Statements(Expressions):
                 if isinstance(s, ForStmt):
                     self.bind_element(s.index, s.expr, source, body)
                 else:
-                    self.condition(s.expr, body, "while")
+                    body = self.branches(s.expr, body, "while")[0]
                 end = self.any_of([self.block(s.body, body), *exits.continues])
                 if end is not None:
                     blocks.end_of_iteration(self, s, end)
@@ -253,8 +251,7 @@ class Statements(Expressions):
     def _after_loop(self, s: WhileStmt | ForStmt, head: State, exits: Exits, entry: Debts) -> State | None:
         out: State | None = head.copy()
         if isinstance(s, WhileStmt) and out is not None:
-            self.evaluate(s.expr, out)
-            out = None if always(s.expr) else out
+            out = None if always(s.expr) else self.branches(s.expr, out, "while")[1]
         out = self.block(s.else_body, out) if s.else_body is not None else out
         out = self.any_of([out, *exits.breaks])
         leak_paths.restore(entry, out)

@@ -43,6 +43,12 @@ class Takes(Core):
         if isinstance(e, NameExpr) and isinstance(e.node, Var) and e.node in state.names:
             state.names[e.node] = {value: Move(what=what, line=call.line, node=call) for value in state.names[e.node]}
 
+    def check_lent(self, e: Expression, values: Values, what: str, taken: Taken) -> None:
+        """What a call takes cannot be lent to it as well."""
+        for _, gone in taken:
+            if len(values) == 1 and gone.keys() == values.keys():
+                self.reports.say(_codes.MOVED, e, _messages.lent_too(self.noun(next(iter(values))), self.text(e), what))
+
     def _spare(self, e: Expression, values: Values, call: CallExpr, state: State) -> None:
         """A part is taken of one object of several: what is apart from the object's place loses nothing."""
         owner = self.owner_of(e, state) if state.apart and len(values) > 1 else None

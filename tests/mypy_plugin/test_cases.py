@@ -9,6 +9,7 @@ import pytest
 
 from oxidecopy.mypy_plugin import _domain, _names, _types, _values
 from oxidecopy.mypy_plugin._assigns import Assigns
+from oxidecopy.mypy_plugin._expressions import Expressions
 from oxidecopy.mypy_plugin._features import CALLS, blocks, leak_paths, overloads
 from oxidecopy.mypy_plugin._takes import Takes
 from oxidecopy.mypy_plugin._values import Core
@@ -101,6 +102,15 @@ def test_a_rule_of_moves_that_does_nothing_is_missed(checked: Checked, monkeypat
     assert differs(checked)
 
 
+def _both(flow: Any, e: Any, state: Any, where: str) -> tuple[Any, Any]:
+    """A condition after which nothing is known of what its parts did."""
+    flow.condition(e, state, where)
+    other = state.copy()
+    leak_paths.assume(flow, e, state, so=True)
+    leak_paths.assume(flow, e, other, so=False)
+    return state, other
+
+
 # What keeps false alarms away, or sees through what a value is in: without it, the cases are not what they are.
 KEEPS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "pairs that stay apart at a join": (_domain, "_apart", lambda *_: _domain.NO_PAIRS),
@@ -112,6 +122,10 @@ KEEPS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "the rest of an unpacking": (Assigns, "_rest", lambda _self, _star, values, *_: values),
     "names of a tuple's elements": (_values, "fields_of", lambda _: []),
     "parts of a loop's target": (Core, "_behind", lambda _self, value, _state: value.containers),
+    "slices that are lists of their own": (Expressions, "_slice", lambda _self, _e, _cut, base, _state: base),
+    "what a slice by constants has": (Expressions, "_cut", lambda *_: None),
+    "the two ways out of a condition": (Expressions, "branches", _both),
+    "what is taken and lent at once": (Takes, "check_lent", lambda *_: None),
     "conditions of several parts": (leak_paths, "_compound", lambda *_: ""),
 }
 

@@ -124,8 +124,9 @@ def escape(flow: Core, values: Values, state: State) -> None:
 
 def discarded(flow: Core, values: Values, state: State) -> None:
     """A statement of one expression: an arrival whose token nobody takes is one that nobody here wants to wait for."""
-    if flow.ledger is not None:
-        drop({value for value in values if value in state.owed and state.owed[value].kind == _debts.TOKEN}, state)
+    if flow.ledger is not None and state.owed:
+        held = flow.reachable([value for value in values if value.whole], state)  # `[bar.arrive() for bar in bars]`
+        drop({value for value in (*values, *held) if value in state.owed and state.owed[value].kind == _debts.TOKEN}, state)
 
 
 def excuse(flow: Core, values: Values) -> None:

@@ -1054,3 +1054,33 @@ def pipeline_token_ok(cta: ox.Cta) -> None:
     with cta.elect() as leader:
         leader.commit_group()
         leader.wait_group(0)
+
+
+# ---- conditions of several parts, and what they leave when they are false
+def unless_both_ok(bar: R, a: bool, b: bool) -> None:
+    if not (a and b):
+        token = bar.arrive()
+    if not (a and b):
+        bar.wait(token)
+
+
+def unless_both_bad(bar: R, a: bool, b: bool) -> None:
+    if not (a and b):
+        token = bar.arrive()  # E: [oxidecopy-leak]
+    if not (a or b):
+        bar.wait(token)
+
+
+def counted_down_ok(bar: R, n: int) -> None:
+    if n > 0:
+        token = bar.arrive()
+        n -= 1
+        bar.wait(token)
+
+
+def counted_down_bad(bar: R, n: int) -> None:
+    if n > 0:
+        token = bar.arrive()  # E: [oxidecopy-leak]
+        n -= 1
+    if n > 0:
+        bar.wait(token)

@@ -1199,3 +1199,128 @@ def ternary_mended_ok(cta: Cta, wide: bool) -> None:
     a, b = make(cta), make(cta)
     a.arrive()
     lend(b)
+
+
+# ---- parts of a list
+def slices_ok(cta: Cta) -> None:
+    bars = [make(cta) for _ in range(4)]
+    for b in bars[:2]:
+        b.inval()
+    for b in bars[2:]:
+        b.inval()
+
+
+def slices_bad(cta: Cta) -> None:
+    bars = [make(cta) for _ in range(4)]
+    for b in bars[:]:
+        b.inval()
+    for b in bars[2:]:  # E: [oxidecopy-moved]
+        b.inval()
+
+
+def written_out_ok(cta: Cta) -> None:
+    bars = [make(cta), make(cta), make(cta)]
+    bars[0].inval()
+    for b in bars[1:]:
+        b.inval()
+
+
+def written_out_bad(cta: Cta) -> None:
+    bars = [make(cta), make(cta), make(cta)]
+    bars[0].inval()
+    for b in bars[:-1]:  # E: [oxidecopy-moved]
+        b.inval()
+
+
+def lent_slice_ok(bars: list[R]) -> None:
+    for b in bars[1:]:
+        b.arrive()
+
+
+def lent_slice_bad(bars: list[R]) -> None:
+    for b in bars[1:]:
+        b.inval()  # E: [oxidecopy-borrowed]
+
+
+# ---- conditions of two parts
+def popped_in_condition_ok(bar: R, tokens: list[ox.TxToken[TmaBarrier]], token: Owned[ox.TxToken[TmaBarrier]]) -> None:
+    while tokens and (token := tokens.pop()):
+        bar.wait(token)
+
+
+def popped_in_condition_bad(bar: R, tokens: list[ox.TxToken[TmaBarrier]], token: Owned[ox.TxToken[TmaBarrier]]) -> None:
+    while tokens or (token := tokens.pop()):
+        bar.wait(token)  # E: [oxidecopy-moved]
+
+
+def taken_in_condition_ok(cta: Cta, c: bool) -> None:
+    bar = make(cta)
+    if c and taken(bar):
+        return
+    bar = make(cta)
+    bar.inval()
+
+
+def taken_in_condition_bad(cta: Cta, c: bool) -> None:
+    bar = make(cta)
+    if c and taken(bar):
+        return
+    bar.arrive()  # E: [oxidecopy-moved]
+    bar = make(cta)
+    bar.inval()
+
+
+def taken_or_ok(cta: Cta, c: bool) -> None:
+    bar = make(cta)
+    if not (c or taken(bar)):
+        return
+    if c:
+        bar = make(cta)
+        bar.inval()
+
+
+def taken_or_bad(cta: Cta, c: bool) -> None:
+    bar = make(cta)
+    if not (c or taken(bar)):
+        bar.inval()  # E: [oxidecopy-moved]
+        return
+    if c:
+        bar = make(cta)
+        bar.inval()
+
+
+def taken(b: Owned[R]) -> bool:
+    b.inval()
+    return True
+
+
+# ---- taken and lent at once
+def swapped_roles(_taken: Owned[R], _lent: R) -> None:
+    _taken.inval()
+
+
+def lent_too_ok(cta: Cta) -> None:
+    a, b = make(cta), make(cta)
+    swapped_roles(a, b)
+    b.inval()
+
+
+def lent_too_bad(cta: Cta) -> None:
+    a, b = make(cta), make(cta)
+    swapped_roles(a, a)  # E: [oxidecopy-moved]
+    b.inval()
+
+
+# ---- arrivals that nobody waits for, all at once
+def arrivals_ok(cta: Cta) -> None:
+    bars = [make(cta) for _ in range(2)]
+    [bar.arrive() for bar in bars]
+    for bar in bars:
+        bar.inval()
+
+
+def arrivals_bad(cta: Cta) -> None:
+    bars = [make(cta) for _ in range(2)]
+    tokens = [bar.arrive() for bar in bars]  # E: [oxidecopy-leak]
+    for bar in bars:
+        bar.inval()
