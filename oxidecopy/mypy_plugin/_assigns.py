@@ -12,7 +12,7 @@ from oxidecopy.mypy_plugin._domain import ANY, NONE, Place, Slot, State, Value, 
 from oxidecopy.mypy_plugin._features import leak_paths, leaks
 from oxidecopy.mypy_plugin._takes import Takes
 from oxidecopy.mypy_plugin._types import class_of
-from oxidecopy.mypy_plugin._values import named_part
+from oxidecopy.mypy_plugin._values import named_part, settled_on
 
 
 class Assigns(Takes):
@@ -134,14 +134,25 @@ class Assigns(Takes):
             return NONE
         if not values:
             return {self.fresh(("target", target), self.text(target), t, target, state): None}
-        return unions(self._part_of(owner, part, state, t) for owner in values)
+        return settled_on(values, unions(self._part_of(owner, part, state, t) for owner in values))
 
     def _part_of(self, owner: Value, part: str, state: State, t: ProperType | None) -> Values:
-        """An element; of a container whose elements are only known together, any of them."""
+        """An element."""
         part = named_part(owner, part)
-        if (owner, part) not in state.slots and (owner, ANY) in state.slots:
-            return self.slot(owner, ANY, state, t)
-        return self.slot(owner, part, state, t)
+        together = state.slots.get((owner, ANY))
+        if part == ANY or not part.startswith("[") or (owner, part) in state.slots or not together:
+            return self.slot(owner, part, state, t)
+        # One of those that are only known together: not the one at another index, so it goes by itself.
+        held = self.slot(owner, part, state, t)
+        for value in held:
+            value.sources |= frozenset(source for other in together for source in other.sources)
+            value.loops = max((other.loops for other in together), key=len)
+            value.carried = next((other.carried for other in together if other.carried is not None), value.carried)
+        moves = [move for move in together.values() if move is not None]
+        if moves:
+            certain = len(moves) == len(together) and not any(move.maybe for move in moves)
+            held = state.slots[owner, part] = dict.fromkeys(held, moves[0] if certain else moves[0].possibly())
+        return held
 
     def bind_element(self, target: Expression, source: Expression, values: Values, state: State) -> None:
         """Binds a loop's target to the next element of `source`."""

@@ -66,6 +66,7 @@ from oxidecopy.mypy_plugin._domain import ANY, NONE, State, Value, Values, join,
 from oxidecopy.mypy_plugin._features import leak_paths, leaks, recorded, symbolic
 from oxidecopy.mypy_plugin._patterns import Patterns, UnknownNodeError
 from oxidecopy.mypy_plugin._types import shown
+from oxidecopy.mypy_plugin._values import settled_on
 
 _PLACES: Final = (NameExpr, MemberExpr, IndexExpr)
 
@@ -137,7 +138,7 @@ class Expressions(Patterns):
         if not self.tracked(t):
             return NONE
         part = self.index_part(e)
-        values = unions(self._element(e, {owner: None}, part, t, state) for owner in base)
+        values = settled_on(base, unions(self._element(e, {owner: None}, part, t, state) for owner in base))
         if part == ANY:
             # One of the elements that are known by number, too.
             for owner in base:
@@ -218,6 +219,8 @@ class Expressions(Patterns):
         state.become(so)
         left = self.evaluate(e.if_expr, state)
         right = self.evaluate(e.else_expr, other)
+        if e in self.chosen:
+            state.names[self.chosen[e]], other.names[self.chosen[e]] = left, right
         self.meet(state, other)
         return union(left, right)
 

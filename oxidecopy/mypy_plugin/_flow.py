@@ -28,6 +28,7 @@ class Flow(Statements):
         self.loop_exits = []
         self.returns = []
         self.raising = []
+        self.pinned = []
         self.chains = {}
         self.shared_plans = {}
         self.shared_methods = {}

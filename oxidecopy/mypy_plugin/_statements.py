@@ -15,6 +15,7 @@ from mypy.nodes import (
     Block,
     BreakStmt,
     ClassDef,
+    ConditionalExpr,
     ContinueStmt,
     Decorator,
     DelStmt,
@@ -49,7 +50,7 @@ from mypy.nodes import (
 from mypy.types import UninhabitedType, get_proper_type
 
 from oxidecopy.mypy_plugin._debts import Debts
-from oxidecopy.mypy_plugin._domain import NONE, State, join
+from oxidecopy.mypy_plugin._domain import NONE, State, Values, join
 from oxidecopy.mypy_plugin._expressions import Expressions
 from oxidecopy.mypy_plugin._features import blocks, copies, leak_paths, leaks, recorded, symbolic
 from oxidecopy.mypy_plugin._patterns import UnknownNodeError
@@ -74,6 +75,7 @@ class Statements(Expressions):
     loop_exits: list[Exits]
     returns: list[State]
     raising: list[list[State]]
+    pinned: list[Values]  # what loops go over and blocks gave, whatever names it has
     chains: dict[IfStmt, list[State | None]]  # how the branches before an `elif` end
 
     def block(self, block: Block | None, state: State | None) -> State | None:
@@ -102,7 +104,22 @@ class Statements(Expressions):
 
     def either(self, a: State | None, b: State | None) -> State | None:
         """One of two paths."""
-        return join(a, b, self.lazy)
+        return join(self._alive(a), self._alive(b), self.lazy)
+
+    def _alive(self, state: State | None) -> State | None:
+        """Without what was taken from containers and objects that nothing leads to any more: on the other path it may be still there."""
+        if state is None:
+            return None
+        touched = {owner for (owner, _), held in state.slots.items() if owner.known_site and any(held.values())}
+        if not touched:
+            return state
+        dead = touched - self.reachable_by_name(state, self.pinned)
+        if not dead:
+            return state
+        rest = state.copy()
+        rest.slots = {slot: held for slot, held in state.slots.items() if slot[0] not in dead}
+        rest.made -= dead
+        return rest
 
     def any_of(self, states: Iterable[State | None]) -> State | None:
         """One of many paths."""
@@ -121,9 +138,18 @@ class Statements(Expressions):
         """`a = b = c`."""
         if s.is_alias_def:
             return state
+        if not isinstance(s.rvalue, ConditionalExpr):
+            values = self.evaluate(s.rvalue, state)
+            for target in s.lvalues:
+                self.assign(target, values, s.rvalue, state)
+            return state
+        # Until it has a name, what was chosen has one of its own: it is apart from other places on both paths.
+        unnamed = self.chosen[s.rvalue] = Var("...")
         values = self.evaluate(s.rvalue, state)
         for target in s.lvalues:
             self.assign(target, values, s.rvalue, state)
+        state.names.pop(unnamed, None)
+        state.rebound({unnamed: None})
         return state
 
     def augmented(self, s: OperatorAssignmentStmt, state: State) -> State:
@@ -220,6 +246,7 @@ class Statements(Expressions):
         name = recorded.name(self, s.expr) if isinstance(s, ForStmt) else ""
         head, exits = state, Exits()
         entry = state.owed
+        self.pinned.append(source)
         for turn in range(ROUNDS_MAX):
             body, exits = head.copy(), Exits()
             leak_paths.enter_loop(self, body)
@@ -246,6 +273,7 @@ class Statements(Expressions):
             head = settled
             if done:
                 break
+        self.pinned.pop()
         return self._after_loop(s, head, exits, entry)
 
     def _after_loop(self, s: WhileStmt | ForStmt, head: State, exits: Exits, entry: Debts) -> State | None:
@@ -286,11 +314,16 @@ class Statements(Expressions):
             leaks.escape(self, self.evaluate(e, state), state)
             if target is not None:
                 given.append((e, blocks.enter(self, e, target, state)))
+        self.pinned += [values for _, values in given]
+        end = self._with_body(s, given, state)
+        if before is not None and end is not None:
+            copies.joined(before, end)
+        return end
+
+    def _with_body(self, s: WithStmt, given: list[tuple[Expression, blocks.Given]], state: State) -> State | None:
+        """The body, and what ends with it."""
         if not blocks.swallows(self, s):
-            end = self._leave_blocks(s, given, self.block(s.body, state))
-            if before is not None and end is not None:
-                copies.joined(before, end)
-            return end
+            return self._leave_blocks(s, given, self.block(s.body, state))
         self.swallowing.add(s)
         points: list[State] = []
         self.raising.append(points)
@@ -304,6 +337,7 @@ class Statements(Expressions):
         return self._leave_blocks(s, given, self.any_of([end, *points]))
 
     def _leave_blocks(self, s: WithStmt, given: list[tuple[Expression, blocks.Given]], end: State | None) -> State | None:
+        del self.pinned[len(self.pinned) - len(given) :]
         if end is not None:
             for e, values in given:
                 blocks.leave(self, s, e, values, end)

@@ -9,15 +9,23 @@ from typing import Final
 from mypy.constant_fold import constant_fold_expr
 from mypy.nodes import (
     CallExpr,
+    ConditionalExpr,
     Context,
+    DictExpr,
     Expression,
     FuncItem,
+    GeneratorExpr,
     IndexExpr,
     IntExpr,
+    ListComprehension,
+    ListExpr,
     MemberExpr,
     NameExpr,
+    SetComprehension,
+    SetExpr,
     SliceExpr,
     StrExpr,
+    TupleExpr,
     UnaryExpr,
     Var,
     WithStmt,
@@ -33,6 +41,7 @@ from oxidecopy.mypy_plugin._types import Tracking, class_of, fullname, literal
 
 Key = tuple[object, ...]
 
+CONTAINERS: Final = (TupleExpr, ListExpr, SetExpr, DictExpr, ListComprehension, GeneratorExpr, SetComprehension, IndexExpr)  # make one
 _OPAQUE: Final = "..."  # how an expression without a name is shown
 
 
@@ -53,6 +62,7 @@ class Core(ABC):
         self.loops: tuple[Context, ...] = ()  # recorded loops around the statement in hand
         self.loop_names: dict[Context, str] = {}
         self.index = NO_INDEX
+        self.chosen: dict[Expression, Var] = {}  # what `a if c else b` is, until it is given a name
         self.swallowing: set[WithStmt] = set()  # blocks that may hold an exception back
         self.nested: dict[FuncItem, frozenset[Var]] = {}  # functions inside this one, and the variables around them
         self.ledger: leaks.Ledger | None = None  # there when leaks are looked for
@@ -163,6 +173,8 @@ class Core(ABC):
         if value.of is None or value.containers:
             return value.containers
         owner, part = value.of
+        if part != ANY and part.startswith("[") and (owner, ANY) in state.slots:
+            return frozenset({(owner, ANY)})
         return frozenset((element, part) for slot in self._behind(owner, state) for element in self.elements(slot, state))
 
     def _twins(self, value: Value, twin: Value) -> dict[Value, Value]:
@@ -262,7 +274,10 @@ class Core(ABC):
         if move is not None:
             self.report_moved(e, move, value)
         elif whole:
-            found = self.gone_part(values, state, self.place_of(e, state) if state.spared else None)
+            place = self.place_of(e, state) if state.spared else None
+            found = self.gone_part(values, state, place)
+            if found is not None and written_out(values) and not all(self.gone_part({value: None}, state, place) for value in values):
+                return  # which of the containers it is decides what is gone
             if found is not None and self._first_time(found[0], self.text(e)):
                 move, path = found
                 part = "an element of it" if "[" in path else f'"{self.text(e)}{path}"'
@@ -273,6 +288,8 @@ class Core(ABC):
         """The one place that an expression names, if it does."""
         if isinstance(e, NameExpr):
             return e.node if isinstance(e.node, Var) else None
+        if isinstance(e, ConditionalExpr):
+            return self.chosen.get(e)
         if not isinstance(e, MemberExpr | IndexExpr):
             return None
         base = self.peek(e.expr if isinstance(e, MemberExpr) else e.base, state)
@@ -333,6 +350,18 @@ class Core(ABC):
         state.names = {name: held if name in stays else _after(held, going, move) for name, held in state.names.items()}
         state.slots = {slot: held if slot in stays else _after(held, going, move) for slot, held in state.slots.items()}
 
+    def reachable_by_name(self, state: State, more: Iterable[Values]) -> set[Value]:
+        """All that names, the places that were there before, and these lead to."""
+        roots = {value for held in (*state.names.values(), *more) for value in held} | {
+            owner for owner, _ in state.slots if not owner.known_site
+        }
+        seen = self.reachable(roots, state)
+        while True:
+            wider = self.reachable(seen | {owner for value in seen for owner in _near(value)}, state)
+            if len(wider) == len(seen):
+                return seen
+            seen = wider
+
     def reachable(self, values: Iterable[Value], state: State) -> set[Value]:
         """The values, and all that they are known to hold."""
         seen = set(values)
@@ -344,6 +373,24 @@ class Core(ABC):
                     todo += held.keys() - seen
                     seen |= held.keys()
         return seen
+
+
+def settled_on(owners: Values, held: Values) -> Values:
+    """What an element of one of several containers may be: which of them it is decides what is gone, so nothing is unless all are."""
+    return dict.fromkeys(held) if written_out(owners) and not all(move and not move.maybe for move in held.values()) else held
+
+
+def written_out(values: Values) -> bool:
+    """One of several containers that are written out here."""
+    return len(values) > 1 and all(value.whole and isinstance(value.node, CONTAINERS) for value in values)
+
+
+def _near(value: Value) -> Iterator[Value]:
+    """What a value stands for an element of, and what it is a part of."""
+    for owner, _ in value.containers:
+        yield owner
+    if value.of is not None:
+        yield value.of[0]
 
 
 def _after(held: Values, going: set[Value], move: Move) -> Values:

@@ -6,11 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from mypy.nodes import ConditionalExpr
 
 from oxidecopy.mypy_plugin import _domain, _names, _types, _values
 from oxidecopy.mypy_plugin._assigns import Assigns
 from oxidecopy.mypy_plugin._expressions import Expressions
 from oxidecopy.mypy_plugin._features import CALLS, blocks, leak_paths, overloads
+from oxidecopy.mypy_plugin._statements import Statements
 from oxidecopy.mypy_plugin._takes import Takes
 from oxidecopy.mypy_plugin._values import Core
 from tests.mypy_plugin.analysed import Checked, case_files, marks
@@ -102,6 +104,9 @@ def test_a_rule_of_moves_that_does_nothing_is_missed(checked: Checked, monkeypat
     assert differs(checked)
 
 
+place_of = Core.place_of
+
+
 def _both(flow: Any, e: Any, state: Any, where: str) -> tuple[Any, Any]:
     """A condition after which nothing is known of what its parts did."""
     flow.condition(e, state, where)
@@ -124,6 +129,14 @@ KEEPS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "parts of a loop's target": (Core, "_behind", lambda _self, value, _state: value.containers),
     "slices that are lists of their own": (Expressions, "_slice", lambda _self, _e, _cut, base, _state: base),
     "what a slice by constants has": (Expressions, "_cut", lambda *_: None),
+    "elements that go one by one": (Assigns, "_part_of", lambda self, owner, part, state, t: self.slot(owner, part, state, t)),
+    "what nothing leads to": (Statements, "_alive", lambda _self, state: state),
+    "one of several containers": (_values, "written_out", lambda _: False),
+    "what a choice is until it has a name": (
+        Core,
+        "place_of",
+        lambda self, e, state: None if type(e) is ConditionalExpr else place_of(self, e, state),
+    ),
     "the two ways out of a condition": (Expressions, "branches", _both),
     "what is taken and lent at once": (Takes, "check_lent", lambda *_: None),
     "conditions of several parts": (leak_paths, "_compound", lambda *_: ""),

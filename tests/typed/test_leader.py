@@ -109,7 +109,7 @@ def test_a_leader_of_an_earlier_block_like_this_one() -> None:
         for _ in range(2):
             with cta.elect() as leader:
                 kept.append(leader)
-                kept[0].commit_group()  # type: ignore[oxidecopy-scope]  # here
+                kept[0].commit_group()  # here
 
     refused(pipe, "OX1018")
 

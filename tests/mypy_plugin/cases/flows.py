@@ -473,3 +473,130 @@ def named_in_loop_bad(cta: Cta) -> None:
         full.inval()
         empty.arrive()
     pairs[0].full.arrive()  # E: [oxidecopy-moved]
+
+
+# ---- elements of a list that are only known together: one at each index
+def comprehended_ok(cta: Cta) -> None:
+    bars = [make(cta) for _ in range(2)]
+    bars[0].inval()
+    bars[1].inval()
+
+
+def comprehended_bad(cta: Cta) -> None:
+    bars = [make(cta) for _ in range(2)]
+    bars[0].inval()
+    bars[0].inval()  # E: [oxidecopy-moved]
+
+
+def unpacked_ok(cta: Cta) -> None:
+    a, b = (make(cta) for _ in range(2))
+    a.inval()
+    b.inval()
+
+
+def unpacked_bad(cta: Cta) -> None:
+    a, b = (make(cta) for _ in range(2))
+    a.inval()
+    a.inval()  # E: [oxidecopy-moved]
+    b.inval()
+
+
+def by_index_after_all_ok(cta: Cta) -> None:
+    bars = [make(cta) for _ in range(2)]
+    for b in bars:
+        b.arrive()
+    bars[0].inval()
+
+
+def by_index_after_all_bad(cta: Cta) -> None:
+    bars = [make(cta) for _ in range(2)]
+    for b in bars:
+        b.inval()
+    bars[0].inval()  # E: [oxidecopy-moved]
+
+
+# ---- shift registers
+def shifted_ok(cta: Cta, n: int) -> None:
+    pair = (make(cta), make(cta))
+    for _ in range(n):
+        pair[0].inval()
+        pair = (pair[1], make(cta))
+    pair[0].inval()
+    pair[1].inval()
+
+
+def shifted_bad(cta: Cta, n: int) -> None:
+    pair = (make(cta), make(cta))
+    for _ in range(n):
+        pair[0].inval()  # E: [oxidecopy-moved]
+    pair[1].inval()
+
+
+def rotated_list_ok(cta: Cta, n: int) -> None:
+    bars = [make(cta) for _ in range(3)]
+    for _ in range(n):
+        first, *bars = bars
+        first.inval()
+        bars = [*bars, make(cta)]
+    for b in bars:
+        b.inval()
+
+
+def rotated_list_bad(cta: Cta, n: int) -> None:
+    bars = [make(cta) for _ in range(3)]
+    first, *bars = bars
+    for _ in range(n):
+        first.inval()  # E: [oxidecopy-moved]
+        bars = [*bars, make(cta)]
+    for b in bars:
+        b.inval()
+
+
+def replaced_ok(cta: Cta, c: bool) -> None:
+    pair = [make(cta), make(cta)]
+    if c:
+        pair[0].inval()
+        pair = [pair[1], make(cta)]
+    pair[0].inval()
+
+
+def replaced_bad(cta: Cta, c: bool) -> None:
+    pair = [make(cta), make(cta)]
+    if c:
+        pair[0].inval()
+    pair[0].inval()  # E: [oxidecopy-moved]
+
+
+# ---- the next one, or none
+def next_or_none_ok(cta: Cta, n: int) -> None:
+    now: R | None = make(cta)
+    while now is not None:
+        n -= 1
+        following = make(cta) if n > 0 else None
+        now.inval()
+        now = following
+
+
+def next_or_none_bad(cta: Cta, n: int) -> None:
+    now: R | None = make(cta)
+    while now is not None:  # E: [oxidecopy-moved]
+        n -= 1
+        following = make(cta) if n > 0 else now
+        now.inval()
+        now = following  # E: [oxidecopy-moved]
+
+
+# ---- an object that nothing leads to any more
+def renewed_ok(cta: Cta, c: bool) -> None:
+    stage = Stage(make(cta))
+    if c:
+        stage.full.inval()
+        stage = Stage(make(cta))
+    stage.full.inval()
+
+
+def renewed_bad(cta: Cta, c: bool) -> None:
+    stage = Stage(make(cta))
+    if c:
+        stage.full.inval()
+    stage.full.inval()  # E: [oxidecopy-moved]
