@@ -28,7 +28,7 @@ def nothing_for_the_next(flow: Statements, loop: ForStmt | WhileStmt, head: Stat
         elif not flow.index.bound_anew(variable, loop, flow.swallowing):
             return False
     changed = set(_changed(flow, head, end))
-    return not changed or changed.isdisjoint(_reached(end, roots))
+    return not changed or changed.isdisjoint(reached(end, roots))
 
 
 def _changed(flow: Statements, head: State, end: State) -> Iterator[Value]:
@@ -45,7 +45,7 @@ def _changed(flow: Statements, head: State, end: State) -> Iterator[Value]:
             yield barrier
 
 
-def _reached(state: State, roots: set[Value]) -> set[Value]:
+def reached(state: State, roots: set[Value]) -> set[Value]:
     """All that can be found from these values."""
     inner: dict[Value, list[Values]] = {}
     for (owner, _), held in state.slots.items():

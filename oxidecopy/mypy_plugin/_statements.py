@@ -54,7 +54,7 @@ from oxidecopy.mypy_plugin._domain import NONE, State, Values, join
 from oxidecopy.mypy_plugin._expressions import Expressions
 from oxidecopy.mypy_plugin._features import blocks, copies, leak_paths, leaks, recorded, symbolic
 from oxidecopy.mypy_plugin._patterns import UnknownNodeError
-from oxidecopy.mypy_plugin._settled import nothing_for_the_next
+from oxidecopy.mypy_plugin._settled import nothing_for_the_next, reached
 
 Runner: TypeAlias = Callable[["Statements", Statement, State], "State | None"]
 ROUNDS_MAX: Final = 12  # a loop that has not settled then has no more to say: its states only grow
@@ -113,7 +113,10 @@ class Statements(Expressions):
         touched = {owner for (owner, _), held in state.slots.items() if owner.known_site and any(held.values())}
         if not touched:
             return state
-        dead = touched - self.reachable_by_name(state, self.pinned)
+        roots = {value for held in (*state.names.values(), *self.pinned) for value in held}
+        dead = touched - roots
+        if dead:
+            dead -= reached(state, roots | {owner for owner, _ in state.slots if not owner.known_site})
         if not dead:
             return state
         rest = state.copy()

@@ -350,18 +350,6 @@ class Core(ABC):
         state.names = {name: held if name in stays else _after(held, going, move) for name, held in state.names.items()}
         state.slots = {slot: held if slot in stays else _after(held, going, move) for slot, held in state.slots.items()}
 
-    def reachable_by_name(self, state: State, more: Iterable[Values]) -> set[Value]:
-        """All that names, the places that were there before, and these lead to."""
-        roots = {value for held in (*state.names.values(), *more) for value in held} | {
-            owner for owner, _ in state.slots if not owner.known_site
-        }
-        seen = self.reachable(roots, state)
-        while True:
-            wider = self.reachable(seen | {owner for value in seen for owner in _near(value)}, state)
-            if len(wider) == len(seen):
-                return seen
-            seen = wider
-
     def reachable(self, values: Iterable[Value], state: State) -> set[Value]:
         """The values, and all that they are known to hold."""
         seen = set(values)
@@ -383,14 +371,6 @@ def settled_on(owners: Values, held: Values) -> Values:
 def written_out(values: Values) -> bool:
     """One of several containers that are written out here."""
     return len(values) > 1 and all(value.whole and isinstance(value.node, CONTAINERS) for value in values)
-
-
-def _near(value: Value) -> Iterator[Value]:
-    """What a value stands for an element of, and what it is a part of."""
-    for owner, _ in value.containers:
-        yield owner
-    if value.of is not None:
-        yield value.of[0]
 
 
 def _after(held: Values, going: set[Value], move: Move) -> Values:
