@@ -152,6 +152,107 @@ def test_reductions_of_several_stores_come_in_any_order() -> None:
     assert "OX4117" in {d.rule for d in found.findings}
 
 
+@pytest.mark.parametrize("before", [0, 2])
+def test_what_a_fault_would_have_cut_off_is_found(before: int) -> None:
+    """The thread that faults may be the last to run: what the other one does wrong shows then. It runs `before` other steps first."""
+    b = Builder(grid=(1, 1, 1), threads=2)
+    b.array(shape=(64, 64))
+    b.tile()
+    b.bar()
+    b.bar("own")
+    b.init(0, sync=False)
+    b.init(1)
+    with b.elect(0):
+        b.arrive(1)
+        b.store(tag="unwritten")
+    with b.elect(1):
+        for _ in range(before):
+            b.complete(0)
+        b.arm(16, bar=0)
+        b.arrive(0)
+    found = look(Rig(b))
+    assert found.complete
+    assert found.outcomes == {"fault"}
+    assert {d.site.line for d in found.findings if d.rule == "OX4107" and d.site} == {b.tags["unwritten"]}
+
+
+def test_what_two_faults_would_have_cut_off_is_found() -> None:
+    """Two threads of which either faults first, and two that store to one place: nothing is wrong with those on their own."""
+    b = Builder(grid=(1, 1, 1), threads=4)
+    b.array(shape=(64, 64))
+    b.tile()
+    b.bar()
+    b.init(sync=False)
+    with b.elect(0):
+        b.fill()
+        b.arm(16)
+    b.sync()
+    for thread, tag in enumerate(("first", "second")):
+        with b.elect(thread):
+            b.store((0, 0), tag=tag)
+    for thread in (2, 3):
+        with b.elect(thread):
+            b.arrive()
+    found = look(Rig(b))
+    assert found.complete
+    assert found.outcomes == {"fault"}
+    assert {d.site.line for d in found.findings if d.rule == "OX4117" and d.site} == {b.tags["first"], b.tags["second"]}
+
+
+def test_any_of_three_arrivals_may_be_the_one_too_many() -> None:
+    """Nobody waits: only the finding of the last one to come tells the orders apart."""
+    b = Builder(grid=(1, 1, 1), threads=3)
+    b.bar()
+    b.init(count=2)
+    for thread in range(3):
+        with b.elect(thread):
+            b.arrive(tag=str(thread))
+    found = look(Rig(b))
+    assert found.complete
+    assert {d.site.line for d in found.findings if d.rule == "OX4109" and d.site} == {b.tags[str(thread)] for thread in range(3)}
+
+
+def test_who_comes_too_much_may_be_anybody() -> None:
+    """Three arrivals where two are counted: any of the three may be the one that waits for ever."""
+    b = Builder(grid=(1, 1, 1), threads=3)
+    b.bar()
+    b.init(count=2)
+    for thread in range(3):
+        with b.elect(thread):
+            b.wait(b.arrive())
+    found = look(Rig(b))
+    assert found.complete
+    assert found.outcomes == {"deadlock"}
+    assert len({d.site.line for d in found.diagnostics if d.site}) == 3
+
+
+def test_memory_tells_states_apart() -> None:
+    """Two loads of one phase land in one tile, in either order; what follows branches again, and the tile is stored at the end."""
+    b = Builder(grid=(1, 1, 1), threads=2)
+    b.map(box=(1, 4), dims=(2, 4))
+    b.array(shape=(1, 4))
+    b.tile(shape=(1, 4))
+    b.tile("other", shape=(1, 4))
+    b.bar()
+    b.init()
+    with b.elect(0):
+        b.arm(32)
+        b.g2s((0, 0))
+        b.g2s((1, 0))
+    b.wait_phase(0)
+    with b.elect(0):
+        b.fill(1)
+    with b.elect(1):
+        b.fill(1)
+    b.sync()
+    b.store((0, 0))
+    rig = Rig(b)
+    rig.put("src", np.arange(8, dtype=np.float32).reshape(2, 4))
+    found = look(rig)
+    assert found.complete
+    assert len(found.endings) == 2
+
+
 # ---- it is small
 @pytest.mark.parametrize(
     "make", [lambda: ring(5, 1), lambda: ring(7, 3), everyone, staged_stores, loading], ids=["ring1", "ring3", "everyone", "stores", "load"]
