@@ -147,3 +147,8 @@ def test_the_ctas_of_a_cluster_are_looked_at_each() -> None:
         (Range(0, 2, 1), point(0), point(0)),
         (point(3), point(0), point(0)),
     ]
+
+
+def test_a_part_that_cannot_be_evaluated_is_left_to_the_walk() -> None:
+    cond = expr.And(lt(0, BX), Cmp(CmpOp.LT, Sym("i", SymKind.LOOP), expr.FloorDiv(Const(8), BX)))
+    assert len(split((Range(0, 3, 1), point(0), point(0)), cond, ())) == 2
