@@ -26,6 +26,7 @@ import numpy as np
 from oxidecopy._version import __version__
 from oxidecopy.conformance.oracle_cases import SEED, OracleCase, cases, copies, landed
 from oxidecopy.conformance.oracle_programs import data, make, result
+from oxidecopy.errors import Diagnostic, UsageError
 from oxidecopy.isa.dtypes import DTYPES
 
 if TYPE_CHECKING:
@@ -96,10 +97,19 @@ def as_bytes(recorded: Recorded) -> bytes:
 
 
 def read(path: Path) -> Recorded:
-    """A file that `as_bytes` made."""
-    found = json.loads(gzip.decompress(path.read_bytes()))
-    rows = [Oracle(case=OracleCase.from_data(row), result=bytes.fromhex(row["result"])) for row in found["cases"]]
-    return Recorded(about=found["about"], oracles=tuple(rows))
+    """A file that `as_bytes` made.
+
+    Raises:
+        UsageError: it is none (OX6027).
+    """
+    try:
+        found = json.loads(gzip.decompress(path.read_bytes()))
+        rows = [Oracle(case=OracleCase.from_data(row), result=bytes.fromhex(row["result"])) for row in found["cases"]]
+        return Recorded(about=found["about"], oracles=tuple(rows))
+    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError) as problem:
+        required, fix = "what `oxidecopy conformance record FILE` wrote", "leave --check out to write it"
+        what, got = f"{path} holds no recorded results", f"{type(problem).__name__}: {problem}"
+        raise UsageError(Diagnostic(rule="OX6027", what=what, got=got, required=required, fix=fix)) from None
 
 
 # ---- comparison

@@ -164,6 +164,14 @@ RULES: Final[tuple[Rule, ...]] = (
         source="cuda.h, CUtensorMap",
     ),
     _rule(
+        27,
+        "Results are held against a file of recorded ones.",
+        "`oxidecopy conformance record FILE` writes it, as gzip of JSON; with --check it is read.",
+        'Path("results.gz").write_bytes(b"{}")\ninvoke("conformance", "record", "results.gz", "--check", "--device", "sim")\n',
+        "import gzip\n\nPath('results.gz').write_bytes(gzip.compress(b'{\"about\": {\"copies\": 0}, \"cases\": []}'))\n"
+        'invoke("conformance", "record", "results.gz", "--check", "--device", "sim")\n',
+    ),
+    _rule(
         24,
         "Tiles of 6-bit elements under the 128B_ATOM_64B swizzle are stored, not loaded.",
         "Loads write sixteen 6-bit elements to twelve bytes, with a gap; stores read one from each byte. This swizzle has the second form.",
