@@ -26,6 +26,9 @@ _BESIDE = "what lies beside the array is another barrier or tile, which may happ
 _UNDEFINED = "undefined by PTX, but the model of it here ends well"
 _RANGE = "taken over the range of its form, or of all that an index may be: no block of this launch need come to what is wrong there"
 _BOUND = "a bound of the proof, not a fault of the program"
+_DECLARED = "judged where it is declared, also if no copy and no thread ever comes to it"
+_TOLERANT = "no device could be asked for it; the simulator runs it all the same"
+_OF_THE_LAUNCH = "of how a launch is bound, which a program cannot show"
 NOT_SHOWN: Final[dict[str, str]] = {
     ids.WAIT_BEHIND: "a waiter must be overtaken by a whole phase before anything shows: few schedules do that",
     ids.EXPECT_LATE: "bytes announced earlier, and copied later by the same thread, can hold the phase open; the rule asks for an arrival",
@@ -48,6 +51,21 @@ NOT_SHOWN: Final[dict[str, str]] = {
     ids.IM2COL_START: _RANGE,
     ids.IM2COL_OFFSET: "the hardware takes some of its bits: the load brings what another tap would, where the filter may not tell",
     ids.ENTRY_RANGE: _RANGE,
+    ids.COORD_RANGE: "so many blocks or turns as it takes to get there, nobody waits for",
+    ids.BULK_DENSE: "the copy runs: between the elements it moves what lies there",
+    ids.TILE_ALIGN: _DECLARED,
+    ids.BARRIER_ALIGN: _DECLARED,
+    ids.OVERLAP: _DECLARED,
+    ids.SHARED_TOTAL: _TOLERANT,
+    ids.GRID: _TOLERANT,
+    ids.THREADS: _TOLERANT,
+    ids.ARCH: _TOLERANT,
+    ids.EXTENT: "the fault is that of a copy, and memory of such an extent is not made for it",
+    ids.BINDING: _OF_THE_LAUNCH,
+    ids.REQUIREMENT: "asked for by a call of the recorder, whose sense it is; what is recorded runs without",
+    ids.OVERLAPPING_VIEWS: _OF_THE_LAUNCH,
+    ids.STORE_OVER: _OF_THE_LAUNCH,
+    ids.COUNTER: _BOUND,
     ids.PIECES: _BOUND,
     ids.STEPS: _BOUND,
 }

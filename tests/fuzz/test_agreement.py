@@ -21,7 +21,7 @@ from oxidecopy.fuzz.case import Case, run
 from oxidecopy.fuzz.judge import NOT_SHOWN, Verdict, judge
 from oxidecopy.fuzz.mutants import EDITS, mutants
 from oxidecopy.fuzz.pipelines import pipeline
-from oxidecopy.verify import Report, rule_ids
+from oxidecopy.verify import Report
 
 PIPELINES = int(os.environ.get("AGREEMENT_PIPELINES", "30"))
 CHUNK = 10
@@ -92,12 +92,6 @@ def test_every_edit_is_used() -> None:
     for edit in EDITS:
         made = (made for program in programs for i in range(4) if (made := edit(Random(i), program)) is not None and made[0] != program)
         assert next(made, None) is not None, edit
-
-
-def test_the_exceptions_are_rules_with_reasons() -> None:
-    known = {v for k, v in vars(rule_ids).items() if k.isupper()}
-    assert set(NOT_SHOWN) <= known
-    assert all(NOT_SHOWN.values())
 
 
 # ---- every schedule, not some

@@ -6,44 +6,19 @@ without `--store` takes each rule away under all of those tests.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import replace
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pytest
 
 from oxidecopy._tools.rule_mutants import lowered
-from oxidecopy.program.program import ArrayInfo, Launch
-from oxidecopy.program.tensor_map import TensorMap
-from oxidecopy.program.text import from_text
-from oxidecopy.verify import inspect, rule_ids
+from oxidecopy.verify import inspect
 from oxidecopy.verify.report import WARNING_PREFIX, Collector, Report
-
-STORED: Final[dict[str, Any]] = json.loads((Path(__file__).parents[1] / "cases" / "verifier_rules.json").read_text(encoding="utf-8"))
-RULES: Final = sorted(value for name, value in vars(rule_ids).items() if name.isupper())
-
-
-def tupled(value: Any) -> Any:
-    return tuple(map(tupled, value)) if isinstance(value, list) else value
-
-
-def fields(data: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: tupled(value) for name, value in data.items()}
-
-
-def launch_of(data: Mapping[str, Any]) -> Launch:
-    maps = tuple((name, TensorMap(**fields(of))) for name, of in data["maps"])
-    arrays = tuple((name, ArrayInfo(**fields(of))) for name, of in data["arrays"])
-    return Launch(**{**fields(data), "maps": maps, "arrays": arrays})
+from tests.helpers.stored_rules import RULES, STORED, launch_of, program_of
 
 
 def inspected(rule: str) -> Report:
-    stored = STORED[rule]
-    program = replace(from_text("\n".join(stored["program"]) + "\n"), **fields(stored["changes"]))  # to what has no text form
-    with lowered(stored["bounds"]):
-        return inspect(program, launch_of(stored["launch"]))
+    with lowered(STORED[rule]["bounds"]):
+        return inspect(program_of(rule), launch_of(rule))
 
 
 def silence(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
