@@ -65,6 +65,7 @@ NOT_SHOWN: Final[dict[str, str]] = {
     ids.REQUIREMENT: "asked for by a call of the recorder, whose sense it is; what is recorded runs without",
     ids.OVERLAPPING_VIEWS: _OF_THE_LAUNCH,
     ids.STORE_OVER: _OF_THE_LAUNCH,
+    ids.STORED_AS_LOADED: "both copies run; what is stored are other values than those that were loaded",
     ids.COUNTER: _BOUND,
     ids.PIECES: _BOUND,
     ids.STEPS: _BOUND,

@@ -19,13 +19,12 @@ def bindings(rule: str, engine: SimEngine) -> Bindings:
     """Memory for the launch that is stored."""
     launch = launch_of(rule)
 
-    def memory(shape: tuple[int, ...], strides: tuple[int, ...], item: int) -> int:
-        return sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) + item + BESIDE
+    def memory(outer: tuple[int, ...], strides: tuple[int, ...], row: int) -> int:
+        return sum((n - 1) * s for n, s in zip(outer, strides, strict=True)) + row + BESIDE
 
     maps = {}
     for name, m in launch.maps:
-        size = memory(m.global_dim, (*m.global_strides, m.dtype_info.nbytes), m.dtype_info.nbytes)
-        maps[name] = BoundMap(map=m, buffer=engine.allocate(size))
+        maps[name] = BoundMap(map=m, buffer=engine.allocate(memory(m.global_dim[:-1], m.global_strides, m.row_bytes)))
     arrays = {}
     for name, info in launch.arrays:
         size = memory(info.shape, info.strides_bytes, DTYPES[info.dtype].nbytes)
