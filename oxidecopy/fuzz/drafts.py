@@ -29,7 +29,7 @@ from oxidecopy.typed.symbolic import Idx
 Handles: TypeAlias = dict[str, Any]
 Effect: TypeAlias = Callable[[dict[str, Data]], None]
 Shape: TypeAlias = tuple[str, tuple[int, ...], str]  # element type, box, swizzle
-DTYPE_NAMES: Final = tuple(name for name, info in DTYPES.items() if not info.bits % 8)  # packed ones (compute capability 10.0) are not generated
+DTYPE_NAMES: Final = tuple(name for name, info in DTYPES.items() if not info.bits % 8)  # packed ones are not generated
 INTEGERS: Final = ("i32", "u32", "u64")  # with reductions whose result does not hang on an order
 LONG: Final = (14, 23, 40)  # trips: enough for the verifier to look for a period
 POLICIES: Final = (
