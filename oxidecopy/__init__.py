@@ -142,6 +142,9 @@ if TYPE_CHECKING:
     from oxidecopy.typed.symbolic import SymIdx as SymIdx
     from oxidecopy.typed.symbolic import maximum as maximum
     from oxidecopy.typed.symbolic import minimum as minimum
+    from oxidecopy.typed.tensormap import ReleasedTensorMap as ReleasedTensorMap
+    from oxidecopy.typed.tensormap import TensorMapDraft as TensorMapDraft
+    from oxidecopy.typed.tensormap import TensorMapSlot as TensorMapSlot
     from oxidecopy.typed.tokens import BarrierToken as BarrierToken
     from oxidecopy.typed.tokens import TxToken as TxToken
 
@@ -274,6 +277,9 @@ _HOME: Final = {
     "SymIdx": "oxidecopy.typed.symbolic",
     "maximum": "oxidecopy.typed.symbolic",
     "minimum": "oxidecopy.typed.symbolic",
+    "ReleasedTensorMap": "oxidecopy.typed.tensormap",
+    "TensorMapDraft": "oxidecopy.typed.tensormap",
+    "TensorMapSlot": "oxidecopy.typed.tensormap",
     "BarrierToken": "oxidecopy.typed.tokens",
     "TxToken": "oxidecopy.typed.tokens",
 }
@@ -353,6 +359,7 @@ __all__ = [
     "Ready",
     "Recipe",
     "ReduceOp",
+    "ReleasedTensorMap",
     "RestEviction",
     "Ring",
     "Roles",
@@ -376,6 +383,8 @@ __all__ = [
     "Swizzle128BAtom64B",
     "SwizzleNone",
     "SymIdx",
+    "TensorMapDraft",
+    "TensorMapSlot",
     "TmaBarrier",
     "TmaBarrierHandle",
     "TmaDescriptor",

@@ -12,7 +12,22 @@ from typing import TYPE_CHECKING, Final, final
 import numpy as np
 
 from oxidecopy._version import __version__
-from oxidecopy.conformance import bulk, carried, classes, clusters, compute, copies, im2col, lessons, mixed, rings, sync, tables, wide
+from oxidecopy.conformance import (
+    bulk,
+    carried,
+    classes,
+    clusters,
+    compute,
+    copies,
+    im2col,
+    lessons,
+    mixed,
+    replaced,
+    rings,
+    sync,
+    tables,
+    wide,
+)
 from oxidecopy.conformance.case import Case
 from oxidecopy.errors import OxidecopyError
 from oxidecopy.host.device import Device
@@ -21,7 +36,7 @@ if TYPE_CHECKING:
     from oxidecopy.conformance.case import Made
 
 REFERENCE: Final = "sim-fast"
-_SUITES: Final = (copies, bulk, im2col, compute, sync, clusters, rings, tables, carried, wide, classes, mixed, lessons)
+_SUITES: Final = (copies, bulk, im2col, compute, sync, clusters, rings, tables, replaced, carried, wide, classes, mixed, lessons)
 _MESSAGE_LINES: Final = 6
 Launcher = Callable[["Made", Device], None]
 

@@ -14,6 +14,8 @@ from oxidecopy.isa.bulk import ALIGN
 from oxidecopy.isa.limits import STORE_EDGE_BYTES
 from oxidecopy.program.destinations import destinations
 from oxidecopy.program.program import ArrayInfo, ArrayParam, IdxParam, MapParam, ScalarParam, entry_name
+from oxidecopy.program.replaced import SLOT_BYTES, SLOT_DTYPE
+from oxidecopy.typed.descriptor import TmaDescriptor
 from oxidecopy.typed.descriptor_table import DescriptorTable
 from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.map_handle import MapHandle
@@ -223,7 +225,9 @@ class _Collected:
             self.mismatch(formal, f"GlobalArray[{dtype}, D{len(shape)}]", fix)
         self.specs[formal.name] = ArrayParam(name=formal.name, dtype=dtype, rank=len(shape))
         address = value.buffer.address + value.offset_bytes
-        info = ArrayInfo(dtype=dtype, shape=shape, strides_bytes=value.strides_bytes, align=math.gcd(address, ALIGN))
+        info = ArrayInfo(
+            dtype=dtype, shape=shape, strides_bytes=value.strides_bytes, align=math.gcd(address, _alignment(dtype, value.strides_bytes))
+        )
         self.arrays[formal.name] = BoundArray(info=info, buffer=value.buffer, offset_bytes=value.offset_bytes)
         self._on(formal.name, value)
 
@@ -257,3 +261,8 @@ class _Collected:
         self.devices[id(array.device)] = array.device
         if array.readonly or array.overlapping:
             self.sources.setdefault(parameter, array)
+
+
+def _alignment(dtype: str, strides_bytes: tuple[int, ...]) -> int:
+    """Up to which power of two an array's address is looked at: further where it may hold tensor maps."""
+    return SLOT_BYTES if (dtype, strides_bytes) == (SLOT_DTYPE, (SLOT_BYTES, 1)) else ALIGN

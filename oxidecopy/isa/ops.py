@@ -49,11 +49,24 @@ class TileRef:
 
 @final
 @dataclass(frozen=True, slots=True)
+class SlotRef:
+    """Place `number` of each CTA in an array of maps: row `number` + (CTA's linear index) * (places of a CTA), 128 bytes each."""
+
+    array: str
+    number: int
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class MapRef:
-    """Tensor map parameter, by name; of a table of maps, entry `index`, which may be known only while the program runs."""
+    """Tensor map parameter, by name; of a table of maps, entry `index`, which may be known only while the program runs.
+
+    With a `slot` the copy goes through the map that lies there: one of this kind, whose array the device has replaced.
+    """
 
     name: str
     index: Expr | None = None
+    slot: SlotRef | None = None
 
 
 @final
@@ -166,6 +179,7 @@ ELEM: Final = Kind("elem")  # an element expression over the tiles beside it
 GATHER: Final = Kind("gather")  # four rows, then the column that they start at: 5 expressions, in elements
 OFFSETS: Final = Kind("offsets")  # im2col: an expression for each spatial dimension, outermost first; of other copies none
 HINT: Final = Kind("hint")  # a CacheHint or None
+SLOT: Final = Kind("slot")  # a SlotRef
 MAP_INPUTS_MAX: Final = 4
 
 TX_BYTES: Final = Imm(0, limits.MBARRIER_TX_MAX)
@@ -173,6 +187,12 @@ BULK_BYTES: Final = Imm(0, limits.MBARRIER_TX_MAX)  # of a plain bulk copy; a mu
 TOKEN: Final = Imm(0, (1 << 16) - 1, "%")
 NEW_TOKEN: Final = Imm(0, (1 << 16) - 1, "%", makes=True)
 NEW_PRED: Final = Imm(0, (1 << 16) - 1, "?", makes=True)
+# Fields of a map that one instruction writes (PTX tensormap.replace.tile); those in FIELDS_BY_ORD have one entry for each dimension.
+MAP_FIELDS: Final = (
+    "global_address", "rank", "box_dim", "global_dim", "global_stride", "element_stride", "elemtype", "interleave_layout", "swizzle_mode",
+    "fill_mode",
+)  # fmt: skip
+FIELDS_BY_ORD: Final = ("box_dim", "global_dim", "global_stride", "element_stride")
 REDUCE: Final = Choice(("add", "min", "max", "inc", "dec", "bit_and", "bit_or", "bit_xor"))
 
 # Kinds that may be absent, with the value that stands for it.
@@ -791,6 +811,73 @@ class Iota:
     axis: int = _op(Imm(0, limits.MAX_RANK - 1))
 
 
+# ---- maps that the device changes (PTX 9.7.9.28, 9.7.13.16): in a tile of 128 bytes, then in global memory, where copies find them
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensormapCopy:
+    """Copies a map to `tile`, a plain access by one thread."""
+
+    opcode: ClassVar[int] = 0x60
+    mnemonic: ClassVar[str] = "tensormap.copy"
+    min_sm: ClassVar[int] = 90
+    map: MapRef = _op(MAP)
+    tile: TileRef = _op(TILE)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensormapReplace:
+    """Writes one field of the map in `tile`: PTX's own instruction, which checks nothing. `ord` counts from the innermost dimension."""
+
+    opcode: ClassVar[int] = 0x61
+    mnemonic: ClassVar[str] = "tensormap.replace"
+    min_sm: ClassVar[int] = 90
+    field: str = _op(Choice(MAP_FIELDS))
+    ord: int = _op(Imm(0, limits.MAX_RANK - 1))
+    value: Expr = _op(EXPR)
+    tile: TileRef = _op(TILE)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensormapReplaceArray:
+    """Points the map in `tile` at elements `first` to `stop` - 1 of `array`: its address, extents and strides.
+
+    A map has one element at least: where `stop` is not above `first`, the launch ends with an error.
+    """
+
+    opcode: ClassVar[int] = 0x62
+    mnemonic: ClassVar[str] = "tensormap.replace.array"
+    min_sm: ClassVar[int] = 90
+    array: ArrayRef = _op(ARRAY)
+    first: tuple[Expr, ...] = _op(COORDS)
+    stop: tuple[Expr, ...] = _op(COORDS)
+    tile: TileRef = _op(TILE)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensormapCpFenceproxy:
+    """Copies the map in `tile` to `slot` and releases it to those that acquire it there (scope gpu); by one whole warp."""
+
+    opcode: ClassVar[int] = 0x63
+    mnemonic: ClassVar[str] = "tensormap.cp_fenceproxy"
+    min_sm: ClassVar[int] = 90
+    slot: SlotRef = _op(SLOT)
+    tile: TileRef = _op(TILE)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FenceProxyTensormap:
+    """Acquires the map at `slot` for this CTA's copies (scope gpu); until then they may go through what was there before."""
+
+    opcode: ClassVar[int] = 0x64
+    mnemonic: ClassVar[str] = "fence.proxy.tensormap.acquire"
+    min_sm: ClassVar[int] = 90
+    slot: SlotRef = _op(SLOT)
+
+
 # ---- integers that are known only while the program runs
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -863,6 +950,8 @@ Multicast: TypeAlias = TensorG2SMulticast | BulkG2SMulticast
 Landing: TypeAlias = TensorLoad | BulkLoad | Send  # their bytes are reported to a barrier
 Grouped: TypeAlias = TensorStore | BulkStore  # over when their bulk group is
 Copy: TypeAlias = TensorCopy | BulkCopy | Send | Prefetch  # all that one thread issues
+Through: TypeAlias = TensorCopy | TensorPrefetch  # copies that go through a map
+Edit: TypeAlias = TensormapCopy | TensormapReplace | TensormapReplaceArray  # write a map in shared memory
 Stage: TypeAlias = ProduceStage | ConsumeStage | LoadStoreStage
 Block: TypeAlias = Scope | When | Loop | ProduceStage | ConsumeStage
 Instr: TypeAlias = (
@@ -900,6 +989,11 @@ Instr: TypeAlias = (
     | BulkPrefetch
     | BulkS2S
     | BulkReduceS2S
+    | TensormapCopy
+    | TensormapReplace
+    | TensormapReplaceArray
+    | TensormapCpFenceproxy
+    | FenceProxyTensormap
     | CommitGroup
     | WaitGroup
     | WaitGroupRead
@@ -916,6 +1010,7 @@ Instr: TypeAlias = (
     | MapTiles
 )
 OPS: Final[tuple[type[Instr], ...]] = get_args(Instr)
+EDITS: Final[tuple[type[Edit], ...]] = get_args(Edit)
 BLOCKS: Final[tuple[type[Block], ...]] = get_args(Block)
 STAGES: Final[tuple[type[Stage], ...]] = get_args(Stage)
 BY_OPCODE: Final[dict[int, type[Instr]]] = {op.opcode: op for op in OPS}

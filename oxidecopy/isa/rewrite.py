@@ -33,7 +33,7 @@ def _operand(value: Any, values: Mapping[str, Expr]) -> Any:
     if isinstance(value, BarrierRef):
         return BarrierRef(value.barrier, substitute(value.index, values))
     if isinstance(value, MapRef):
-        return MapRef(value.name, substitute(value.index, values)) if value.index is not None else value
+        return replace(value, index=substitute(value.index, values)) if value.index is not None else value
     if isinstance(value, TileRef):
         part = Part(substitute(value.part.rank, values), value.part.of) if value.part is not None else None
         return TileRef(value.tile, substitute(value.index, values), part)

@@ -76,6 +76,11 @@ enum : u32 {
     OP_BULK_PREFETCH = 0x2f,
     OP_BULK_S2S = 0x38,
     OP_BULK_REDUCE_S2S = 0x39,
+    OP_TENSORMAP_COPY = 0x60,
+    OP_TENSORMAP_REPLACE = 0x61,
+    OP_TENSORMAP_REPLACE_ARRAY = 0x62,
+    OP_TENSORMAP_CP_FENCEPROXY = 0x63,
+    OP_FENCE_PROXY_TENSORMAP = 0x64,
     OP_COMMIT_GROUP = 0x28,
     OP_WAIT_GROUP = 0x29,
     OP_WAIT_GROUP_READ = 0x2a,
@@ -173,6 +178,7 @@ enum : u32 {
     REPORT_INDEX = 0x3,
     REPORT_PLACE = 0x4,
     REPORT_TOLD = 0x5,
+    REPORT_EMPTY = 0x6,
 };
 
 struct alignas(16) Header {
@@ -342,7 +348,8 @@ struct alignas(16) ExtraRecord {
     u8 dtype;
     u32 fraction;
     i32 nbytes;
-    u8 gap[20];
+    u8 place;
+    u8 gap[19];
 };
 static_assert(sizeof(ExtraRecord) == 32);
 static_assert(OFFSET_OF(ExtraRecord, kind) == 0);
@@ -351,6 +358,7 @@ static_assert(OFFSET_OF(ExtraRecord, policy) == 2);
 static_assert(OFFSET_OF(ExtraRecord, dtype) == 3);
 static_assert(OFFSET_OF(ExtraRecord, fraction) == 4);
 static_assert(OFFSET_OF(ExtraRecord, nbytes) == 8);
+static_assert(OFFSET_OF(ExtraRecord, place) == 12);
 
 struct alignas(16) Coordinate {
     i32 step_x;

@@ -1,7 +1,7 @@
 // The interpreter of families wide and many. A hardware warp runs members of the warp table in turn, each as far as it gets without waiting:
 // one each in family wide.
 #pragma once
-#include "copies.cuh"
+#include "extra.cuh"
 #include "tokens.cuh"
 
 constexpr u32 CREW = 32;  // members that a hardware warp may have: one lane each
@@ -125,6 +125,10 @@ OX_DEVICE u32 crew_flow(const L& launch, Crew<MANY>& crew, u32 s, Member& w, con
         case OP_MAP_TILES:
             if (!w.skip) map_tiles(launch, w, r);
             next = behind_map(w.pc, r);
+            break;
+        case OP_COPY_EXTRA:
+            if (!w.skip) why = copy_extra(launch, w, r);
+            next = w.pc + 2;
             break;
         case OP_MBARRIER_WAIT_PHASE:
         case OP_MBARRIER_WAIT_PARITY: {

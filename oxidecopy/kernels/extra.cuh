@@ -223,9 +223,92 @@ OX_DEVICE bool issue_extra(const Extra& x) {
     return true;
 }
 
-// COPY_EXTRA, by the first lane.
+// ---- maps that are replaced
+#ifdef OX_REPLACES
+// `field` is a position in isa.ops.MAP_FIELDS. What an instruction takes as an immediate is one of few.
+#define OX_BY_ORD(NAME)                                        \
+    switch (ord) {                                             \
+        case 0: ptx::tensormap_replace_##NAME<0>(to, v); break; \
+        case 1: ptx::tensormap_replace_##NAME<1>(to, v); break; \
+        case 2: ptx::tensormap_replace_##NAME<2>(to, v); break; \
+        case 3: ptx::tensormap_replace_##NAME<3>(to, v); break; \
+        default: ptx::tensormap_replace_##NAME<4>(to, v); break; \
+    }                                                          \
+    break;
+#define OX_IMM(NAME, N) case N: ptx::tensormap_replace_##NAME<N>(to); break;
+
+OX_DEVICE void tensormap_elemtype(u32 to, u32 v) {
+    switch (v) {
+        OX_IMM(elemtype, 0) OX_IMM(elemtype, 1) OX_IMM(elemtype, 2) OX_IMM(elemtype, 3) OX_IMM(elemtype, 4) OX_IMM(elemtype, 5)
+        OX_IMM(elemtype, 6) OX_IMM(elemtype, 7) OX_IMM(elemtype, 8) OX_IMM(elemtype, 9) OX_IMM(elemtype, 10) OX_IMM(elemtype, 11)
+        OX_IMM(elemtype, 12) default: break;
+    }
+}
+
+OX_DEVICE void tensormap_replace(u32 field, u32 ord, u32 to, u64 wide) {
+    const u32 v = static_cast<u32>(wide);
+    switch (field) {
+        case 0: ptx::tensormap_replace_global_address(to, wide); break;
+        case 1: ptx::tensormap_replace_rank(to, v); break;
+        case 2: OX_BY_ORD(box_dim)
+        case 3: OX_BY_ORD(global_dim)
+        case 4: {
+            const u64 v = wide;
+            OX_BY_ORD(global_stride)
+        }
+        case 5: OX_BY_ORD(element_stride)
+        case 6: tensormap_elemtype(to, v); break;
+        case 7: switch (v) { OX_IMM(interleave_layout, 0) OX_IMM(interleave_layout, 1) OX_IMM(interleave_layout, 2) default: break; } break;
+        case 8: switch (v) { OX_IMM(swizzle_mode, 0) OX_IMM(swizzle_mode, 1) OX_IMM(swizzle_mode, 2) OX_IMM(swizzle_mode, 3) default: break; } break;
+        default: switch (v) { OX_IMM(fill_mode, 0) OX_IMM(fill_mode, 1) default: break; } break;
+    }
+}
+#undef OX_BY_ORD
+#undef OX_IMM
+
+// Address of element `first` (`x.global`) and strides of an array, whose words start at `words`.
 template <class L>
-OX_DEVICE bool copy_extra(const L& launch, const Warp& w, const RecordAt<L>& r) {
+OX_DEVICE void tensormap_point(const L& launch, const Extra& x, u32 words) {
+    ptx::tensormap_replace_global_address(x.tile, x.global);
+    if (x.rank > 1) ptx::tensormap_replace_global_stride<0>(x.tile, launch.argument(words + x.rank - 1));
+    if (x.rank > 2) ptx::tensormap_replace_global_stride<1>(x.tile, launch.argument(words + x.rank - 2));
+    if (x.rank > 3) ptx::tensormap_replace_global_stride<2>(x.tile, launch.argument(words + x.rank - 3));
+    if (x.rank > 4) ptx::tensormap_replace_global_stride<3>(x.tile, launch.argument(words + x.rank - 4));
+}
+
+#endif
+
+// Kinds from TENSORMAP_COPY on, by the whole warp. `slot` is that of a map, `row` what value2 says.
+template <class L, class W>
+OX_DEVICE Failure tensormap_op(const L& launch, const W& w, const RecordAt<L>& r, const Extra& x, u32 words, u32 slot, i64 row) {
+    __syncwarp();
+    switch (x.kind) {
+        case OP_TENSORMAP_COPY:
+            ptx::st_shared_u32(x.tile + 4 * lane_number(), reinterpret_cast<const u32*>(launch.map(slot))[lane_number()]);
+            break;
+        case OP_TENSORMAP_REPLACE:
+            if (x.bytes != 0 && row < 1) return Failure{REPORT_EMPTY, 0, 0, 0, static_cast<u64>(row), 1};
+#ifdef OX_REPLACES
+            if (w.issues()) tensormap_replace(r.aux(), r.flags(), x.tile, static_cast<u64>(row));
+            break;
+        case OP_TENSORMAP_REPLACE_ARRAY:
+            if (w.issues()) tensormap_point(launch, x, words);
+            break;
+#else
+        case OP_TENSORMAP_REPLACE_ARRAY: return failure(REPORT_OPCODE);
+#endif
+        case OP_TENSORMAP_CP_FENCEPROXY:
+            ptx::tensormap_cp_fenceproxy(launch.argument(words) + MAP_BYTES * static_cast<u64>(row), x.tile);
+            break;
+        default: ptx::fence_proxy_tensormap_acquire(launch.argument(words) + MAP_BYTES * static_cast<u64>(row)); break;
+    }
+    __syncwarp();
+    return no_failure();
+}
+
+// COPY_EXTRA: copies by the lane that issues.
+template <class L, class W>
+OX_DEVICE Failure copy_extra(const L& launch, const W& w, const RecordAt<L>& r) {
     Extra x;
     const u32 tail = r.at + 1, first = launch.word(tail, 0);
     x.kind = first & 0xff;
@@ -234,25 +317,31 @@ OX_DEVICE bool copy_extra(const L& launch, const Warp& w, const RecordAt<L>& r) 
     x.bytes = launch.word(tail, 2);
     x.rank = r.aux();
     x.reduce = r.flags();
-    const bool run = x.kind >= OP_BULK_G2S;  // of an array, not of a map: between CTAs neither
+    const bool placed = (launch.word(tail, 3) & 0xff) != 0;                                            // its map lies in an array
+    const bool edit = x.kind >= OP_TENSORMAP_COPY, points = x.kind == OP_TENSORMAP_REPLACE_ARRAY;
+    const bool run = x.kind >= OP_BULK_G2S && (!edit || points);  // of an array, not of a map: between CTAs neither
     x.global = 0;
-    const u32 words = r.map() * ARRAY_WORDS;
+    const u32 words = r.map() * W::WORDS;
     if (run && x.rank != 0) x.global = launch.argument(words);
     for (u32 i = 0; i < 5; ++i) {
-        x.at.c[i] = i < x.rank ? w.or_zero(r.reg(2 + x.rank - i)) : 0;
-        if (run && i < x.rank) x.global += static_cast<u64>(static_cast<i64>(x.at.c[i])) * launch.argument(words + x.rank - i);
+        const i64 at = i < x.rank && (!edit || points) ? static_cast<i64>(w.or_zero(r.reg(2 + x.rank - i))) : 0;
+        x.at.c[i] = static_cast<i32>(at);
+        if (run && i < x.rank) x.global += static_cast<u64>(at) * launch.argument(words + x.rank - i);
     }
     x.tile = w.address(r, 0);
     x.bar = w.address(r, 1);
-    x.value = static_cast<u32>(w.value(r, 2));
+    const i64 value = w.value(r, 2);
+    x.value = static_cast<u32>(value);
     x.into = w.address(r, 3);
-    const u32 slot = run ? 0 : map_slot(w, r);
+    const u32 entry = static_cast<u32>(r.imm(4) + w.or_zero(static_cast<u32>(r.imm(3) - 1) & 0xff));  // of a table, or a row
+    const u32 slot = run ? 0 : r.map() + entry;
+    if (edit) return tensormap_op(launch, w, r, x, words, slot, value);
     __syncwarp();
     bool known = true;
-    if (lane_number() == 0) {
-        x.map = launch.map(slot);
+    if (w.issues()) {
+        x.map = placed ? launch.argument(words) + static_cast<u64>(MAP_BYTES) * entry : launch.map(slot);
         x.policy = cache_policy(first >> 16 & 0xff, __uint_as_float(launch.word(tail, 1)));
         known = issue_extra(x);
     }
-    return __all_sync(FULL_WARP, known);
+    return failure(__all_sync(FULL_WARP, known) ? 0 : REPORT_OPCODE);
 }

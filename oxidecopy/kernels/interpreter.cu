@@ -1,5 +1,5 @@
-// Entry points: by family (once: one-shot programs; move: all ops but MAP_TILES and COPY_EXTRA; map: all but COPY_EXTRA; full: all;
-// named: all 16 barriers), and by where the code lies.
+// Entry points: by family (once: one-shot programs; move: all ops but MAP_TILES and COPY_EXTRA; map: all but COPY_EXTRA; full, wide, many:
+// all; named: all 16 barriers), and by where the code lies.
 #include "crew.cuh"
 #include "interpreter.cuh"
 #include "once.cuh"

@@ -58,7 +58,7 @@ OX_DEVICE bool long_op(const L& launch, Warp& w, const RecordAt<L>& r, u32& next
     }
     if constexpr (EXTRA) {
         if (r.op() == OP_COPY_EXTRA) {
-            if (!w.skip && !copy_extra(launch, w, r)) why = failure(REPORT_OPCODE);
+            if (!w.skip) why = copy_extra(launch, w, r);
             next = w.pc + 2;
             return true;
         }

@@ -6,6 +6,8 @@
 // As Warp. Number `number_` of the table runs on this hardware warp, maybe with others; `lane` issues its copies, as bulk groups are a
 // thread's, and no other member's.
 struct Member {
+    static constexpr u32 WORDS = WIDE_ARRAY_WORDS;
+
     u64 low, high;
     u32 pc;
     bool skip;

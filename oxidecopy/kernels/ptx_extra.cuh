@@ -190,4 +190,53 @@ OX_BULK_REDUCE_S2S(add, u64)
 #undef OX_BULK_REDUCE
 #undef OX_BULK_REDUCE_S2S
 
+// ---- maps in shared memory, and in global memory where copies find them
+// Replacing is for targets of one architecture or family: PTX for all has the fences, and says so to `tensormap_op`.
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL) || defined(__CUDA_ARCH_SPECIFIC__) || defined(__CUDA_ARCH_FAMILY_SPECIFIC__)
+#define OX_REPLACES
+#endif
+#ifdef OX_REPLACES
+#define OX_REPLACE(FIELD, BITS, CONSTRAINT, TYPE)                                                                                   \
+    OX_DEVICE void tensormap_replace_##FIELD(u32 map, TYPE value) {                                                                 \
+        asm volatile("tensormap.replace.tile." #FIELD ".shared::cta.b1024." BITS " [%0], %1;" ::"r"(map), CONSTRAINT(value) : "memory"); \
+    }
+#define OX_REPLACE_ENTRY(FIELD, BITS, CONSTRAINT, TYPE)                                                                             \
+    template <int ORD>                                                                                                              \
+    OX_DEVICE void tensormap_replace_##FIELD(u32 map, TYPE value) {                                                                 \
+        asm volatile("tensormap.replace.tile." #FIELD ".shared::cta.b1024." BITS " [%0], %1, %2;" ::"r"(map), "n"(ORD), CONSTRAINT(value) \
+                     : "memory");                                                                                                   \
+    }
+#define OX_REPLACE_WORD(FIELD)                                                                                                      \
+    template <int VALUE>                                                                                                            \
+    OX_DEVICE void tensormap_replace_##FIELD(u32 map) {                                                                             \
+        asm volatile("tensormap.replace.tile." #FIELD ".shared::cta.b1024.b32 [%0], %1;" ::"r"(map), "n"(VALUE) : "memory");        \
+    }
+OX_REPLACE(global_address, "b64", "l", u64)
+OX_REPLACE(rank, "b32", "r", u32)
+OX_REPLACE_ENTRY(box_dim, "b32", "r", u32)
+OX_REPLACE_ENTRY(global_dim, "b32", "r", u32)
+OX_REPLACE_ENTRY(global_stride, "b64", "l", u64)
+OX_REPLACE_ENTRY(element_stride, "b32", "r", u32)
+OX_REPLACE_WORD(elemtype)
+OX_REPLACE_WORD(interleave_layout)
+OX_REPLACE_WORD(swizzle_mode)
+OX_REPLACE_WORD(fill_mode)
+#undef OX_REPLACE
+#undef OX_REPLACE_ENTRY
+#undef OX_REPLACE_WORD
+#endif
+
+// By the whole warp.
+OX_DEVICE void tensormap_cp_fenceproxy(u64 to, u32 map) {
+    asm volatile(
+        "{\n.reg .b64 there;\ncvta.to.global.u64 there, %0;\n"
+        "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [there], [%1], 128;\n}" ::"l"(to),
+        "r"(map)
+        : "memory");
+}
+
+OX_DEVICE void fence_proxy_tensormap_acquire(u64 map) {
+    asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(map) : "memory");
+}
+
 }  // namespace ptx

@@ -4,6 +4,8 @@
 
 // Register i lies in lane i % 32: in `low` for i < 32, else in `high`.
 struct Warp {
+    static constexpr u32 WORDS = ARRAY_WORDS;  // argument words of an array
+
     u32 low, high;
     u32 pc;     // of the record being run
     bool skip;  // ops and waits do nothing any more; control flow and barriers of threads go on

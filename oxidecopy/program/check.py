@@ -16,10 +16,11 @@ from oxidecopy.isa import elem, limits, ops
 from oxidecopy.isa.elem import Elem, Input, Parameter
 from oxidecopy.isa.expr import Answer, Cond, Const, Expr, FloorDiv, Mod, Sym
 from oxidecopy.isa.im2col import HALO_MAX
-from oxidecopy.isa.ops import ArrayRef, BarrierRef, CacheHint, Choice, Imm, Instr, Kind, MapRef, ScalarRef, ThreadSet, TileRef
+from oxidecopy.isa.ops import ArrayRef, BarrierRef, CacheHint, Choice, Imm, Instr, Kind, MapRef, ScalarRef, SlotRef, ThreadSet, TileRef
 from oxidecopy.program.declared import Places, check_declarations, known_symbols, well_formed
 from oxidecopy.program.nesting import check_nesting, nodes
 from oxidecopy.program.program import ArrayParam, BarrierDecl, MapParam, Param, Program, ScalarParam, Step, TileDecl
+from oxidecopy.program.replaced import SLOT_DTYPE, SLOT_RANK, SLOTS_MAX
 from oxidecopy.program.required import INTEGER_MAX, INTEGER_MIN, check_requirements
 from oxidecopy.program.tensor_map import IM2COL, IM2COL_WIDE
 
@@ -227,8 +228,10 @@ class _Steps:
             yield operand.broken("OX1912", "names no parameter of its sort", got=ref.name, required=known or "one that is declared")
 
     def map(self, operand: _Operand, ref: MapRef) -> Iterator[Diagnostic]:
-        """A map, or an entry of a table of maps."""
+        """A map, or an entry of a table of maps; or one of that kind in a place of the CTA's own."""
         yield from self.param(operand, ref)
+        if ref.slot is not None:
+            yield from self.slot(operand, ref.slot)
         param, index = self._params.get(ref.name), ref.index
         entries = param.entries if isinstance(param, MapParam) else None
         if index is not None:
@@ -243,6 +246,15 @@ class _Steps:
         elif isinstance(index, Const) and not 0 <= index.value < entries:
             required = f"0 to {entries - 1}"
             yield operand.broken("OX1912", f"refers to an entry that {ref.name!r} does not have", got=index.value, required=required)
+
+    def slot(self, operand: _Operand, ref: SlotRef) -> Iterator[Diagnostic]:
+        """A place for a map: a row of an array of bytes."""
+        param = self._params.get(ref.array)
+        if not isinstance(param, ArrayParam) or (param.dtype, param.rank) != (SLOT_DTYPE, SLOT_RANK):
+            required = f"an array of {SLOT_DTYPE}, rank {SLOT_RANK}"
+            yield operand.broken("OX1912", "names no array that maps can lie in", got=ref.array, required=required)
+        if not 0 <= ref.number < SLOTS_MAX:
+            yield operand.broken("OX1910", "is out of its bounds", got=ref.number, required=f"a place from 0 to {SLOTS_MAX - 1}")
 
     def coords(self, operand: _Operand, coords: tuple[Expr, ...]) -> Iterator[Diagnostic]:
         """As many as the map or array beside them has dimensions."""
@@ -344,6 +356,7 @@ _CHECKS: Final[dict[Kind, Callable[[_Steps, _Operand, Any], Iterator[Diagnostic]
     ops.GATHER: _Steps.gather,
     ops.OFFSETS: _Steps.offsets,
     ops.HINT: _Steps.hint,
+    ops.SLOT: _Steps.slot,
     ops.THREADS: _Steps.thread_set,
     ops.VALUE: _Steps.value,
     ops.NAME: _Steps.name,

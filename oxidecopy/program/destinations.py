@@ -7,6 +7,7 @@ from typing import Final, Literal, TypeAlias
 from oxidecopy.errors import Site
 from oxidecopy.isa import ops
 from oxidecopy.program.program import Program
+from oxidecopy.program.replaced import pointed_at
 
 How: TypeAlias = Literal["store", "reduce"]
 
@@ -22,15 +23,29 @@ READS: Final = (
     ops.BulkG2SMulticast,
     ops.BulkPrefetch,
     ops.LoadIndex,
+    ops.TensormapCopy,
+    ops.TensormapReplaceArray,  # by itself; what is copied through the map does as those copies do
 )
 
 
 def destinations(program: Program) -> dict[str, dict[How, Site | None]]:
-    """Name of a parameter (of a table as well) -> how it is written to, with the first line that does."""
+    """Name of a parameter (of a table as well) -> how it is written to, with the first line that does.
+
+    A copy through a map that was replaced counts for all that the map may point at.
+    """
     found: dict[str, dict[How, Site | None]] = {}
+    through = pointed_at(program)
     for step in program.walk():
-        if isinstance(step.op, (*STORES, *REDUCES)):
-            how: How = "reduce" if isinstance(step.op, REDUCES) else "store"
-            name = step.op.map.name if hasattr(step.op, "map") else step.op.array.name
+        op = step.op
+        how: How = "reduce" if isinstance(op, REDUCES) else "store"
+        if isinstance(op, ops.TensormapCpFenceproxy):
+            names: tuple[str, ...] = (op.slot.array,)
+        elif isinstance(op, ops.TensorStore | ops.LoadStoreStage):
+            names = (op.map.name,) if op.map.slot is None else through.get(op.map.slot, ())
+        elif isinstance(op, ops.StoreGlobal | ops.BulkStore):
+            names = (op.array.name,)
+        else:
+            continue
+        for name in names:
             found.setdefault(name, {}).setdefault(how, step.site)
     return found

@@ -70,6 +70,7 @@ def steering(op: Instr) -> Iterator[Expr | Cond]:
     kinds = dict(ops.operands(type(op)))
     for name, e in expressions(op):
         placed = kinds[name] in (*PLACES, ops.MAP) or (isinstance(op, ops.LoadIndex) and name == "index")
+        placed = placed or (isinstance(op, ops.TensormapReplace) and name == "value")
         if not placed and isinstance(e, Expr | Cond):
             yield e
 

@@ -224,7 +224,8 @@ Edge: TypeAlias = Literal["unknown", "padding", "elements"]  # what lies behind 
 class ArrayInfo:
     """A global array as bound: extents (elements) and strides (bytes) of every dimension, outermost first.
 
-    `align` is the largest power of two up to 16 that divides its address, bytes: plain bulk copies ask for 16.
+    `align` is the largest power of two up to 16 that divides its address, bytes: plain bulk copies ask for 16. Of arrays that may hold
+    tensor maps it is one up to 128.
     """
 
     dtype: str

@@ -53,21 +53,6 @@ def kernel(cta: ox.Cta, src: ox.TmaDescriptor[ox.u8, ox.D2]) -> None:
 encode(kernel[1].bind(ox.TmaDescriptor.tiled(dev.zeros((256, 256), ox.u8), box=(4, 256))).verify())
 """
 )
-_HINTED: Final = (
-    _CODE
-    + """
-@ox.pipeline(threads=32)
-def kernel(cta: ox.Cta, src: ox.GlobalArray[ox.f32, ox.D1], out: ox.GlobalArray[ox.f32, ox.D1], n: ox.Idx) -> None:
-    tile = cta.shared(ox.f32, (64,), align=ox.A128)
-    with cta.elect() as leader:
-        ox.bulk_prefetch(leader, src, (0,), nbytes=256)
-    cta.fill(tile, 1)
-    cta.sync()
-    cta.store(out, tile, (cta.block_idx.x * n,))
-
-encode(kernel[2].bind(dev.zeros((64,), ox.f32), dev.zeros((128,), ox.f32), {n}).verify())
-"""
-)
 _PLACE: Final = (
     _CODE
     + """
@@ -207,14 +192,6 @@ RULES: Final[tuple[Rule, ...]] = (
         "Device code computes the 32B, 64B and 128B modes itself; the modes with wider atoms are left to copies. "
         + _NO_SCRIPT_OF
         + "such a descriptor is made on compute capability 10.0 or newer alone.",
-    ),
-    _rule(
-        31,
-        "Rare copies are in programs of ordinary code",
-        "Programs beyond 32 bits, of more than 32 classes of threads, or with tokens whose phase cannot be told have kernels of their own. "
-        "Those have no cache hints, prefetches, plain bulk copies, copies between CTAs and im2col copies.",
-        wrong=_HINTED.format(n="1 << 40"),
-        right=_HINTED.format(n=64),
     ),
     _rule(
         32,

@@ -31,7 +31,7 @@ from oxidecopy.typed.descriptor import TmaDescriptor
 from oxidecopy.typed.descriptor_checks import array_of, halo_rows, in_shared, same_type, tile_of
 from oxidecopy.typed.dtypes import DType, i32, i64, u8, u16, u32, u64
 from oxidecopy.typed.frames import fresh
-from oxidecopy.typed.geometry import A16, A1024, D1, D2, D3, D4, D5, AnyBox, Box1, Box2, Box3, Box4, Box5
+from oxidecopy.typed.geometry import A16, A1024, D1, D2, D3, D4, D5, AnyBox, AnySwizzle, Box1, Box2, Box3, Box4, Box5
 from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.im2col import Im2colDescriptor, Im2colWideDescriptor
 from oxidecopy.typed.layout import TileRequest
@@ -42,6 +42,7 @@ from oxidecopy.typed.sites import caller_site
 from oxidecopy.typed.smem import SharedArray, SharedArrays
 from oxidecopy.typed.states import AnyId, Kind, TmaBarrier, Uninit
 from oxidecopy.typed.symbolic import Idx, Pred, SymIdx, refuse_foreign, shown, to_cond
+from oxidecopy.typed.tensormap import TensorMapSlot, slot_for
 from oxidecopy.typed.values import fitting_value
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ _B1 = TypeVar("_B1", bound=AnyBox)
 _K2 = TypeVar("_K2", bound=Kind)
 _ID2 = TypeVar("_ID2")
 _CS = TypeVar("_CS", D1, D2, D3, D4, D5)
+_CO = TypeVar("_CO", bound=tuple[Idx, ...])
+_SWO = TypeVar("_SWO", bound=AnySwizzle)
 _IDX = TypeVar("_IDX", u8, u16, u32, i32, u64, i64)
 _INTEGERS: Final = ("u8", "u16", "u32", "i32", "u64", "i64")
 
@@ -215,6 +218,16 @@ class Cta:
         if stages is None:
             return SharedArray[Any, Any, Any](self._recorder, self._add(request), request, ZERO)
         return SharedArrays[Any, Any, Any](self._recorder, self._add(request), request)
+
+    def tensormap(self, like: TmaDescriptor[DT, _CO, _SWO, Bx], slots: GlobalArray[u8, D2], /) -> TensorMapSlot[DT, _CO, _SWO, Bx]:
+        """A slot for a descriptor that this CTA makes out of `like` while it runs: of another array, or of a part of one.
+
+        Args:
+            like: a tiled descriptor, a parameter of the pipeline: box, swizzle and all else that copies rely on stay as they are.
+            slots: where the descriptors of all CTAs lie: rows of 128 bytes, one for each CTA and slot (`dev.empty((ctas, 128), ox.u8)`).
+        """
+        self._recorder.check_open("the cta")
+        return slot_for(self._recorder, like, slots)
 
     def _request(self, stem: str, dtype: str, shape: tuple[int, ...], align: int, stages: int) -> TileRequest:
         """`shape` is what lies in shared memory: bytes of packed elements."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self
 
 from typing_extensions import TypeVar
 
 from oxidecopy.errors import ExportError, ShapeError
 from oxidecopy.isa import expr, ops
 from oxidecopy.isa.im2col import wide_rows
-from oxidecopy.isa.ops import MapRef
+from oxidecopy.isa.ops import MapRef, SlotRef
 from oxidecopy.maps.parameters import MapParameters
 from oxidecopy.maps.validate import Verdict, validate
 from oxidecopy.program.tensor_map import IM2COL_WIDE, TILE
@@ -20,7 +20,7 @@ from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.handles import refuse_unknown
 from oxidecopy.typed.leader import check_leader, leader_of
 from oxidecopy.typed.refusal import described, refuse
-from oxidecopy.typed.symbolic import Idx
+from oxidecopy.typed.symbolic import Idx, SymIdx
 from oxidecopy.typed.table_extents import extents_of
 
 if TYPE_CHECKING:
@@ -32,14 +32,25 @@ DT = TypeVar("DT", bound=DType)
 C = TypeVar("C", bound=tuple[Idx, ...])
 
 
+class Replaced(Protocol):
+    """What a descriptor that the device has replaced was acquired from."""
+
+    @property
+    def _ref(self) -> SlotRef: ...
+    def _extents(self) -> tuple[SymIdx, ...] | None: ...
+    def _check(self, what: str, /) -> None: ...
+
+
 class MapHandle(Generic[DT, C]):
     """A tensor map over an array; its factories are those of `TmaDescriptor`."""
 
-    __slots__ = ("_index", "_param", "_recorder", "_source", "_tensor_map")
-    # On the host the last two are set, inside a pipeline the first ones: `_index` of an entry of a table.
+    __slots__ = ("_index", "_param", "_recorder", "_replaced", "_source", "_tensor_map")
+    # On the host the last two are set, inside a pipeline the first ones: `_index` of an entry of a table, `_replaced` of one that the
+    # device has replaced.
     _index: expr.Expr | None
     _param: MapParam | None
     _recorder: Recorder | None
+    _replaced: Replaced | None
     _source: GlobalArray[DT, Any] | None
     _tensor_map: TensorMap | None
 
@@ -47,14 +58,14 @@ class MapHandle(Generic[DT, C]):
     def _on_host(cls, source: GlobalArray[Any, Any], tensor_map: TensorMap) -> Self:
         made = object.__new__(cls)
         made._source, made._tensor_map = source, tensor_map
-        made._index = made._param = made._recorder = None
+        made._index = made._param = made._recorder = made._replaced = None
         return made
 
     @classmethod
-    def _recorded_as(cls, recorder: Recorder, param: MapParam, index: expr.Expr | None) -> Self:
+    def _recorded_as(cls, recorder: Recorder, param: MapParam, index: expr.Expr | None, replaced: Replaced | None = None) -> Self:
         made = object.__new__(cls)
         made._source = made._tensor_map = None
-        made._index, made._param, made._recorder = index, param, recorder
+        made._index, made._param, made._recorder, made._replaced = index, param, recorder, replaced
         return made
 
     def __repr__(self) -> str:
@@ -93,6 +104,9 @@ class MapHandle(Generic[DT, C]):
     def shape(self) -> C:
         """Extents of the map in elements, outermost first: integers on the host, symbols inside a pipeline."""
         if self._recorder is not None and self._param is not None:
+            window = self._replaced and self._replaced._extents()
+            if window is not None:
+                return window  # type: ignore[return-value]  # C is the rank's tuple
             return extents_of(self._recorder, self._param, self._index)  # type: ignore[return-value]  # C is the rank's tuple
         return self.tensor_map.global_dim  # type: ignore[return-value]  # as above
 
@@ -111,7 +125,8 @@ class MapHandle(Generic[DT, C]):
         """What the ops of a recording call it."""
         if self._param is None:
             refuse_captured("a descriptor")
-        return MapRef(self._param.name, self._index)
+        slot = self._replaced._ref if self._replaced is not None else None
+        return MapRef(self._param.name, self._index, slot)
 
     def _recorded(self, what: str) -> tuple[Recorder, MapParam, str]:
         """The recording, the parameter, and what a call of method `what` is named in errors."""
@@ -119,6 +134,8 @@ class MapHandle(Generic[DT, C]):
             refuse_captured(f"`{what}` of a descriptor")
         label = f"`{what}` of {self._param.name!r}" if self._index is None else f"`{what}` of an entry of {self._param.name!r}"
         self._recorder.check_open(label)
+        if self._replaced is not None:
+            self._replaced._check(label)
         return self._recorder, self._param, label
 
     # ---- what the copies of tiled and of im2col maps record; `offsets` are those of an im2col load

@@ -50,6 +50,7 @@ class Recorder:
         "registers",
         "requires",
         "site",
+        "slots",
         "threads",
         "tiles",
     )
@@ -67,6 +68,7 @@ class Recorder:
         self.reads: dict[str, Frame] = {}  # integers read while the pipeline runs, with the block in which they are known
         self.registers: tuple[RegisterHint, ...] = ()  # of the roles
         self.requires: list[Requirement] = []
+        self.slots: dict[str, int] = {}  # by array: how many descriptors of a block lie in it
         self.closed = False
         self._named: dict[ThreadSet, int] = {}
         self._tokens = 0

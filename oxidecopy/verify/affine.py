@@ -12,6 +12,7 @@ from math import gcd
 from typing import NamedTuple, assert_never
 
 from oxidecopy.isa.expr import (
+    ONE,
     Add,
     And,
     Answer,
@@ -60,6 +61,20 @@ def strided(lo: int, hi: int, step: int) -> Range:
 
 
 ANY = Range(-_HUGE, _HUGE, 1)
+
+
+def gather_terms(e: Expr, factor: int, terms: dict[Expr, int]) -> None:
+    """Adds the terms of `factor * e` to `terms`, by what they are multiples of; a constant is one of 1."""
+    match e:
+        case Const(value):
+            terms[ONE] = terms.get(ONE, 0) + factor * value
+        case Add(a, b):
+            gather_terms(a, factor, terms)
+            gather_terms(b, factor, terms)
+        case Mul(a, Const(k)):
+            gather_terms(a, factor * k, terms)
+        case _:
+            terms[e] = terms.get(e, 0) + factor
 
 
 def range_of(e: Expr, env: Mapping[str, Range]) -> Range:  # noqa: C901  one case per kind of node

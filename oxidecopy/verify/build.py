@@ -45,16 +45,26 @@ def compile_program(program: Program, launch: Launch, out: Collector) -> Compile
     classes = thread_classes(program)
     code = tuple(flatten(program.steps, c, folded) for c in classes)
     runners = Counter(id(item.step) for items in code for item in items)
+    leading: set[int] = set()
     for items in code:
         # A class that commits anywhere may well wait before it does: where a ring of stores is still empty, or nothing was left to do.
         met = {Need.UNGUARDED, Need.COMMITTED} if any(isinstance(item.op, ops.CommitGroup) for item in items) else {Need.UNGUARDED}
         for item in items:
             item.joint = runners[id(item.step)] > 1
-            if item.control is Control.RUN:
+            if item.control is Control.RUN and not _is_followed(item, leading):
                 _look_up(program, item, met)
     opaque = find_opaque(program, folded, out)
     watched = doubtful(program, launch, folded, opaque, out) if opaque is not None else set[int]()
     return Compiled(env, folded, classes, code, watched, opaque)
+
+
+def _is_followed(item: Item, leading: set[int]) -> bool:
+    """An instruction of a whole warp is done by the first of the classes that make it up: true for the others."""
+    if not isinstance(item.op, ops.TensormapCpFenceproxy):
+        return False
+    first = id(item.step) not in leading
+    leading.add(id(item.step))
+    return not first
 
 
 def _look_up(program: Program, item: Item, met: set[Need]) -> None:

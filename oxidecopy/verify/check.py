@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import Final
 
 from oxidecopy.isa import limits, ops
+from oxidecopy.isa.expr import Expr
 from oxidecopy.program.program import Step
 from oxidecopy.verify import rule_ids as ids
 from oxidecopy.verify.code import Item
 from oxidecopy.verify.coords import Placed, report_faults
+from oxidecopy.verify.maps import acquired, releasable
 from oxidecopy.verify.requirements import Need
 from oxidecopy.verify.resolve import counters, ranges
 from oxidecopy.verify.state import LIVE, Asked, At, Bar, Life, Machine, Mark, Use
@@ -350,10 +352,17 @@ def wait_behind(machine: Machine, bar: Bar, wait: Mark, phase: int, arrived: lis
 def _coords(machine: Machine, at: At) -> None:
     if id(at.step) in machine.doubtful and isinstance(at.op, Placed):
         if machine.log is not None:
-            place = at.op.index if isinstance(at.op, ops.LoadIndex) else at.op.coords[0]
+            place = _first(at.op)
             machine.log.append(Asked(at.agent.id, Use.COORD, place, counters(at.agent), item=at.item))
         if report_faults(machine.program, machine.launch, at.step, at.op, ranges(at.agent), machine.out):
             machine.doubtful.discard(id(at.step))
+
+
+def _first(op: Placed) -> Expr:
+    """An expression of the place, by which the op is told apart."""
+    if isinstance(op, ops.LoadIndex):
+        return op.index
+    return op.first[0] if isinstance(op, ops.TensormapReplaceArray) else op.coords[0]
 
 
 # ---- who runs it
@@ -395,4 +404,6 @@ CHECKS: Final[dict[Need, Callable[[Machine, At], None]]] = {
     Need.COVERED: covered,
     Need.COORDS: _coords,
     Need.COMMITTED: _committed,
+    Need.ACQUIRED: acquired,
+    Need.UNREAD: releasable,
 }

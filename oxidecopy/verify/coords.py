@@ -17,6 +17,7 @@ from oxidecopy.program.tensor_map import TILE, TensorMap
 from oxidecopy.verify import rule_ids as ids
 from oxidecopy.verify.affine import Range, range_of, shift_of, strided
 from oxidecopy.verify.im2col import im2col_faults
+from oxidecopy.verify.maps import warn_of_window, window_faults
 from oxidecopy.verify.opaque import Opaque
 from oxidecopy.verify.report import Collector
 
@@ -25,7 +26,7 @@ _INNER_WORDS = "a multiple of 16 bytes along the innermost dimension"
 
 Through = ops.TensorCopy | ops.TensorPrefetch  # a map
 Run = ops.BulkCopy | ops.BulkPrefetch  # of an array
-Placed = Through | Run | ops.LoadIndex  # ops whose place in global memory is judged here
+Placed = Through | Run | ops.LoadIndex | ops.TensormapReplaceArray  # ops whose place in global memory is judged here
 
 
 def doubtful(program: Program, launch: Launch, folded: Mapping[int, ops.Instr], opaque: Opaque, out: Collector) -> set[int]:
@@ -52,6 +53,8 @@ def doubtful(program: Program, launch: Launch, folded: Mapping[int, ops.Instr], 
 def _look(program: Program, launch: Launch, step: Step, op: Placed, env: Mapping[str, Range], out: Collector) -> list[int]:
     """The id of a step whose coordinates must be watched, if they must."""
     broken = any(True for _ in faults(program, launch, op, env))
+    if isinstance(op, ops.TensormapReplaceArray):
+        warn_of_window(program, launch, step, op, env, out)
     if isinstance(op, Through):
         maps, edges = dict(launch.maps), dict(launch.edges)
         _unscaled(program, launch, step, op, out)
@@ -62,6 +65,8 @@ def _look(program: Program, launch: Launch, step: Step, op: Placed, env: Mapping
 def _through(program: Program, op: Through, env: Mapping[str, Range]) -> tuple[str, ...]:
     """The maps that a copy may go through: of a table all entries that its index can name."""
     names = program.maps[op.map.name].bound_names
+    if op.map.slot is not None:
+        return ()  # its rows are those of a window
     if op.map.index is None:
         return names
     at = range_of(op.map.index, env)
@@ -90,6 +95,9 @@ def faults(program: Program, launch: Launch, op: Placed, env: Mapping[str, Range
         return
     if isinstance(op, Run):
         yield from _run(launch, op, env)
+        return
+    if isinstance(op, ops.TensormapReplaceArray):
+        yield from window_faults(launch, op, env)
         return
     yield from _of_map(program, launch, op, env)
 

@@ -13,6 +13,7 @@ from typing import final
 from oxidecopy.isa import limits, ops
 from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.isa.expr import ZERO, Const, Expr, Sym, SymKind, symbols
+from oxidecopy.program.destinations import destinations
 from oxidecopy.program.nesting import steering
 from oxidecopy.program.program import Program, Step
 from oxidecopy.verify import rule_ids as ids
@@ -149,7 +150,7 @@ def _coordinates_only(step: Step, op: ops.Instr, out: Collector) -> bool:
 def _load(program: Program, step: Step, op: ops.LoadIndex, out: Collector) -> bool:
     param = program.arrays[op.array.name]
     row = DTYPES[param.dtype]
-    written = any(isinstance(s.op, ops.StoreGlobal | ops.BulkStore) and s.op.array == op.array for s in program.walk())
+    written = op.array.name in destinations(program)
     wrong = (
         f"{param.dtype} of rank {param.rank}" if param.rank != 1 or row.is_float or row.bits % 8 or row.numpy.startswith("float")
         else "an array that the same pipeline writes" if written

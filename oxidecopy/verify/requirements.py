@@ -33,6 +33,8 @@ class Need(Enum):
     WRITE_ASYNC = "free for a load"
     COVERED = "written before, as what is there is combined with what comes"
     COORDS = "coordinates that the hardware takes"
+    ACQUIRED = "through a map that was released and acquired"
+    UNREAD = "no copy may still go through the map that is replaced"
     # who runs it
     COMMITTED = "this thread commits groups somewhere"
     UNGUARDED = "not under the answer of a test"
@@ -41,6 +43,8 @@ class Need(Enum):
 def needs_of(op: Instr, *, guarded: bool) -> tuple[Need, ...]:
     """The needs of `op`, in the order they are checked; `guarded`: inside a body under the answer of a test."""
     needs = _needs(op)
+    if isinstance(op, ops.Through) and op.map.slot is not None:
+        needs = (*needs, Need.ACQUIRED)
     return (Need.UNGUARDED, *needs) if guarded and not _harmless(op) else needs
 
 
@@ -80,6 +84,16 @@ def _needs(op: Instr) -> tuple[Need, ...]:  # noqa: C901  one case per op
             return (Need.COORDS, Need.READ_ASYNC)
         case ops.TensorPrefetch() | ops.BulkPrefetch():
             return (Need.COORDS,)
+        case ops.TensormapCopy():
+            return (Need.WRITE,)
+        case ops.TensormapReplace():
+            return (Need.READ, Need.WRITE)
+        case ops.TensormapReplaceArray():
+            return (Need.COORDS, Need.READ, Need.WRITE)
+        case ops.TensormapCpFenceproxy():
+            return (Need.READ, Need.UNREAD)
+        case ops.FenceProxyTensormap():
+            return ()
         case ops.WaitGroup() | ops.WaitGroupRead():
             return (Need.COMMITTED,)
         case ops.CommitGroup() | ops.FenceProxyAsync() | ops.FenceMbarrierInit() | ops.BarSync() | ops.ClusterSync():
@@ -122,6 +136,10 @@ def _harmless(op: Instr) -> bool:  # noqa: C901  one case per op
         case ops.TensorGather4() | ops.TensorScatter4() | ops.BulkG2S() | ops.BulkG2SMulticast() | ops.BulkS2G() | ops.BulkReduce():
             return False
         case ops.BulkS2S() | ops.BulkReduceS2S():
+            return False
+        case ops.TensormapCopy() | ops.TensormapReplace() | ops.TensormapReplaceArray():
+            return False
+        case ops.TensormapCpFenceproxy() | ops.FenceProxyTensormap():
             return False
         case ops.WaitGroup() | ops.WaitGroupRead() | ops.FenceMbarrierInit() | ops.BarSync() | ops.ClusterSync():
             return False

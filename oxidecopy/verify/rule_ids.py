@@ -96,6 +96,15 @@ OVERLAPPING_VIEWS: Final = "OX3204"
 STORE_OVER: Final = "OX3205"
 STORE_OF_LOADED: Final = "OX3206"
 
+# ---- maps that the device replaces
+MAP_THREADS: Final = "OX3210"
+MAP_PLACE: Final = "OX3211"
+MAP_WINDOW: Final = "OX3212"
+MAP_STALE: Final = "OX3213"
+MAP_IN_USE: Final = "OX3214"
+MAP_DIFFERS: Final = "OX3215"
+MAP_SHARED: Final = "OX3216"
+
 # ---- bounds of the proof
 PIECES: Final = "OX3090"
 STEPS: Final = "OX3091"
@@ -120,3 +129,4 @@ NEVER_COMMITTED: Final = "OX3104"
 NON_PORTABLE: Final = "OX3105"
 NOT_COVERED: Final = "OX3106"
 MEETING_UNDECIDED: Final = "OX3107"
+MAP_MAY_BE_EMPTY: Final = "OX3108"

@@ -40,6 +40,12 @@ def snapshot(machine: Machine, waiting: Mapping[int, At], *, parity: bool) -> Sn
     for stage in machine.stages:
         taker.put(stage.written)
         taker.accesses(stage.accesses)
+    for where, place in sorted(machine.places.items()):
+        taker.put("place", *where)
+        taker.mark(place.released)
+        taker.mark(place.fetched)
+        taker.marks(place.acquired)
+        taker.accesses(place.uses)
     for key, agents in sorted(machine.syncs.items()):
         taker.put(key, *(a.id for a in agents))
     taker.tokens()

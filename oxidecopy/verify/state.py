@@ -163,6 +163,20 @@ class Stage:
         self.written = tuple(parts)
 
 
+@final
+@dataclass(slots=True, eq=False)
+class Place:
+    """A place for a map in global memory, of one CTA.
+
+    `uses` are the copies through what is there, `fetched` one that never tells when it is over. `acquired` are acquires of what is there.
+    """
+
+    released: Mark | None = None
+    acquired: list[Mark] = field(default_factory=list)
+    uses: list[Access] = field(default_factory=list)
+    fetched: Mark | None = None
+
+
 Span: TypeAlias = tuple[Stage, int, int]  # bytes [lo, hi) of a stage
 
 
@@ -262,6 +276,7 @@ class Machine:
     operands: dict[tuple[int, ...], tuple[Sequence[Bar], Sequence[Span], Sequence[Span]]] = field(default_factory=dict)
     doubtful: set[int]  # ids of the copies whose coordinates are judged at each instance
     tokens: dict[TokenKey, tuple[int, int]] = field(default_factory=dict)
+    places: dict[tuple[int, str, int], Place] = field(default_factory=dict)  # for maps, by CTA, array and number
     syncs: dict[tuple[int, int], list[Agent]] = field(default_factory=dict)
     sync_users: dict[tuple[int, int], dict[int, int]] = field(
         default_factory=dict

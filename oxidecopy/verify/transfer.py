@@ -16,6 +16,7 @@ from oxidecopy.isa import expr, ops
 from oxidecopy.verify import rule_ids as ids
 from oxidecopy.verify.check import expect_late, own_token, under_expected, wait_behind
 from oxidecopy.verify.code import nothing
+from oxidecopy.verify.maps import acquire, release, use
 from oxidecopy.verify.resolve import value
 from oxidecopy.verify.state import (
     LIVE,
@@ -204,8 +205,16 @@ def effect_of(op: ops.Instr) -> Effect:  # noqa: C901  one case per op
             return _store
         case ops.BulkS2S() | ops.BulkReduceS2S():
             return partial(_send, reduces=combines(op))
-        case ops.TensorPrefetch() | ops.BulkPrefetch():
+        case ops.TensorPrefetch():
+            return nothing if op.map.slot is None else _fetch
+        case ops.BulkPrefetch():
             return nothing
+        case ops.TensormapCopy() | ops.TensormapReplace() | ops.TensormapReplaceArray():
+            return _write
+        case ops.TensormapCpFenceproxy():
+            return _release
+        case ops.FenceProxyTensormap():
+            return acquire
         case ops.CommitGroup():
             return _commit
         case ops.WaitGroup() | ops.WaitGroupRead():
@@ -388,6 +397,7 @@ def passed(machine: Machine, agent: Agent, bar: Bar, phases: Sequence[int], mark
 def _load(machine: Machine, at: At, *, reduces: str | None = None) -> None:
     for bar, (stage, lo, hi) in zip(at.bars, at.tiles, strict=True):
         load = Access(LOAD, at.mark, lo, hi, bar=bar.id, until=bar.phase + 1, reduces=reduces)
+        use(machine, at, load)
         if reduces is None:
             _replace(stage.accesses, load)
         else:
@@ -408,8 +418,19 @@ def _send(machine: Machine, at: At, *, reduces: str | None) -> None:
     _load(machine, at, reduces=reduces)
 
 
-def _store(_machine: Machine, at: At) -> None:
-    at.agent.open.append(_touch(at, at.tiles[0], STORE))
+def _store(machine: Machine, at: At) -> None:
+    store = _touch(at, at.tiles[0], STORE)
+    at.agent.open.append(store)
+    use(machine, at, store)
+
+
+def _fetch(machine: Machine, at: At) -> None:
+    use(machine, at, None)
+
+
+def _release(machine: Machine, at: At) -> None:
+    _read(machine, at)
+    release(machine, at)
 
 
 def _read(_machine: Machine, at: At) -> None:

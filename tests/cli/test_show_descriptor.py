@@ -14,12 +14,12 @@ from typer.testing import CliRunner
 
 from oxidecopy.cli.app import app
 from oxidecopy.cli.descriptor_words import decoded_words
+from oxidecopy.engines.sim.map_image import encoded
 from oxidecopy.maps.parameters import MapParameters
 from oxidecopy.maps.validate import validate
 from oxidecopy.program.map_bytes import decode
 from oxidecopy.program.tensor_map import TensorMap
 from tests.helpers.command import TILES, command, json_of
-from tests.helpers.map_encoder import encoded
 
 LESSONS = Path(__file__).parents[2] / "examples"
 ADDRESS = 0x7F0000001000

@@ -9,10 +9,10 @@ import pytest
 
 from oxidecopy.engines.cuda.engine import CudaEngine
 from oxidecopy.engines.cuda.tensor_map import MapEncoder
+from oxidecopy.engines.sim.map_image import encoded
 from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.program.map_bytes import decode
 from oxidecopy.program.tensor_map import TensorMap
-from tests.helpers.map_encoder import encoded
 
 pytestmark = pytest.mark.gpu
 ADDRESS = 0x7F00_1234_5600

@@ -16,6 +16,7 @@ from oxidecopy.engines.cuda import abi
 from oxidecopy.engines.cuda.abi import NO_REG, DeviceOp, DTypeCode, EvalFn
 from oxidecopy.engines.cuda.code import Image
 from oxidecopy.isa.dtypes import REDUCE_OPS
+from oxidecopy.isa.ops import MAP_FIELDS
 
 Event = tuple[Any, ...]
 ARRIVALS = (DeviceOp.MBARRIER_ARRIVE, DeviceOp.MBARRIER_ARRIVE_EXPECT_TX, DeviceOp.MBARRIER_ARRIVE_DROP)
@@ -284,11 +285,15 @@ class _Run:
     def extra(self, r: dict[str, Any], e: dict[str, Any]) -> Event:
         """A copy that the records above do not hold; what it does not have is None."""
         kind = DeviceOp(e["kind"])
+        if kind >= DeviceOp.TENSORMAP_COPY:
+            return self.edit(kind, r, e)
         coords = [self.read(reg) for reg in r["reg"][3 : 3 + r["aux"]]]
         if "4" in kind.name:  # gather4 and scatter4: rows stand in reverse
             coords = [*reversed(coords[:-1]), coords[-1]]
         tensor, send = kind.name.startswith("TENSOR"), kind.name.endswith("S2S")
-        where = self.map(r) if tensor else None if send else list(self.image.arrays)[r["map"]]
+        where: object = self.map(r) if tensor and not e["place"] else None if send else list(self.image.arrays)[r["map"]]
+        if e["place"]:
+            where = (where, r["imm"][4] + (self.read(r["imm"][3] - 1) if r["imm"][3] else 0))
         many = kind.name.endswith("MULTICAST")
         third, offsets = self.value(r, 2), None
         loads = kind in (DeviceOp.TENSOR_G2S, DeviceOp.TENSOR_G2S_MULTICAST, DeviceOp.TENSOR_PREFETCH)
@@ -312,6 +317,23 @@ class _Run:
             DTypeCode(e["dtype"]).name.lower() if "REDUCE" in kind.name and not tensor else None,
             bool(e["im2col"]),
         )
+
+    def edit(self, kind: DeviceOp, r: dict[str, Any], e: dict[str, Any]) -> Event:
+        """What is no copy: a map in shared memory is changed, released or acquired."""
+        match kind:
+            case DeviceOp.TENSORMAP_COPY:
+                return ("tensormap_copy", self.map(r), self.value(r, 0))
+            case DeviceOp.TENSORMAP_REPLACE:
+                return ("tensormap_replace", MAP_FIELDS[r["aux"]], r["flags"], self.value(r, 2), self.value(r, 0), bool(e["nbytes"]))
+            case DeviceOp.TENSORMAP_REPLACE_ARRAY:
+                first = tuple(self.read(reg) for reg in r["reg"][3 : 3 + r["aux"]])
+                return ("tensormap_point", list(self.image.arrays)[r["map"]], first, self.value(r, 0))
+            case DeviceOp.TENSORMAP_CP_FENCEPROXY:
+                return ("tensormap_release", list(self.image.arrays)[r["map"]], self.value(r, 2), self.value(r, 0))
+            case DeviceOp.FENCE_PROXY_TENSORMAP:
+                return ("tensormap_acquire", list(self.image.arrays)[r["map"]], self.value(r, 2))
+            case _:
+                raise BadCodeError(f"no edit: {kind}")
 
     def fused(self, op: DeviceOp, r: dict[str, Any]) -> Iterator[Event]:
         begin, end = self.value(r, 0), self.value(r, 1)

@@ -19,6 +19,7 @@ from oxidecopy.isa.swizzle import SWIZZLES
 from oxidecopy.program.expansion import expanded
 from oxidecopy.program.phases import Phases, token_phases
 from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL, Launch, Program, Step, entry_name
+from oxidecopy.program.replaced import slots_per_cta
 from tests.helpers.device_emulator import Event, Oracle
 
 STEPS_MAX = 200_000
@@ -210,6 +211,8 @@ class _Run:
                 yield self.test(op, self.bar(bar), self.value(self.walk.phases[token]))
             case ops.MbarrierTestParity(bar=bar, parity=parity):
                 yield self.test(op, self.bar(bar), self.value(parity))
+            case op if isinstance(op, (*ops.EDITS, ops.TensormapCpFenceproxy, ops.FenceProxyTensormap)):
+                yield from self.edits(op)
             case op if isinstance(op, ops.Copy) and self.is_extra(op):
                 yield self.extra(op)
             case ops.TensorG2S(map=m, tile=t, coords=c, bar=bar):
@@ -237,10 +240,35 @@ class _Run:
             case _:
                 raise TypeError(op)
 
+    def edits(self, op: ops.Instr) -> Iterator[Event]:
+        match op:
+            case ops.TensormapCopy(map=m, tile=t):
+                yield ("tensormap_copy", self.map(m), self.tile(t))
+            case ops.TensormapReplace(field=field, ord=ord_, value=value, tile=t):
+                yield ("tensormap_replace", field, ord_, self.value(value), self.tile(t), False)
+            case ops.TensormapReplaceArray(array=a, first=first, stop=stop, tile=t):
+                yield ("tensormap_point", a.name, self.coords(first), self.tile(t))
+                sizes = [self.value(b) - self.value(x) for x, b in zip(first, stop, strict=True)]
+                yield from (("tensormap_replace", "global_dim", i, n, self.tile(t), True) for i, n in enumerate(reversed(sizes)))
+            case ops.TensormapCpFenceproxy(slot=slot, tile=t):
+                if not self.share()[0]:
+                    yield ("tensormap_release", slot.array, self.row(slot), self.tile(t))
+            case ops.FenceProxyTensormap(slot=slot):
+                yield ("tensormap_acquire", slot.array, self.row(slot))
+            case _:
+                raise TypeError(op)
+
     def is_extra(self, op: ops.Copy) -> bool:
         if not isinstance(op, ops.TensorG2S | ops.TensorG2SMulticast | ops.TensorS2G | ops.TensorReduce):
             return True
-        return op.hint is not None or self.program.maps[op.map.name].mode == "im2col"
+        return op.hint is not None or op.map.slot is not None or self.program.maps[op.map.name].mode == "im2col"
+
+    def row(self, slot: ops.SlotRef) -> int:
+        """Blocks are numbered x fastest, each with as many rows as any op names."""
+        count = slots_per_cta(self.program)[slot.array]
+        x, y, _ = self.walk.launch.grid
+        bx, by, bz = self.place.block
+        return (bx + x * (by + y * bz)) * count + slot.number
 
     def extra(self, op: Any) -> Event:
         """As `Emulator.extra`."""
@@ -268,7 +296,9 @@ class _Run:
         self.answers[op.pred] = answer = self.oracle.answer()
         return ("mbarrier_test_parity", at, parity & 1, int(op.form == "test_wait"), int(answer))
 
-    def map(self, ref: ops.MapRef) -> str:
+    def map(self, ref: ops.MapRef) -> object:
+        if ref.slot is not None:
+            return (ref.slot.array, self.row(ref.slot))
         if ref.index is None:
             return ref.name
         if not 0 <= self.value(ref.index) < (self.program.maps[ref.name].entries or 0):

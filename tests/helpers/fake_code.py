@@ -7,9 +7,9 @@ import threading
 from math import prod
 from typing import Any
 
+from oxidecopy.engines.sim.map_image import ALIGNMENTS, TYPES, packed
 from tests.helpers.fake_gpu import FakeKernel, FakeKernelNodeParams, FakeTensorMap, Handle, Launch, cluster_of, parameters_of
 from tests.helpers.fake_state import LEGACY, FakeState, Refused, driver_call
-from tests.helpers.map_encoder import ALIGNMENTS, TYPES, packed
 
 
 class FakeCode(FakeState):

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from oxidecopy.engines.sim.map_image import encoded
 from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.program.map_bytes import MAP_BYTES, DecodedMap, decode
 from oxidecopy.program.tensor_map import TensorMap
-from tests.helpers.map_encoder import encoded
 
 EDITS: list[tuple[str, dict[str, str]]] = json.loads((Path(__file__).parents[1] / "cases/h200/tensormap_replace.json").read_text())["edits"]
 PTX_FORMATS = ("u8", "u16", "u32", "i32", "u64", "i64", "f16", "f32", "f32_ftz", "f64", "bf16")

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from oxidecopy.engines.sim.map_image import encoded
 from oxidecopy.maps.parameters import MapParameters
 from oxidecopy.maps.validate import validate
 from oxidecopy.program.map_bytes import decode
-from tests.helpers.map_encoder import encoded
 
 MAPS: list[dict[str, Any]] = json.loads((Path(__file__).parents[1] / "cases" / "h200" / "map_bytes.json").read_text())["maps"]
 ONLY_IM2COL: dict[str, Any] = {"lower": (), "upper": (), "channels": 0, "pixels": 0}

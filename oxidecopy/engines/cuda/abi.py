@@ -145,6 +145,12 @@ class DeviceOp(IntEnum):
     BULK_PREFETCH = 0x2F
     BULK_S2S = 0x38
     BULK_REDUCE_S2S = 0x39
+    # Maps that are replaced; these, too, are kinds of COPY_EXTRA, though no copies. value0 is the tile with the map.
+    TENSORMAP_COPY = 0x60  # map as of a copy
+    TENSORMAP_REPLACE = 0x61  # aux field, flags entry, value2 what is written; EXTRA.nbytes 1: less than 1 is reported as EMPTY
+    TENSORMAP_REPLACE_ARRAY = 0x62  # address and strides alone: map as in STORE_GLOBAL, aux rank; reg 3 to 7 first element
+    TENSORMAP_CP_FENCEPROXY = 0x63  # map as in STORE_GLOBAL; value2 its row
+    FENCE_PROXY_TENSORMAP = 0x64  # as above, without a tile
     COMMIT_GROUP = 0x28
     WAIT_GROUP = 0x29  # imm0 pending, 0 to 15
     WAIT_GROUP_READ = 0x2A
@@ -170,6 +176,7 @@ class DeviceOp(IntEnum):
     ONCE = 0x93  # the whole program of a CTA: see `ONCE` below
     # A tensor copy as above in all but its op, with an EXTRA record behind it; value2 of an im2col load: its offsets, packed, behind the
     # mask of a multicast. Plain: map as in STORE_GLOBAL, aux the array's rank, value2 mask. Between CTAs: value2 rank, value3 tile there.
+    # With EXTRA.place the copy's map lies in an array: map as in STORE_GLOBAL, imm4 + R[imm3 - 1] the row.
     COPY_EXTRA = 0x94
     NEXT_STAGE = (
         0x92  # head of a loop whose tiles a counter gives: value0 is k; imm1 full of stage 0; imm2 stages; tile to reg2; none left: imm4
@@ -235,6 +242,7 @@ EXTRA: Final = (
     ("dtype", "u8", 3),  # DTypeCode, of plain reductions
     ("fraction", "u32", 4),  # bits of an f32
     ("nbytes", "i32", 8),  # of plain copies
+    ("place", "u8", 12),
 )
 ONCE: Final = (  # instead of a head: init of the barrier, announce, loads, wait for phase 0, stores, commit, wait for all groups
     ("op", "u8", 0),
@@ -378,6 +386,7 @@ class ReportKind(IntEnum):
     INDEX = 3  # LOAD_INDEX out of range
     PLACE = 4  # dynamic shared memory does not start where the code was made for
     TOLD = 5  # another warp had gone first: it was waiting here
+    EMPTY = 6  # TENSORMAP_REPLACE of a window without elements: value is how many
 
 
 # ---- entry points of a cubin: f"{FAMILY}_{PARAMETER}"; the code lies in the parameter or in global memory ("global" has the small one)
@@ -385,7 +394,7 @@ class ReportKind(IntEnum):
 # it holds no more than 4 of its CTAs, but 32 of a kernel with barriers 0 and 1 only (measured). So each family is there twice.
 # once: a `ONCE` record and nothing else, which is always in the parameter.
 # full: COPY_EXTRA too; with named barriers it is there once, for code in global memory.
-# wide, many: all ops but COPY_EXTRA and all barriers, scalars of 64 bits, tokens as states; the code is always in global memory.
+# wide, many: all ops and all barriers, scalars of 64 bits, tokens as states; the code is always in global memory.
 ONCE_FAMILY: Final = "once"
 FULL_FAMILY: Final = "full"
 WIDE_FAMILY: Final = "wide"

@@ -103,7 +103,8 @@ def failure(raw: bytes | memoryview, facts: Facts) -> ExecutionError | None:
     broken = tuple(e for e in entries if e.kind in (ReportKind.OPCODE, ReportKind.PLACE) or e.kind not in set(ReportKind))
     if broken or not entries:
         return ExecutionError(*(_internal(e, facts) for e in broken[:1]), *(() if broken else (_mute(facts),)))
-    indices = tuple(dict.fromkeys(_index(e, facts) for e in entries if e.kind == ReportKind.INDEX))
+    data = (ReportKind.INDEX, ReportKind.EMPTY)
+    indices = tuple(dict.fromkeys(_index(e, facts) for e in entries if e.kind in data))
     if indices:  # others that were waiting then are a consequence
         return ExecutionError(*indices)
     return DeadlockError(*_waiting(entries, count, facts))
@@ -223,6 +224,15 @@ def _missing(entry: Entry, sm: int) -> tuple[str, ...]:
 
 # ---- everything else
 def _index(entry: Entry, facts: Facts) -> Diagnostic:
+    if entry.kind == ReportKind.EMPTY:
+        return Diagnostic(
+            rule=INDEX_RANGE,
+            what=f"{_agent(entry, facts)} of {_ctas((entry,), facts)} points a descriptor at a window without elements",
+            got=f"{entry.value - (1 << 64) if entry.value >> 63 else entry.value} elements along a dimension",
+            required="one at least: a descriptor cannot be empty",
+            fix="leave empty pieces out of the list of work",
+            site=_site(entry, facts),
+        )
     position = entry.parity == 1  # then it is where it looked, else what it found there
     return Diagnostic(
         rule=INDEX_RANGE,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, final
 if TYPE_CHECKING:
     from oxidecopy.engines.sim.clocks import Clock
     from oxidecopy.errors import Site
-    from oxidecopy.isa.ops import Fill, Iota, MapTiles, StoreGlobal
+    from oxidecopy.isa.ops import Instr
 
 
 class Kind(enum.Enum):
@@ -37,7 +37,7 @@ class Access:
         self.agent = agent
         self.epoch = epoch
         self.site = site
-        self.op: Fill | Iota | MapTiles | StoreGlobal | None = None
+        self.op: Instr | None = None
         self.turn: tuple[int, ...] = ()  # counters of the loops around an access that classes share
         self.alone = True  # no other class does a part of this access
         self.past: Clock | None = None  # of a load: what had happened when it was issued

@@ -120,7 +120,7 @@ class ThreadBarrier:
 class Cta:
     """One CTA: its window of shared memory and everything that lives in it."""
 
-    __slots__ = ("agents", "bars", "block", "memory", "rank", "thread_bars", "token_waiters", "tokens")
+    __slots__ = ("agents", "bars", "block", "maps", "memory", "rank", "thread_bars", "token_waiters", "tokens")
 
     def __init__(self, rank: int, memory: SharedMemory) -> None:
         self.rank = rank
@@ -135,6 +135,7 @@ class Cta:
         self.thread_bars: dict[int, ThreadBarrier] = {}
         self.tokens: dict[TokenKey, tuple[Mbarrier, int]] = {}
         self.token_waiters: list[Agent] = []
+        self.maps: dict[int, bytes] = {}  # by address: maps in global memory as its copies know them, until it acquires the place
         for agent in self.agents:
             agent.reset()
 

@@ -24,6 +24,7 @@ from oxidecopy.engines.sim import reports
 from oxidecopy.engines.sim.accesses import Access, Kind
 from oxidecopy.engines.sim.findings import Findings
 from oxidecopy.engines.sim.ledger import Ledger
+from oxidecopy.engines.sim.map_clocks import MapClocks
 from oxidecopy.engines.sim.memory import GRANULE
 from oxidecopy.isa.limits import MBARRIER_BYTES, SHARED_BASE
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from oxidecopy.engines.sim.images import TileImage
     from oxidecopy.engines.sim.mbarrier import Mbarrier
     from oxidecopy.errors import Site
-    from oxidecopy.isa.ops import Fill, Iota, MapTiles, StoreGlobal
+    from oxidecopy.isa.ops import Edit, Fill, Instr, Iota, MapTiles, StoreGlobal, TensormapCpFenceproxy
     from oxidecopy.program.program import Program
 
 Clock = npt.NDArray[np.int64]
@@ -79,6 +80,7 @@ class Clocks:
     def __init__(self, program: Program, agents: int) -> None:
         self.findings = Findings()
         self.ledger = Ledger(self.findings)
+        self.maps = MapClocks(self.findings, self._clock)
         self._program = program
         self._agents = agents
         self._bars: dict[int, int] = {}
@@ -97,6 +99,7 @@ class Clocks:
         """A new cluster begins."""
         self._ctas = ctas
         self.ledger.start()
+        self.maps.start()
         self.accesses = [[] for _ in ctas]
         self.written = [np.zeros(-(-cta.memory.size // GRANULE), np.bool_) for cta in ctas]
         for cta in ctas:
@@ -285,7 +288,7 @@ class Clocks:
         self._check(agent, agent.cta, access)
         image.mark(self.written[agent.cta.rank])
 
-    def read(self, agent: Agent, image: TileImage, op: StoreGlobal, site: Site | None) -> None:
+    def read(self, agent: Agent, image: TileImage, op: StoreGlobal | TensormapCpFenceproxy, site: Site | None) -> None:
         self._check(agent, agent.cta, self._plain(Kind.READ, agent, image, op, site))
         self._check_written(agent, image, site)
 
@@ -311,7 +314,21 @@ class Clocks:
         self._check(agent, agent.cta, write, own=reads)
         image.mark(self.written[agent.cta.rank])
 
-    def _plain(self, kind: Kind, agent: Agent, image: TileImage, op: Fill | Iota | MapTiles | StoreGlobal, site: Site | None) -> Access:
+    def edit(self, agent: Agent, image: TileImage, op: Edit, turn: tuple[int, ...], site: Site | None, *, reads: bool, alone: bool) -> None:
+        """A map in the tile is written, all of it; but for a copy of one, from what is there."""
+        if not alone:
+            self.findings.add(reports.edited_together(agent, site))
+        before = [self._plain(Kind.READ, agent, image, op, site)] if reads else []
+        for access in before:
+            access.turn = turn
+            self._check(agent, agent.cta, access)
+            self._check_written(agent, image, site)
+        write = self._plain(Kind.WRITE, agent, image, op, site)
+        write.turn = turn
+        self._check(agent, agent.cta, write, own=before)
+        image.mark(self.written[agent.cta.rank])
+
+    def _plain(self, kind: Kind, agent: Agent, image: TileImage, op: Instr, site: Site | None) -> Access:
         access = Access(kind, image.address, image.end, agent.index, self._clock(agent).now, site)
         access.op = op
         return access
@@ -349,7 +366,7 @@ class Clocks:
         if last:
             access.target = clock.completed + 1
 
-    def issue_store(self, agent: Agent, image: TileImage, site: Site | None) -> None:
+    def issue_store(self, agent: Agent, image: TileImage, site: Site | None) -> Access:
         clock = self._clock(agent)
         access = Access(Kind.STORE, image.address, image.end, agent.index, 0, site)
         access.target = clock.committed + 1
@@ -357,6 +374,7 @@ class Clocks:
         clock.last_store = (access.target, site)
         self._check(agent, agent.cta, access)
         self._check_written(agent, image, site)
+        return access
 
     def commit(self, agent: Agent) -> None:
         self._clock(agent).committed += 1

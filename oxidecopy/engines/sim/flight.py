@@ -194,12 +194,16 @@ class Flight:
         if isinstance(copy, Store) and copy.agent.wait is not None and copy.agent.wait.kind == "group":
             self.machine.wake([copy.agent])
 
-    def load(self, agent: Agent, plan: Source, coords: Coords, landings: list[Landing], site: Site | None) -> None:
+    def load(self, agent: Agent, plan: Source, coords: Coords, landings: list[Landing], site: Site | None) -> tuple[Access, ...]:
+        """Issues a load; the result is its accesses, one for each receiver."""
         self.clocks.ledger.load(agent, plan, coords, site)
+        made = []
         for landing in landings:
             cta, image, bar = landing
             access = self.clocks.issue_load(agent, cta, image, bar, site)
             self.copies.append(Load(agent, plan, coords, landing, (access,), site))
+            made.append(access)
+        return tuple(made)
 
     def send(
         self, agent: Agent, source: TileImage, plan: Source, landing: Landing, reduces: tuple[str, str] | None, site: Site | None
@@ -210,8 +214,9 @@ class Flight:
         read = self.clocks.issue_send(agent, source, cta, bar, site)
         self.copies.append(Load(agent, plan, (), landing, (landed, read), site, reduces))
 
-    def store(self, agent: Agent, plan: Target, coords: Coords, image: TileImage, op: str, site: Site | None) -> None:
-        self.clocks.issue_store(agent, image, site)
+    def store(self, agent: Agent, plan: Target, coords: Coords, image: TileImage, op: str, site: Site | None) -> tuple[Access, ...]:
+        """Issues a store or, with `op`, a reduction."""
+        access = self.clocks.issue_store(agent, image, site)
         self.clocks.ledger.bulk(agent, plan, coords, op, site)
         group = agent.open_group
         if group is None:
@@ -219,6 +224,7 @@ class Flight:
         group.reading += 1
         group.writing += 1
         self.copies.append(Store(agent, plan, coords, image, op, group, site))
+        return (access,)
 
     def commit(self, agent: Agent) -> None:
         agent.groups.append(agent.open_group or Group())

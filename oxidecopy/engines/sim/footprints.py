@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, assert_never
 from oxidecopy.engines.sim.bulk import RunPlan, SharedRun, moved_bytes, run_layout
 from oxidecopy.engines.sim.lower_access import StoreTarget
 from oxidecopy.engines.sim.lower_barriers import peer
-from oxidecopy.engines.sim.lower_copies import receivers, through
+from oxidecopy.engines.sim.lower_copies import Passage, receivers
 from oxidecopy.engines.sim.memory import GRANULE
 from oxidecopy.engines.sim.tma import wrap32
 from oxidecopy.isa import ops
@@ -189,9 +189,13 @@ def touches(low: Lowering, op: Plain) -> tuple[Touches, ...]:  # noqa: C901 - on
         case ops.MbarrierTestParity():
             return (_of_barrier(low, op.bar, Way.LOOK),)
         case ops.TensorG2S() | ops.TensorG2SMulticast() | ops.TensorGather4():
-            return (_tensor_load(low, op),)
+            return (_tensor_load(low, op) if op.map.slot is None else _all,)  # what it touches lies in memory too
         case ops.TensorS2G() | ops.TensorReduce() | ops.TensorScatter4():
-            return (_tensor_store(low, op),)
+            return (_tensor_store(low, op) if op.map.slot is None else _all,)
+        case ops.TensormapCopy() | ops.TensormapReplace() | ops.TensormapReplaceArray():
+            return (_edit(low, op.tile),)
+        case ops.TensormapCpFenceproxy() | ops.FenceProxyTensormap():
+            return (_all,)
         case ops.BulkG2S() | ops.BulkG2SMulticast():
             return (_bulk_load(low, op),)
         case ops.BulkS2G() | ops.BulkReduce():
@@ -215,7 +219,9 @@ def touches(low: Lowering, op: Plain) -> tuple[Touches, ...]:  # noqa: C901 - on
             return (_whole_array(low, low.bound.arrays[op.array.name]),)
         case ops.CommitGroup() | ops.FenceProxyAsync() | ops.FenceMbarrierInit() | ops.ShareTiles() | ops.NextTile():
             return (_nothing,)  # of the agent alone
-        case ops.TensorPrefetch() | ops.BulkPrefetch():
+        case ops.TensorPrefetch():
+            return (_nothing if op.map.slot is None else _all,)
+        case ops.BulkPrefetch():
             return (_nothing,)
         case _:
             assert_never(op)
@@ -228,6 +234,10 @@ def exit_touches(threads: int, *, cluster_sync: bool) -> Touches:
 
 def _nothing(_agent: Agent) -> Touch:
     return Touch()
+
+
+def _all(_agent: Agent) -> Touch:
+    return ALL
 
 
 def _sync(threads: int, wanted: int, place: Callable[[Agent], tuple[int, ...]]) -> tuple[Touches, Touches]:
@@ -301,13 +311,13 @@ def _span(address: int, layout: TileLayout) -> tuple[int, int]:
 
 def _tensor_load(low: Lowering, op: ops.TensorG2S | ops.TensorG2SMulticast | ops.TensorGather4) -> Touches:
     offsets = () if isinstance(op, ops.TensorGather4) else op.offsets
-    plan_of, coords = through(low, op), [low.value(e) for e in (*op.coords, *offsets)]
+    passage, coords = Passage(low, op), [low.value(e) for e in (*op.coords, *offsets)]
     tile_at, bar_at, ctas, memory = low.tile_address(op.tile), low.barrier_address(op.bar), low.machine.ctas, low.bound.memory
     mask = low.value(op.cta_mask) if isinstance(op, ops.TensorG2SMulticast) else None
 
     def touch(agent: Agent) -> Touch:
         env = agent.env
-        plan, _ = plan_of(env)
+        plan, _ = passage.at(agent)
         place = tuple([wrap32(c(env)) for c in coords])
         ranks = [agent.cta.rank] if mask is None else [cta.rank for cta in receivers(ctas, mask(env))]
         return _loading(memory, plan, place, ranks, _span(tile_at(env), plan.layout), bar_at(env))
@@ -340,12 +350,12 @@ def _loading(memory: GlobalMemory, plan: Source, place: tuple[int, ...], ranks: 
 
 
 def _tensor_store(low: Lowering, op: ops.TensorS2G | ops.TensorReduce | ops.TensorScatter4) -> Touches:
-    plan_of, coords = through(low, op), [low.value(e) for e in op.coords]
+    passage, coords = Passage(low, op), [low.value(e) for e in op.coords]
     tile_at, memory = low.tile_address(op.tile), low.bound.memory
 
     def touch(agent: Agent) -> Touch:
         env = agent.env
-        plan, _ = plan_of(env)
+        plan, _ = passage.at(agent)
         return _storing(memory, agent, plan, tuple([wrap32(c(env)) for c in coords]), _span(tile_at(env), plan.layout))
 
     return touch
@@ -386,6 +396,11 @@ def _write(low: Lowering, op: ops.Fill | ops.Iota | ops.MapTiles, inputs: tuple[
     tiles = [(low.tile_address(ref), low.tile_layout(ref), Way.LOOK) for ref in inputs]
     tiles.append((low.tile_address(out), low.tile_layout(out), Way.MOVE))
     return lambda agent: Touch(frozenset(shared(agent.cta.rank, *_span(at(agent.env), layout), way) for at, layout, way in tiles))
+
+
+def _edit(low: Lowering, ref: ops.TileRef) -> Touches:
+    tile_at, layout = low.tile_address(ref), low.tile_layout(ref)
+    return lambda agent: Touch(frozenset({shared(agent.cta.rank, *_span(tile_at(agent.env), layout), Way.MOVE)}))
 
 
 def _store_global(low: Lowering, op: ops.StoreGlobal) -> Touches:

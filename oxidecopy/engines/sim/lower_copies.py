@@ -6,7 +6,7 @@ Without hazards a copy happens at once, which is one of its legal times, and bul
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, final
 
 from oxidecopy.engines.sim import reports
 from oxidecopy.engines.sim.agents import BLOCKED, Agent, Cta, Op, Wait
@@ -15,6 +15,7 @@ from oxidecopy.engines.sim.gather import GatherPlan, gather_plan
 from oxidecopy.engines.sim.images import TileImage, check_aligned
 from oxidecopy.engines.sim.packed import PackedPlan
 from oxidecopy.engines.sim.pixels import PixelPlan
+from oxidecopy.engines.sim.slots import CopyMap, map_of, slot_address
 from oxidecopy.engines.sim.tma import TensorPlan, wrap32
 from oxidecopy.engines.sim.wide import WidePlan, halo_of
 from oxidecopy.isa import ops
@@ -26,6 +27,7 @@ from oxidecopy.isa.swizzle import EVERY_SWIZZLE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from oxidecopy.engines.sim.accesses import Access
     from oxidecopy.engines.sim.exprs import Value
     from oxidecopy.engines.sim.lower_ops import Make
     from oxidecopy.engines.sim.lowering import Lowering
@@ -67,34 +69,35 @@ def _coords(low: Lowering, exprs: tuple[Expr, ...]) -> Callable[[list[int]], tup
 Plan: TypeAlias = TensorPlan | PixelPlan | PackedPlan | WidePlan | GatherPlan
 
 
-def through(low: Lowering, op: Through) -> Callable[[list[int]], tuple[Plan, Images]]:
-    """The map of a copy and the images it makes; of a table those of the entry that its index names now."""
-    ref = op.map
-    names = low.bound.program.maps[ref.name].bound_names
-    gathers, halo = isinstance(op, ops.TensorGather4 | ops.TensorScatter4), halo_of(op, low.bound.program.maps[ref.name].mode)
-    given = [low.bound.plans[name] for name in names]
-    plans: list[Plan] = [gather_plan(plan) if gathers else plan for plan in given]
-    if halo is not None:
-        plans = [WidePlan(plan, halo) for plan in given if not isinstance(plan, TensorPlan)]
-    table = [(plan, Images(plan.layout)) for plan in plans]
-    if ref.index is None:
-        (one,) = table
-        return lambda _env: one
-    index_of = low.value(ref.index)
+@final
+class Passage:
+    """The map of a copy, now, and the images it makes."""
 
-    def entry(env: list[int]) -> tuple[Plan, Images]:
-        i = index_of(env)
-        if not 0 <= i < len(table):
-            raise Fault(
-                ILLEGAL_INSTRUCTION,
-                "a copy goes through what lies beside a table of maps",
-                got=f"entry {i} of {ref.name!r}",
-                required=f"0 to {len(table) - 1}",
-                fix="keep the index below the number of entries",
-            )
-        return table[i]
+    def __init__(self, low: Lowering, op: Through) -> None:
+        self._gathers = isinstance(op, ops.TensorGather4 | ops.TensorScatter4)
+        self._halo = halo_of(op, low.bound.program.maps[op.map.name].mode)
+        self._map_of = map_of(low, op.map)
+        self._known: dict[CopyMap, tuple[Plan, Images]] = {}
+        self._slot = slot_address(low, op.map.slot) if op.map.slot is not None else None
+        self._clocks, self._site = low.clocks, low.site
 
-    return entry
+    def at(self, agent: Agent) -> tuple[Plan, Images]:
+        plan = self._map_of(agent)
+        found = self._known.get(plan)
+        if found is None:
+            used = self._as_used(plan)
+            found = self._known[plan] = (used, Images(used.layout))
+        return found
+
+    def _as_used(self, plan: CopyMap) -> Plan:
+        if self._halo is not None and not isinstance(plan, TensorPlan):
+            return WidePlan(plan, self._halo)
+        return gather_plan(plan) if self._gathers else plan
+
+    def used(self, agent: Agent, accesses: tuple[Access, ...]) -> None:
+        """A copy went through it; of a map that lies in memory its `accesses` say when it has been read."""
+        if self._slot is not None and self._clocks is not None:
+            self._clocks.maps.use(agent, self._slot(agent.env), self._site, accesses)
 
 
 def rotated(low: Lowering, ref: ops.TileRef, swizzle: str) -> Callable[[list[int]], None] | None:
@@ -122,7 +125,7 @@ def rotated(low: Lowering, ref: ops.TileRef, swizzle: str) -> Callable[[list[int
 
 def load(low: Lowering, op: Load) -> Make:
     offsets = () if isinstance(op, ops.TensorGather4) else op.offsets
-    plan_of, coords_of = through(low, op), _coords(low, (*op.coords, *offsets))
+    passage, coords_of = Passage(low, op), _coords(low, (*op.coords, *offsets))
     tile_at, bar_at, threads = low.tile_address(op.tile), low.barrier_address(op.bar), low.threads
     machine, flight, site = low.machine, low.machine.flight, low.site
     mask: Value | None = low.value(op.cta_mask) if isinstance(op, ops.TensorG2SMulticast) else None
@@ -133,7 +136,7 @@ def load(low: Lowering, op: Load) -> Make:
             env = agent.env
             if look is not None:
                 look(env)
-            (plan, images), coords = plan_of(env), coords_of(env)
+            (plan, images), coords = passage.at(agent), coords_of(env)
             plan.check(coords)
             address = tile_at(env)
             check_aligned(address)
@@ -142,7 +145,7 @@ def load(low: Lowering, op: Load) -> Make:
             for _ in range(threads):
                 if flight is not None:
                     landings = [(cta, images.at(cta, address), cta.barrier(at)) for cta in targets]
-                    flight.load(agent, plan, coords, landings, site)
+                    passage.used(agent, flight.load(agent, plan, coords, landings, site))
                     continue
                 units = plan.load(coords)
                 for cta in targets:
@@ -165,12 +168,13 @@ def delivered(machine: Machine, bar: Mbarrier, nbytes: int) -> None:
 
 def prefetch(low: Lowering, op: ops.TensorPrefetch) -> Make:
     """Nothing that a program could see, but for the faults (measured: unmapped memory is none)."""
-    plan_of, coords_of = through(low, op), _coords(low, (*op.coords, *op.offsets))
+    passage, coords_of = Passage(low, op), _coords(low, (*op.coords, *op.offsets))
 
     def make(nxt: int) -> Op:
         def run(agent: Agent) -> int:
-            plan, _ = plan_of(agent.env)
+            plan, _ = passage.at(agent)
             plan.check(coords_of(agent.env))
+            passage.used(agent, ())
             return nxt
 
         return run
@@ -203,7 +207,7 @@ def receivers(ctas: tuple[Cta, ...], mask: int) -> tuple[Cta, ...]:
 
 
 def store(low: Lowering, op: Store) -> Make:
-    plan_of, coords_of = through(low, op), _coords(low, op.coords)
+    passage, coords_of = Passage(low, op), _coords(low, op.coords)
     tile_at, threads, flight, site = low.tile_address(op.tile), low.threads, low.machine.flight, low.site
     reduce_op = op.op if isinstance(op, ops.TensorReduce) else ""
     look = rotated(low, op.tile, low.bound.program.maps[op.map.name].swizzle)
@@ -213,7 +217,7 @@ def store(low: Lowering, op: Store) -> Make:
             env = agent.env
             if look is not None:
                 look(env)
-            (plan, images), coords = plan_of(env), coords_of(env)
+            (plan, images), coords = passage.at(agent), coords_of(env)
             if reduce_op and reduce_op not in plan.map.dtype_info.reduce:
                 raise illegal_reduce(reduce_op, plan.map.dtype)
             plan.check_store(coords)
@@ -222,7 +226,7 @@ def store(low: Lowering, op: Store) -> Make:
             image = images.at(agent.cta, address)
             for _ in range(threads):
                 if flight is not None:
-                    flight.store(agent, plan, coords, image, reduce_op, site)
+                    passage.used(agent, flight.store(agent, plan, coords, image, reduce_op, site))
                 elif reduce_op:
                     plan.reduce(coords, image.gather(), reduce_op)
                 else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
-from oxidecopy.engines.sim import lower_access, lower_barriers, lower_bulk, lower_copies, lower_map, shares
+from oxidecopy.engines.sim import lower_access, lower_barriers, lower_bulk, lower_copies, lower_map, lower_maps, shares
 from oxidecopy.engines.sim.agents import Op
 from oxidecopy.isa import ops
 
@@ -42,6 +42,11 @@ Plain: TypeAlias = (
     | ops.BulkPrefetch
     | ops.BulkS2S
     | ops.BulkReduceS2S
+    | ops.TensormapCopy
+    | ops.TensormapReplace
+    | ops.TensormapReplaceArray
+    | ops.TensormapCpFenceproxy
+    | ops.FenceProxyTensormap
     | ops.CommitGroup
     | ops.WaitGroup
     | ops.WaitGroupRead
@@ -96,6 +101,12 @@ def lower_op(low: Lowering, op: Plain) -> list[Make]:  # noqa: C901 - one line p
             return [lower_bulk.prefetch(low, op)]
         case ops.BulkS2S() | ops.BulkReduceS2S():
             return [lower_bulk.send(low, op)]
+        case ops.TensormapCopy() | ops.TensormapReplace() | ops.TensormapReplaceArray():
+            return [lower_maps.edit(low, op)]
+        case ops.TensormapCpFenceproxy():
+            return lower_maps.release(low, op)
+        case ops.FenceProxyTensormap():
+            return [lower_maps.acquire(low, op)]
         case ops.CommitGroup():
             return lower_copies.commit(low)
         case ops.WaitGroup() | ops.WaitGroupRead():

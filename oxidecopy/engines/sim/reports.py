@@ -33,6 +33,9 @@ PEER_MAY_BE_GONE: Final = "OX4116"
 STORES_MEET: Final = "OX4117"
 LOAD_OF_STORED: Final = "OX4118"
 SEND_NOT_WAITED: Final = "OX4119"
+MAP_STALE: Final = "OX4120"
+MAP_OVERWRITTEN: Final = "OX4121"
+MAP_THREADS: Final = "OX4122"
 ROTATED: Final = "OX4130"
 BEYOND_EDGE: Final = "OX4131"
 NOT_COVERED: Final = "OX4132"
@@ -357,4 +360,50 @@ def load_of_stored(agent: Agent, site: Site | None, other: Site | None, did: str
         fix="store to another array, or use two launches",
         site=site,
         causes=(Cause("stored here", other),) if other is not None else (),
+    )
+
+
+def map_stale(agent: Agent, site: Site | None, released: Site | None, why: str) -> Diagnostic:
+    return Diagnostic(
+        rule=MAP_STALE,
+        what="a copy goes through a map that was replaced and not acquired: it may be what was there before",
+        got=f"by {agent.kind}: {why}",
+        required="the release, then an acquire by a thread of this CTA that follows it, then the copy",
+        fix="call `released.acquire(leader)` behind the release, and use the descriptor that it gives",
+        site=site,
+        causes=(Cause("released here", released),) if released is not None else (),
+    )
+
+
+def map_overwritten(agent: Agent, site: Site | None, used: Site | None) -> Diagnostic:
+    return Diagnostic(
+        rule=MAP_OVERWRITTEN,
+        what="a map in global memory is written while a copy may still read it, or another write of it is not known to be over",
+        got=f"by {agent.kind}",
+        required="of each copy through it: its phase waited for, or its bulk group (`wait_group_read`); nothing tells of a prefetch",
+        fix="wait for the copies through the old map before the new one is released, or use another slot",
+        site=site,
+        causes=(Cause("used here", used),) if used is not None else (),
+    )
+
+
+def edited_together(agent: Agent, site: Site | None) -> Diagnostic:
+    return Diagnostic(
+        rule=MAP_THREADS,
+        what="several threads edit one map: each instruction writes all of it",
+        got=f"by {agent.kind}",
+        required="one thread",
+        fix="edit it inside `with warp.elect() as leader:`",
+        site=site,
+    )
+
+
+def not_one_warp(agent: Agent, site: Site | None) -> Diagnostic:
+    return Diagnostic(
+        rule=MAP_THREADS,
+        what="tensormap.cp_fenceproxy is one instruction of a whole warp",
+        got=f"by {agent.kind}, and what is in scope with it",
+        required="all 32 threads of one warp",
+        fix="call it inside `with cta.warps(0, 1) as warp:`",
+        site=site,
     )

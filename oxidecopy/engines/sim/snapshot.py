@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from oxidecopy.engines.sim.clocks import AgentClock, BarrierClock, Clocks
     from oxidecopy.engines.sim.flight import Flight, Group, Store
     from oxidecopy.engines.sim.machine import Machine
+    from oxidecopy.engines.sim.map_clocks import Acquire, MapState, Release, Use
     from oxidecopy.engines.sim.mbarrier import Mbarrier
     from oxidecopy.engines.sim.memory import SimBuffer
 
@@ -34,7 +35,7 @@ Row: TypeAlias = tuple[Any, ...]
 class Saved:
     """A state. Rows are values; objects that live on (agents, barriers, copies, groups, accesses) stand beside theirs."""
 
-    __slots__ = ("accesses", "agents", "barriers", "buffers", "copies", "ctas", "groups", "ledger", "machine", "targets")
+    __slots__ = ("accesses", "agents", "barriers", "buffers", "copies", "ctas", "groups", "ledger", "machine", "maps", "targets")
 
     machine: Row
     agents: list[Row]
@@ -45,6 +46,7 @@ class Saved:
     accesses: list[list[Access]]
     targets: list[tuple[Access, int]]
     ledger: Row
+    maps: MapState
     buffers: list[bytes]
 
 
@@ -67,6 +69,8 @@ class Snapshots:
         saved.copies = []
         saved.accesses = [list(accesses) for accesses in clocks.accesses]
         targets = {id(access): access for accesses in clocks.accesses for access in accesses}
+        saved.maps = clocks.maps.state()
+        targets.update({id(a): a for _, _, uses in saved.maps.values() for accesses, _ in uses for a in accesses})
         for copy in self._flight.copies:
             units = None if copy.units is None else copy.units.tobytes()
             if isinstance(copy, Load):
@@ -90,6 +94,7 @@ class Snapshots:
             dict(cta.tokens),
             tuple(cta.token_waiters),
             self._clocks.written[cta.rank].tobytes(),
+            dict(cta.maps),
         )
 
     # ---- putting back
@@ -101,12 +106,13 @@ class Snapshots:
         for agent, row in zip(machine.agents, saved.agents, strict=True):
             _put_agent(agent, row)
         for cta, row in zip(machine.ctas, saved.ctas, strict=True):
-            cta.block, memory, bars, thread_bars, tokens, waiters, written = row
+            cta.block, memory, bars, thread_bars, tokens, waiters, written, maps = row
             cta.memory.data[...] = np.frombuffer(memory, np.uint8)
             cta.bars = dict(bars)
             cta.thread_bars = {number: _bar_of(bar, kept) for number, (bar, kept) in thread_bars.items()}
             cta.tokens = dict(tokens)
             cta.token_waiters = list(waiters)
+            cta.maps = dict(maps)
             clocks.written[cta.rank][...] = np.frombuffer(written, np.bool_)
         for bar, row in saved.barriers:
             _put_mbarrier(bar, row)
@@ -120,6 +126,7 @@ class Snapshots:
             group.reading, group.writing = reading, writing
         clocks.accesses = [list(accesses) for accesses in saved.accesses]
         clocks.ledger.put_state(saved.ledger)
+        clocks.maps.put_state(saved.maps)
         for buffer, data in zip(self._buffers, saved.buffers, strict=True):
             buffer.data[...] = np.frombuffer(data, np.uint8)
 
@@ -140,8 +147,9 @@ class Snapshots:
                 sorted((number, _thread_key(row)) for number, (_, row) in thread_bars.items()),
                 sorted((repr(name), bar.address, phase) for name, (bar, phase) in tokens.items()),
                 written,
+                sorted(maps.items()),
             )
-            for block, memory, bars, thread_bars, tokens, _, written in saved.ctas
+            for block, memory, bars, thread_bars, tokens, _, written, maps in saved.ctas
         ]
         copies = sorted(marshal.dumps((*_copy_key(copy, places), *row), 2) for copy, row in saved.copies)
         accesses = [sorted(marshal.dumps(_access_key(access), 2) for access in rows) for rows in saved.accesses]
@@ -155,6 +163,7 @@ class Snapshots:
             copies,
             accesses,
             self._clocks.ledger.key(saved.ledger),
+            sorted((at, *_place_key(place)) for at, place in saved.maps.items()),
             saved.buffers,
         )
         return blake2b(marshal.dumps(parts, 2), digest_size=16).digest()
@@ -271,6 +280,13 @@ def _bar_of(bar: ThreadBarrier, row: Row) -> ThreadBarrier:
 def _thread_key(row: Row) -> Row:
     arrived, wanted, generation, _, opened, done = row
     return arrived, wanted, generation, b"" if opened is None else opened.tobytes(), sorted((n, k.tobytes()) for n, k in done.items())
+
+
+# ---- maps
+def _place_key(place: tuple[Release | None, tuple[Acquire, ...], tuple[Use, ...]]) -> Row:
+    released, acquired, uses = place
+    before = () if released is None else (released[0], released[1], id(released[2]))
+    return before, sorted(acquired), sorted((id(site), [_access_key(access) for access in accesses]) for accesses, site in uses)
 
 
 # ---- copies

@@ -7,7 +7,20 @@ from typing import Final
 from oxidecopy.isa import ops
 from oxidecopy.isa.elem import Elem
 from oxidecopy.isa.expr import Cond, Expr
-from oxidecopy.isa.ops import ArrayRef, BarrierRef, CacheHint, Choice, Imm, Kind, MapRef, OperandKind, ScalarRef, ThreadSet, TileRef
+from oxidecopy.isa.ops import (
+    ArrayRef,
+    BarrierRef,
+    CacheHint,
+    Choice,
+    Imm,
+    Kind,
+    MapRef,
+    OperandKind,
+    ScalarRef,
+    SlotRef,
+    ThreadSet,
+    TileRef,
+)
 from oxidecopy.program.binary.codecs import Codec, codec_of, record, word
 from oxidecopy.program.binary.stream import Reader, Writer
 
@@ -22,6 +35,7 @@ FORMS: Final[dict[Kind, Codec]] = {
     ops.GATHER: codec_of(tuple[Expr, ...]),
     ops.OFFSETS: codec_of(tuple[Expr, ...]),
     ops.HINT: codec_of(CacheHint | None),
+    ops.SLOT: codec_of(SlotRef),
     ops.THREADS: codec_of(ThreadSet),
     ops.VALUE: codec_of(float | int | ScalarRef),
     ops.NAME: codec_of(str),

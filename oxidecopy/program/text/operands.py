@@ -27,6 +27,7 @@ from oxidecopy.isa.ops import (
     OperandKind,
     Part,
     ScalarRef,
+    SlotRef,
     ThreadSet,
     TileRef,
 )
@@ -167,17 +168,29 @@ def _read_tiles(cursor: Cursor, names: Names) -> tuple[TileRef, ...]:
     return tuple(refs)
 
 
-def _write_map(ref: MapRef, _: Names) -> str:
-    return format_name(ref.name) + (f"[{format_node(ref.index)}]" if ref.index is not None else "")
+def _write_map(ref: MapRef, names: Names) -> str:
+    text = format_name(ref.name) + (f"[{format_node(ref.index)}]" if ref.index is not None else "")
+    return text if ref.slot is None else f"{text}@{_write_slot(ref.slot, names)}"
 
 
 def _read_map(cursor: Cursor, names: Names) -> MapRef:
-    name = cursor.name("the name of a map")
-    if not cursor.take("["):
-        return MapRef(name)
-    index = read_expr(cursor, names.symbols)
+    name, index = cursor.name("the name of a map"), None
+    if cursor.take("["):
+        index = read_expr(cursor, names.symbols)
+        cursor.expect("]")
+    return MapRef(name, index, _read_slot(cursor, names) if cursor.take("@") else None)
+
+
+def _write_slot(ref: SlotRef, _: Names) -> str:
+    return f"{format_name(ref.array)}[{ref.number}]"
+
+
+def _read_slot(cursor: Cursor, _: Names) -> SlotRef:
+    array = cursor.name("the name of an array of maps")
+    cursor.expect("[")
+    number = cursor.integer()
     cursor.expect("]")
-    return MapRef(name, index)
+    return SlotRef(array, number)
 
 
 def _write_coords(coords: tuple[Expr, ...], _: Names) -> str:
@@ -315,6 +328,7 @@ FORMS: Final[dict[Kind, Form]] = {
     ops.GATHER: Form(_write_coords, _read_coords),
     ops.OFFSETS: Form(_write_coords, _read_coords, keyword=True),
     ops.HINT: Form(_write_hint, _read_hint, keyword=True),
+    ops.SLOT: Form(_write_slot, _read_slot),
     ops.THREADS: Form(lambda threads, _: _write_threads(threads), lambda cursor, _: _read_threads(cursor)),
     ops.VALUE: Form(_write_value, _read_value),
     ops.NAME: Form(lambda name, _: format_name(name), lambda cursor, _: cursor.name("the name of a counter")),

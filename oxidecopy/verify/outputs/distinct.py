@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import final
 
-from oxidecopy.isa.expr import Add, Const, Expr, FloorDiv, Mod, Mul, Sym
-from oxidecopy.verify.affine import Range, range_of
+from oxidecopy.isa.expr import Const, Expr, FloorDiv, Mod, Sym
+from oxidecopy.verify.affine import Range, gather_terms, range_of
 
 _ROUNDS = 32  # far more than expressions nest in practice; a proof that needs more is not found
 
@@ -89,7 +89,7 @@ class _Facts:
 
     def _from_sum(self, e: Expr) -> None:
         terms: dict[Expr, int] = {}
-        _gather(e, 1, terms)
+        gather_terms(e, 1, terms)
         left: list[tuple[int, int, Expr]] = []  # how far apart values of the term are, how far it goes, the term without its factor
         for atom, factor in terms.items():
             r = range_of(atom, self._env)
@@ -103,17 +103,3 @@ class _Facts:
             reach += width
         for _, _, atom in left:
             self.learn(atom)
-
-
-def _gather(e: Expr, factor: int, terms: dict[Expr, int]) -> None:
-    """Adds the terms of `factor * e` to `terms`, by what they are multiples of."""
-    match e:
-        case Const():
-            pass
-        case Add(a, b):
-            _gather(a, factor, terms)
-            _gather(b, factor, terms)
-        case Mul(a, Const(k)):
-            _gather(a, factor * k, terms)
-        case _:
-            terms[e] = terms.get(e, 0) + factor

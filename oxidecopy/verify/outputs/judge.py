@@ -35,6 +35,7 @@ COVER_MAX: Final = 1 << 20  # cells of a tensor among which missing ones are loo
 _BLOCKS: Final[tuple[Expr, ...]] = tuple(Sym(name, SymKind.BLOCK) for name in BLOCK_SYMBOLS)
 _WIDEST: Final = 1 << 62
 _CLUSTER: Final = "CTAs of one cluster do it, and whether what they tell each other orders them is not looked at"
+_NO_BOXES: Final = "some are not boxes of its elements (im2col, interleaved, gather, scatter, replaced maps or runs across rows)"
 _SIDES: Final[tuple[Literal["left", "right"], ...]] = ("left", "right")
 CTAS_MAX: Final = 32  # of those that store to one place twice, how many are gone through op by op
 
@@ -52,7 +53,7 @@ def check_outputs(
         if any(place.way is not Way.LOAD for place in accesses):
             judge.tensor(name, accesses)
     for name, step in every.stored.items():
-        judge.undecided(name, step, "some are not boxes of its elements (im2col, interleaved, gather, scatter or runs across rows)")
+        judge.undecided(name, step, _NO_BOXES)
     written = dict(every.stored) | {place.tensor: place.step for place in found if place.way is not Way.LOAD}
     _overlaps(program, launch, written, out)
 

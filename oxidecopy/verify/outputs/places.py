@@ -13,6 +13,7 @@ from oxidecopy.isa.expr import ZERO, Cond, Const, Expr, Sym, SymKind, add, mod, 
 from oxidecopy.isa.ops import ThreadSet
 from oxidecopy.program.destinations import REDUCES, STORES
 from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL, Launch, MapParam, Program, Step
+from oxidecopy.program.replaced import pointed_at
 from oxidecopy.program.tensor_map import TILE
 
 
@@ -132,6 +133,7 @@ class _Finder:
         self._same = tensors(program, launch)
         self._folded = folded
         self._rank = {RANK_SYMBOL: rank_of(program.cluster)}
+        self._pointed = pointed_at(program)
         self.unplaced: list[tuple[str, Step]] = []
 
     def visit(self, steps: tuple[Step, ...], loops: tuple[ops.Loop, ...], conds: tuple[Cond, ...], threads: ThreadSet) -> Iterator[Place]:
@@ -145,6 +147,8 @@ class _Finder:
                 case ops.Loop():
                     unranked = replace(op, start=substitute(op.start, self._rank), stop=substitute(op.stop, self._rank))
                     yield from self.visit(step.body, (*loops, unranked), conds, threads)
+                case _ if isinstance(op, ops.TensorCopy) and op.map.slot is not None:
+                    self.unplaced += [(self._same.get(name, name), step) for name in self._pointed.get(op.map.slot, ())]
                 case _ if isinstance(op, Access):
                     box, name = self._box(op), op.map.name if isinstance(op, Through) else op.array.name
                     tensor = self._same.get(name, name)

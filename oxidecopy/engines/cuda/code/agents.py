@@ -129,6 +129,8 @@ class Cast:
         for step, _, scopes in self._steps:
             if isinstance(step.op, ops.LoadIndex):
                 readers.append(self.inside(scopes))
+            elif isinstance(step.op, ops.TensormapCpFenceproxy):
+                busy.update(self.inside(scopes)[:1])  # it does all of it
             elif not isinstance(step.op, (*_IDLE, *ops.BLOCKS)):
                 busy.update(self.inside(scopes))
         for who in readers:  # somebody must find out that an index is out of range

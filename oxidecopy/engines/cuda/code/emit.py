@@ -270,11 +270,11 @@ class Emitter:
     def _slot(self, node: Op, imms: list[int]) -> int:
         """The map of a record: a slot that is known and fits, or what stands in immediates 3 and 4."""
         base, chosen = node.slot
-        if not chosen and 0 <= base <= refusals.SLOT_MAX:
+        if not chosen and 0 <= base <= refusals.SLOT_MAX and not node.placed:
             return base or node.map
         register, imms[4] = self._operand(node.slot, node.where)
         imms[3] = (register + 1) % (NO_REG + 1)
-        return 0
+        return node.map
 
     def _if(self, node: If) -> None:
         test = node.test

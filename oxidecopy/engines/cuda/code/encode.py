@@ -169,8 +169,6 @@ def _image(program: Program, low: Lowering, emitter: Emitter, warps: tuple[Warp,
     tokens = low.tokens
     family = _family([records[pc] for pc in emitter.sites])
     if tokens is not None:
-        if family.startswith(FULL_FAMILY):
-            wrong.append(refusals.extra(program))
         family = MANY_FAMILY if low.cast.many else WIDE_FAMILY
     table = 0 if tokens is not None else len(warps)  # else it lies behind the records
     form = form_of(len(low.maps), table, len(words), len(code), always_global=tokens is not None)

@@ -1,6 +1,7 @@
-"""Copies that the usual records do not hold: with a cache policy, im2col, four rows at once, plain bulk, between CTAs, prefetches.
+"""Copies that the usual records do not hold: with a cache policy, im2col, four rows at once, plain bulk, between CTAs, prefetches, ...
 
-Each is a COPY_EXTRA record with its tail, which the kernels of the family "full" know.
+Those through maps that the program replaces are among them. Each is a COPY_EXTRA record with its tail, which the kernels of the families
+"full", "wide" and "many" know.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from oxidecopy.program.tensor_map import IM2COL_WIDE, TILE
 if TYPE_CHECKING:
     from oxidecopy.engines.cuda.code.lower import AgentLowering
 
-_TAIL: Final = struct.Struct("<4Bfi")
+_TAIL: Final = struct.Struct("<4BfiB")
 _MASK_BITS: Final = 16
 FIRST_COORDINATE: Final = 3
 KINDS: Final[dict[type[ops.Copy], DeviceOp]] = {
@@ -48,7 +49,7 @@ def is_extra(low: AgentLowering, op: ops.Copy) -> bool:
     """True for a copy that needs such a record."""
     if not isinstance(op, ops.TensorG2S | ops.TensorG2SMulticast | ops.TensorS2G | ops.TensorReduce):
         return True
-    return op.hint is not None or low.program.maps[op.map.name].mode != TILE
+    return op.hint is not None or op.map.slot is not None or low.program.maps[op.map.name].mode != TILE
 
 
 def extra(low: AgentLowering, op: ops.Copy, where: Where) -> Op:
@@ -66,7 +67,9 @@ def extra(low: AgentLowering, op: ops.Copy, where: Where) -> Op:
     if isinstance(op, ops.TensorGather4 | ops.TensorScatter4):  # innermost first they are the column, then the rows in order
         coords = (*reversed(coords[:-1]), coords[-1])
     made.aux, made.exact = len(coords), coordinates(low, coords)
-    if isinstance(op, ops.TensorCopy | ops.TensorPrefetch):
+    if isinstance(op, ops.Through) and op.map.slot is not None:
+        made.slot, made.placed, made.map = low.value(low.shared.row_of(op.map.slot)), True, low.array(op.map.slot.array)
+    elif isinstance(op, ops.Through):
         made.slot = low.map(op.map)
     else:
         made.map = low.array(op.array.name)
@@ -110,4 +113,5 @@ def _tail(low: AgentLowering, op: ops.Copy) -> bytes:
         nbytes = op.nbytes
         dtype = 0 if isinstance(op, ops.Prefetch) else code_of(low.program.tiles[op.tile.tile].dtype)
     policy, fraction = (0, 0.0) if hint is None else (1 + hint.word, hint.fraction)
-    return _TAIL.pack(KINDS[type(op)], im2col, policy, dtype, fraction, nbytes).ljust(RECORD_BYTES, b"\0")
+    placed = isinstance(op, ops.Through) and op.map.slot is not None
+    return _TAIL.pack(KINDS[type(op)], im2col, policy, dtype, fraction, nbytes, placed).ljust(RECORD_BYTES, b"\0")

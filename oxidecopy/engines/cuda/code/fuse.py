@@ -267,7 +267,7 @@ class Pattern:
 
     def _copy(self, op: AnyCopy, ring: Ring) -> Copy:
         if is_extra(self.low, op):
-            raise NotFusedError("a copy has a cache hint, or goes through an im2col map")
+            raise NotFusedError("a copy has a cache hint, or goes through an im2col map or one that was replaced")
         tile = self.low.tile(op.tile)
         stride = self._stride(tile, ring)
         tile = self.values.add(tile, ring.stage, -stride)

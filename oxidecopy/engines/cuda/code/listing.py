@@ -11,14 +11,14 @@ from oxidecopy.engines.cuda.abi import NO_REG, DeviceOp, DTypeCode, ElemFn, Eval
 from oxidecopy.engines.cuda.code.coordinates import COORDINATE
 from oxidecopy.engines.cuda.code.image import Image
 from oxidecopy.isa.dtypes import REDUCE_OPS
-from oxidecopy.isa.ops import PRIMARY_POLICIES, SECONDARY_POLICIES
+from oxidecopy.isa.ops import MAP_FIELDS, PRIMARY_POLICIES, SECONDARY_POLICIES
 
 _RECORD: Final = struct.Struct("<4B8B5i")
 _EVAL: Final = struct.Struct("<BBHi")
 _ELEM: Final = struct.Struct("<4BI")
 _RING: Final = struct.Struct("<4iHBBHHii")
 _COPY: Final = struct.Struct("<4B3iHHBB10x")
-_EXTRA: Final = struct.Struct("<4Bfi20x")
+_EXTRA: Final = struct.Struct("<4BfiB19x")
 _ONCE: Final = struct.Struct("<4B2i20x")
 _LAYOUT: Final = struct.Struct("<6i4Bi")
 _COORDINATES: Final = {
@@ -35,6 +35,9 @@ _OF_ARRAYS: Final = (
     DeviceOp.BULK_S2G,
     DeviceOp.BULK_REDUCE,
     DeviceOp.BULK_PREFETCH,
+    DeviceOp.TENSORMAP_REPLACE_ARRAY,
+    DeviceOp.TENSORMAP_CP_FENCEPROXY,
+    DeviceOp.FENCE_PROXY_TENSORMAP,
 )
 _JUMPS: Final = {DeviceOp.JUMP: 0, DeviceOp.JUMP_UNLESS: 0, DeviceOp.LOOP: 4, DeviceOp.NEXT: 4, DeviceOp.NEXT_STAGE: 4}
 _TOKENS: Final = {
@@ -100,6 +103,10 @@ def _head(image: Image, op: DeviceOp, tail: bytes, fields: tuple[int, int, int],
     extra = DeviceOp(tail[0]) if op is DeviceOp.COPY_EXTRA else None
     if op in (DeviceOp.STORE_GLOBAL, DeviceOp.LOAD_INDEX) or extra in _OF_ARRAYS:
         words.append(list(image.arrays)[slot])
+    elif extra is not None and _EXTRA.unpack_from(tail)[-1]:
+        words.append(f"{list(image.arrays)[slot]}[{_operand((imms[3] - 1) % (NO_REG + 1), imms[4])}]")
+    elif extra is DeviceOp.TENSORMAP_REPLACE:
+        words.append(f"{MAP_FIELDS[aux]} {flags}")
     elif op in _COORDINATES and extra not in (DeviceOp.BULK_S2S, DeviceOp.BULK_REDUCE_S2S):
         words.append(f"map {slot + imms[4]} + r{imms[3] - 1}" if imms[3] else image.maps[slot + imms[4]])
     if op in (DeviceOp.STORE_GLOBAL, DeviceOp.FILL, DeviceOp.IOTA, DeviceOp.MAP_TILES):
@@ -108,7 +115,7 @@ def _head(image: Image, op: DeviceOp, tail: bytes, fields: tuple[int, int, int],
             words.append(f"#{imms[1]}")
     else:
         words += [_operand(r, i) for r, i in zip(regs[:first], imms[:first], strict=False) if r != NO_REG or i] or ["0"]
-    if op in _COORDINATES:
+    if op in _COORDINATES and extra is not DeviceOp.TENSORMAP_REPLACE:
         words.append("[" + ", ".join("0" if r == NO_REG else f"r{r}" for r in regs[3 : 3 + aux]) + "]")
     if op is DeviceOp.TENSOR_REDUCE:
         words.append(REDUCE_OPS[flags])
@@ -151,7 +158,9 @@ def _tail(image: Image, op: DeviceOp, aux: int, imms: list[int], head: bytes, ta
 
 
 def _extra(tail: bytes) -> str:
-    kind, im2col, policy, dtype, fraction, nbytes = _EXTRA.unpack_from(tail)
+    kind, im2col, policy, dtype, fraction, nbytes, _ = _EXTRA.unpack_from(tail)
+    if kind == DeviceOp.TENSORMAP_REPLACE:
+        return "tensormap_replace, one at least" if nbytes else "tensormap_replace"
     words = [DeviceOp(kind).name.lower()] + ["im2col"] * im2col
     if nbytes:
         words.append(f"{nbytes} bytes of {DTypeCode(dtype).name.lower()}")

@@ -25,6 +25,7 @@ from oxidecopy.isa import ops
 from oxidecopy.isa.expr import CmpOp, Expr
 from oxidecopy.isa.ops import Loop, Scope, When
 from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL, Launch, Program, Step, entry_name
+from oxidecopy.program.replaced import row_of, slots_per_cta
 
 _WIDE = "the program needs device code of 64 bits, tokens that are carried or more thread classes than warps, which has no fused loops"
 
@@ -46,6 +47,7 @@ class Lowering:
             self.values.symbol(name, 0, n - 1)
         self.values.symbol(RANK_SYMBOL, 0, program.cluster_size - 1)
         self.scopes = cast.scopes
+        self._grid, self._slots = launch.grid, slots_per_cta(program)
         self.loops: dict[int, int] = {}
         maps, arrays = self._look_through()
         # A record names a slot by 8 bits, those of a table by more: single maps come first.
@@ -65,11 +67,19 @@ class Lowering:
                     self.loops[id(step)] = len(self.loops)
                 case op if isinstance(op, ops.StoreGlobal | ops.LoadIndex | ops.BulkCopy | ops.BulkPrefetch):
                     arrays.add(op.array.name)
-                case op if isinstance(op, ops.TensorCopy | ops.TensorPrefetch):
+                case op if isinstance(op, ops.TensormapReplaceArray):
+                    arrays.add(op.array.name)
+                case op if isinstance(op, ops.TensormapCopy):
+                    maps.add(op.map.name)
+                case op if isinstance(op, ops.Through) and op.map.slot is None:
                     maps.add(op.map.name)
                 case _:
                     pass
-        return maps, arrays
+        return maps, arrays | set(self._slots)
+
+    def row_of(self, slot: ops.SlotRef) -> Expr:
+        """The row of a place for a map in its array."""
+        return row_of(slot, self._slots[slot.array], self._grid)
 
     def agent(self, me: int) -> Stream:
         """The code of one agent, by its position among all classes."""

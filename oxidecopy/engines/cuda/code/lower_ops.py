@@ -9,6 +9,7 @@ from oxidecopy.engines.cuda.code import refusals
 from oxidecopy.engines.cuda.code.elements import DEPTH_MAX, code_of, compile_elem, depth_of, length_of
 from oxidecopy.engines.cuda.code.extra import KINDS, coordinates, extra, is_extra
 from oxidecopy.engines.cuda.code.image import Where
+from oxidecopy.engines.cuda.code.maps import acquire, edit, release
 from oxidecopy.engines.cuda.code.nodes import Node, Op
 from oxidecopy.engines.cuda.code.values import INT_MAX, INT_MIN, ZERO, Lin, Test
 from oxidecopy.isa import limits, ops
@@ -34,6 +35,9 @@ Plain: TypeAlias = (
     | Ask
     | Copy
     | Extra
+    | ops.Edit
+    | ops.TensormapCpFenceproxy
+    | ops.FenceProxyTensormap
     | Group
     | ops.FenceProxyAsync
     | ops.FenceMbarrierInit
@@ -85,6 +89,12 @@ def lower_op(low: AgentLowering, op: Plain, where: Where) -> list[Node]:  # noqa
             | ops.BulkReduceS2S()
         ):
             return [extra(low, op, where)]
+        case ops.TensormapCopy() | ops.TensormapReplace() | ops.TensormapReplaceArray():
+            return edit(low, op, where)
+        case ops.TensormapCpFenceproxy():
+            return release(low, op, where)
+        case ops.FenceProxyTensormap():
+            return [acquire(low, op, where)]
         case ops.CommitGroup() | ops.WaitGroup() | ops.WaitGroupRead():
             return _group(low, op, where)
         case ops.FenceProxyAsync():

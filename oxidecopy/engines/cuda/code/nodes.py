@@ -17,7 +17,7 @@ from oxidecopy.engines.cuda.code.values import ZERO, Lin, Test
 class Op:
     """A record. `operands` are values by operand number, added to an immediate; `exact` ones are in registers alone.
 
-    `map` is an array's place among the argument words; `slot` that of a copy's tensor map.
+    `map` is an array's place among the argument words; `slot` that of a copy's tensor map, or with `placed` the row of `map` that it is.
     `result` is the symbol (or the answer) that the op writes, to register 2. `kept` are the agent's registers of a token
     (`abi.TOKEN_KEPT`). `tail` are the records that follow.
     """
@@ -27,6 +27,7 @@ class Op:
     aux: int = 0
     map: int = 0
     slot: Lin = ZERO
+    placed: bool = False
     flags: int = 0
     operands: tuple[tuple[int, Lin], ...] = ()
     exact: tuple[tuple[int, Lin], ...] = ()

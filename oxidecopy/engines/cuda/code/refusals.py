@@ -48,18 +48,6 @@ def no_room(program: Program, shared: int, needed: int, most: int) -> Diagnostic
     )
 
 
-def extra(program: Program) -> Diagnostic:
-    """Copies of the family `full` in a program that needs another one."""
-    return Diagnostic(
-        rule="OX5531",
-        what=f"{program.name!r} has hints, offsets, plain bulk copies, prefetches or copies between CTAs, and needs wide device code",
-        got="scalars beyond 32 bits, more than 32 classes of threads, or tokens whose phase cannot be told",
-        required="one or the other",
-        fix="use `wait_phase(k)`, launch fewer blocks or iterations, or leave hints out; emitted CUDA C++ has both (`oxidecopy emit`)",
-        site=program.site,
-    )
-
-
 def wide_im2col(where: Where) -> Diagnostic:
     """Copies that no kernel has."""
     return Diagnostic(

@@ -12,6 +12,7 @@ from oxidecopy.engines.cuda.emit.carried import stamp
 from oxidecopy.engines.cuda.emit.context import Context
 from oxidecopy.engines.cuda.emit.copies import copy_text
 from oxidecopy.engines.cuda.emit.elements import literal_bits
+from oxidecopy.engines.cuda.emit.maps import map_statements
 from oxidecopy.engines.cuda.emit.names import comment
 from oxidecopy.engines.cuda.emit.ranges import Span
 from oxidecopy.engines.cuda.emit.shares import SLOT_BYTES, CountedShare, fixed_tile, fixed_trips
@@ -197,7 +198,8 @@ class Body:
                 kind = "i64" if made.wide else "int"
                 return [f"const {kind} {self.ctx.fresh(name, Span(0, max(0, most - 1)))} = {made.text};"]
             case _:
-                return self._synchronisation(op)
+                found = map_statements(self.ctx, op)
+                return self._synchronisation(op) if found is None else found
 
     def _synchronisation(self, op: ops.Instr) -> list[str]:  # noqa: C901 - one case per op
         ptx, exprs = self.ctx.ptx, self.ctx.exprs

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, assert_never
 
 from oxidecopy.engines.cuda.emit.context import Context
+from oxidecopy.engines.cuda.emit.maps import slot_text
 from oxidecopy.isa import ops
 from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.isa.expr import ZERO, Expr
@@ -77,6 +78,8 @@ def _mode(ctx: Context, op: ops.TensorCopy | ops.TensorPrefetch, im2col: str) ->
 
 
 def _source(ctx: Context, ref: ops.MapRef) -> str:
+    if ref.slot is not None:
+        return slot_text(ctx, ref.slot)
     source = f"&{ctx.params[ref.name]}"
     if ref.index is None:
         return source

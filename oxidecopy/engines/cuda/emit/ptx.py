@@ -51,6 +51,27 @@ _REGISTERS: Final[dict[str, str]] = {
     asm volatile("fence.proxy.tensormap::generic.acquire.sys [%0], 128;" ::"l"(map) : "memory");
     return map;
 }}""",
+    "tensormap_copy": f"""{_HEAD} void tensormap_copy(u32 to, const TensorMap* map) {{
+    const u64* words = reinterpret_cast<const u64*>(map);
+    for (u32 i = 0; i < sizeof(TensorMap) / 8; ++i) asm volatile("st.shared.u64 [%0], %1;" ::"r"(to + 8 * i), "l"(words[i]) : "memory");
+}}""",
+    "tensormap_extent": f"""{_HEAD} u32 tensormap_extent(i64 elements) {{
+    if (elements < 1) __trap();  // a map cannot be empty
+    return (u32)elements;
+}}""",
+    "tensormap_cp_fenceproxy": f"""{_HEAD} void tensormap_cp_fenceproxy(TensorMap* to, u32 from) {{
+    asm volatile(
+        "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%0], [%1], 128;" ::"l"(
+            __cvta_generic_to_global(to)),
+        "r"(from)
+        : "memory");
+}}""",
+    "fence_proxy_tensormap_acquire": f"""{_HEAD} void fence_proxy_tensormap_acquire(const TensorMap* map) {{
+    asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(map) : "memory");
+}}""",
+    "block_number": f"""{_HEAD} u64 block_number() {{
+    return blockIdx.x + (u64)gridDim.x * (blockIdx.y + (u64)gridDim.y * blockIdx.z);
+}}""",
     "cluster_ctarank": f"""{_HEAD} u32 cluster_ctarank() {{
     u32 rank;
     asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
@@ -285,6 +306,15 @@ class Ptx:
         typed = f".{word}.{kind}" if op else ""
         instruction = f"{form}.shared::cluster.shared::cta.mbarrier::complete_tx::bytes{typed} [%0], [%1], %2, [%3];"
         return self.define(name, "u32 to, u32 from, u32 bytes, u32 bar", instruction, '"r"(to), "r"(from), "r"(bytes), "r"(bar)')
+
+    # ---- maps in shared memory
+    def replace(self, field: str, ord_: int | None = None) -> str:
+        """Writes one field of a map; of fields with an entry for each dimension entry `ord_`, innermost first."""
+        bits, constraint, kind = ("b64", "l", "u64") if field in ("global_address", "global_stride") else ("b32", "r", "u32")
+        entry = "" if ord_ is None else f"{ord_}, "
+        instruction = f"tensormap.replace.tile.{field}.shared::cta.b1024.{bits} [%0], {entry}%1;"
+        name = f"tensormap_replace_{field}" + ("" if ord_ is None else f"_{ord_}")
+        return self.define(name, f"u32 map, {kind} value", instruction, f'"r"(map), "{constraint}"(value)')
 
     def define(self, name: str, parameters: str, instruction: str, operands: str) -> str:
         """An instruction of a form of its own."""
