@@ -11,6 +11,7 @@ from oxidecopy.rules.recorder_blocks import BLOCK_RULES
 from oxidecopy.rules.recorder_launch import LAUNCH_RULES
 from oxidecopy.rules.recorder_symbols import SYMBOL_RULES
 from oxidecopy.rules.recorder_tiles import TILE_RULES
+from oxidecopy.rules.replaced import RECORDER_RULES as REPLACED_RULES
 from oxidecopy.rules.rule import Rule
 
-RULES: Final[tuple[Rule, ...]] = (*BARRIER_RULES, *BLOCK_RULES, *SYMBOL_RULES, *TILE_RULES, *LAUNCH_RULES, *RECORDER_RULES, *NEWER_RULES)
+RULES: Final[tuple[Rule, ...]] = (*BARRIER_RULES, *BLOCK_RULES, *SYMBOL_RULES, *TILE_RULES, *LAUNCH_RULES, *RECORDER_RULES, *NEWER_RULES, *REPLACED_RULES)

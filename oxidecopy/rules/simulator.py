@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from oxidecopy.rules.copies import SIMULATOR_RULES
+from oxidecopy.rules.replaced import SIMULATOR_RULES as REPLACED_RULES
 from oxidecopy.rules.rule import Rule
 from oxidecopy.rules.simulator_scripts import explored, launched
 from oxidecopy.rules.verifier_scripts import NO_SCRIPT, Twins, scripts
@@ -504,4 +505,4 @@ _LAYOUT: Final = (
     ),
 )
 
-RULES: Final[tuple[Rule, ...]] = (*_ENDS, *_TILES, *_BARRIERS, *_EXITS, *_MEMORY, *SIMULATOR_RULES, *_LAYOUT)
+RULES: Final[tuple[Rule, ...]] = (*_ENDS, *_TILES, *_BARRIERS, *_EXITS, *_MEMORY, *SIMULATOR_RULES, *_LAYOUT, *REPLACED_RULES)

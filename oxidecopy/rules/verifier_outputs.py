@@ -168,4 +168,13 @@ OUTPUT_RULES: Final[tuple[Rule, ...]] = (
         "whoever wrote the program must know that no two stores meet. " + _WARNING + "rows that `cta.load_index` chooses.",
         source="the program and its launch",
     ),
+    Rule(
+        id="OX3108",
+        title="A window of a replaced descriptor has elements",
+        error="VerificationError",
+        why="Where its ends are read from memory, only the launch can tell: it looks, and ends with an error where there are none. "
+        + _WARNING
+        + "ends that `cta.load_index` reads.",
+        source="a map cannot be empty: extent 0 is stored as 2^32 - 1 (measured)",
+    ),
 )

@@ -213,7 +213,7 @@ def slot_for(recorder: Recorder, like: object, slots: object) -> TensorMapSlot[A
     number = recorder.slots.get(array.name, 0)
     if (array.dtype, array.rank) != (SLOT_DTYPE, SLOT_RANK) or number >= SLOTS_MAX:
         refuse(
-            DTypeError,
+            RecordError,
             "OX1171",
             f"{what} lays descriptors into an array of bytes",
             got=described(slots) if number < SLOTS_MAX else f"{number + 1} slots in {array.name!r}",
