@@ -51,6 +51,17 @@ _ONE: Final = (
             full.wait(token)
 """
 )
+_SHORT: Final = """\
+slot = cta.tensormap(src, slots)
+with cta.warps(0, 1) as warp:
+    with warp.elect() as leader:
+        draft = slot.edit(leader)
+        draft.replace(leader, x, (0, 0), (5, 32))
+    released = draft.cp_fenceproxy(warp)
+    with warp.elect() as leader:
+        desc = released.acquire(leader)
+        desc.prefetch(leader, (0, 0))
+"""
 _STORED: Final = (
     _EDITED.replace("(i * 8, 0), (i * 8 + 5, 32)", "(at, 0), (at + 5, 32)").replace(
         "        with warp.elect() as leader:\n", "        at = (cta.block_idx.x * n + i) * 8\n        with warp.elect() as leader:\n"
@@ -99,7 +110,7 @@ RECORDER_RULES: Final[tuple[Rule, ...]] = (
         "A draft ends with its release, or with the next edit of its slot",
         "There is one place in shared memory for a slot: what is copied there anew is another descriptor.",
         _GUIDE,
-        _twins("            draft.replace", "            slot.edit(leader)\n            draft.replace"),
+        _twins("        draft.replace", "        slot.edit(leader)\n        draft.replace", body=_SHORT),
     ),
     _rule(
         "OX1171",
@@ -108,7 +119,7 @@ RECORDER_RULES: Final[tuple[Rule, ...]] = (
         "tensormap.replace has a form for tiled maps only, and this library knows what it writes where there is no interleave; a place is "
         "128 bytes of global memory.",
         _REPLACE,
-        _twins("cta.tensormap(src, slots)", "cta.tensormap(src, x)"),
+        _twins("cta.tensormap(src, slots)", "cta.tensormap(src, x)", body=_SHORT),
     ),
     _rule(
         "OX1172",
@@ -116,7 +127,7 @@ RECORDER_RULES: Final[tuple[Rule, ...]] = (
         "A whole warp releases a descriptor",
         "tensormap.cp_fenceproxy is .sync.aligned: all 32 threads of a warp execute it together.",
         "PTX ISA 9.7.13.16, tensormap.cp_fenceproxy",
-        _twins("cta.warps(0, 1)", "cta.warps(0, 2)"),
+        _twins("cta.warps(0, 1)", "cta.warps(0, 2)", body=_SHORT),
     ),
     _rule(
         "OX1173",
@@ -126,14 +137,10 @@ RECORDER_RULES: Final[tuple[Rule, ...]] = (
         _REPLACE,
         Twins(
             *(
-                (_HEAD + indent(_ONE, "    ") + _ARGUMENTS + _LAUNCHED)
-                .replace("x: ox.GlobalArray[ox.f32, ox.D2]", kind)
-                .replace("np.ones((64, 36), np.float32)", values)
-                .replace("ox.bulk_prefetch(leader, x, (0, 0), nbytes=128)", "pass")
-                for kind, values in (
-                    ("x: ox.GlobalArray[ox.f32, ox.D1]", "np.ones((64,), np.float32)"),
-                    ("x: ox.GlobalArray[ox.f32, ox.D2]", "np.ones((64, 36), np.float32)"),
-                )
+                (_HEAD + indent(_SHORT, "    ") + _ARGUMENTS + _LAUNCHED)
+                .replace("x: ox.GlobalArray[ox.f32, ox.D2]", f"x: ox.GlobalArray[ox.f32, ox.D{rank}]")
+                .replace("(64, 36)", shape)
+                for rank, shape in ((1, "(64,)"), (2, "(64, 36)"))
             )
         ),
     ),
@@ -144,10 +151,9 @@ RECORDER_RULES: Final[tuple[Rule, ...]] = (
         "The slot then holds another one, which each CTA must acquire: until then its copies may go through either.",
         _GUIDE,
         _twins(
-            "        warp.sync()\n",
-            "        with warp.elect() as leader:\n            draft = slot.edit(leader)\n"
-            "        draft.cp_fenceproxy(warp)\n        warp.sync()\n",
-            body=_OTHER,
+            "        desc.prefetch",
+            "        draft = slot.edit(leader)\n    draft.cp_fenceproxy(warp)\n    with warp.elect() as leader:\n        desc.prefetch",
+            body=_SHORT,
         ),
     ),
 )
@@ -183,8 +189,8 @@ VERIFIER_RULES: Final[tuple[Rule, ...]] = (
         "OX3213",
         "VerificationError",
         "A copy goes through a replaced descriptor only behind release and acquire",
-        "A multiprocessor keeps descriptors that it has used. After a write without an acquire, copies went on through the old one for as long "
-        "as was tried, in every block (measured on an H200).",
+        "A multiprocessor keeps descriptors that it has used. After a write without an acquire, copies went on through the old one for as "
+        "long as was tried, in every block (measured on an H200).",
         _GUIDE,
         _twins("        warp.sync()\n", "", body=_OTHER),
     ),
@@ -192,8 +198,8 @@ VERIFIER_RULES: Final[tuple[Rule, ...]] = (
         "OX3214",
         "VerificationError",
         "A descriptor is replaced when no copy may still read it",
-        "A copy reads its descriptor some time after it was issued. A load is over with its phase, a store when `wait_group_read` says so; of a "
-        "prefetch nothing tells, so a slot that one went through is never replaced again.",
+        "A copy reads its descriptor some time after it was issued. A load is over with its phase, a store when `wait_group_read` says so; "
+        "of a prefetch nothing tells, so a slot that one went through is never replaced again.",
         "PTX ISA, cp.async.bulk.wait_group: `.read` waits for the reading of the tensor map, too",
         _twins("            full.wait(token)\n", ""),
     ),
@@ -221,7 +227,8 @@ SIMULATOR_RULES: Final[tuple[Rule, ...]] = (
         "OX4017",
         "DeviceFaultError",
         "A window has an element",
-        "A map stores extents less one, so that none has extent 0: the hardware would take it for 2^32. The launch ends with an error instead.",
+        "A map stores extents less one, so that none has extent 0: the hardware would take it for 2^32. The launch ends with an error "
+        "instead.",
         "measured on an H200: tensormap.replace of extent 0 stores 0xffffffff",
         _twins("(i * 8 + 5, 32)", "(i * 8, 32)", explored=True),
     ),

@@ -6,8 +6,8 @@ from typing import Final
 
 from oxidecopy.rules.copies import VERIFIER_RULES as COPY_RULES
 from oxidecopy.rules.newer_devices import VERIFIER_RULES as NEWER_RULES
-from oxidecopy.rules.rule import Rule
 from oxidecopy.rules.replaced import VERIFIER_RULES as REPLACED_RULES
+from oxidecopy.rules.rule import Rule
 from oxidecopy.rules.tables import VERIFIER_RULES as TABLE_RULES
 from oxidecopy.rules.verifier_barriers import BARRIER_RULES
 from oxidecopy.rules.verifier_launch import LAUNCH_RULES
