@@ -15,7 +15,6 @@ from oxidecopy.isa.limits import STORE_EDGE_BYTES
 from oxidecopy.program.destinations import destinations
 from oxidecopy.program.program import ArrayInfo, ArrayParam, IdxParam, MapParam, ScalarParam, entry_name
 from oxidecopy.program.replaced import SLOT_BYTES, SLOT_DTYPE
-from oxidecopy.typed.descriptor import TmaDescriptor
 from oxidecopy.typed.descriptor_table import DescriptorTable
 from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.map_handle import MapHandle

@@ -14,4 +14,13 @@ from oxidecopy.rules.recorder_tiles import TILE_RULES
 from oxidecopy.rules.replaced import RECORDER_RULES as REPLACED_RULES
 from oxidecopy.rules.rule import Rule
 
-RULES: Final[tuple[Rule, ...]] = (*BARRIER_RULES, *BLOCK_RULES, *SYMBOL_RULES, *TILE_RULES, *LAUNCH_RULES, *RECORDER_RULES, *NEWER_RULES, *REPLACED_RULES)
+RULES: Final[tuple[Rule, ...]] = (
+    *BARRIER_RULES,
+    *BLOCK_RULES,
+    *SYMBOL_RULES,
+    *TILE_RULES,
+    *LAUNCH_RULES,
+    *RECORDER_RULES,
+    *NEWER_RULES,
+    *REPLACED_RULES,
+)

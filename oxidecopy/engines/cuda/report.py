@@ -246,6 +246,16 @@ def _index(entry: Entry, facts: Facts) -> Diagnostic:
 
 
 def _internal(entry: Entry, facts: Facts) -> Diagnostic:
+    where = facts.image.sites.get(entry.pc)
+    if entry.kind == ReportKind.OPCODE and where is not None and isinstance(where.op, ops.EDITS):
+        return Diagnostic(
+            rule=INTERNAL,
+            what="this GPU runs kernels that its driver made of PTX for all, which cannot replace a descriptor",
+            got=f"`{where.words}` at record {entry.pc}",
+            required="kernels built for its architecture: tensormap.replace is an instruction of those alone",
+            fix="use a table of descriptors made on the host (ox.DescriptorTable)",
+            site=_site(entry, facts),
+        )
     place = entry.kind == ReportKind.PLACE
     known = ReportKind(entry.kind).name if entry.kind in set(ReportKind) else f"kind {entry.kind}"
     return Diagnostic(

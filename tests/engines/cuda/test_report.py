@@ -170,6 +170,14 @@ def test_a_position_outside_the_array_is_told_from_what_the_array_holds() -> Non
     assert "outside its array" in error.diagnostics[0].what
 
 
+def test_a_window_without_elements_is_told_from_an_index() -> None:
+    error = failure(report(entry(ReportKind.EMPTY, pc=1, value=(1 << 64) - 2, bound=1)), FACTS)
+    assert type(error) is ExecutionError
+    (found,) = error.diagnostics
+    assert (found.rule, found.got.split()[0]) == ("OX5332", "-2")
+    assert "without elements" in found.what
+
+
 @pytest.mark.parametrize("kind", [ReportKind.OPCODE, ReportKind.PLACE, 99])
 def test_mistakes_of_the_interpreter_are_said_to_be_ours(kind: int) -> None:
     error = failure(report(entry(pc=1, barrier=FULL_2), entry(kind, pc=70, warp=9)), FACTS)

@@ -7,9 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from oxidecopy import BarrierToken, Cta, ManagedBarrier, Owned, Ready, TmaBarrier
+from oxidecopy import D2, BarrierToken, Cta, Group, Leader, ManagedBarrier, Owned, Ready, TensorMapSlot, TmaBarrier, f32
 
 R = ManagedBarrier[Ready, TmaBarrier]
+Slot = TensorMapSlot[f32, D2]
 
 
 def make(cta: Cta) -> R:
@@ -64,6 +65,21 @@ def user_class_bad() -> None:
     x = Lease()
     give_up(x)
     print(x)  # E: [oxidecopy-moved]
+
+
+def draft_ok(slot: Slot, leader: Leader, warp: Group) -> None:
+    draft = slot.edit(leader)
+    released = draft.cp_fenceproxy(warp)
+    draft = slot.edit(leader)
+    draft.cp_fenceproxy(warp).acquire(leader)
+    released.acquire(leader)
+
+
+def draft_bad(slot: Slot, leader: Leader, warp: Group) -> None:
+    draft = slot.edit(leader)
+    released = draft.cp_fenceproxy(warp)
+    draft.cp_fenceproxy(warp).acquire(leader)  # E: [oxidecopy-moved]
+    released.acquire(leader)
 
 
 def twice_ok(cta: Cta) -> None:

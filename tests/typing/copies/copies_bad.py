@@ -135,3 +135,32 @@ def wide(
     src.g2s(leader, cta.shared(ox.f16, (34, 64), align=ox.A128), (0, 0, 0, 0), token, halo=2)  # E
     src.g2s_multicast(leader, tile, (0, 0, 0, 0), token, cta_mask=3, halo=2)  # E
     cta.shared(walk, halo=2)  # E
+
+
+def replaced(
+    cta: ox.Cta, src: Box, x: ox.GlobalArray[ox.f32, ox.D2], y: ox.GlobalArray[ox.f16, ox.D2], slots: ox.GlobalArray[ox.u8, ox.D2], token: Armed
+) -> None:
+    cta.tensormap(src, x)  # E
+    slot = cta.tensormap(src, slots)
+    tile = cta.shared(src)
+    other = cta.shared(ox.f16, (8, 64), align=ox.A1024)
+    with cta.warps(0, 1) as warp:
+        slot.edit(warp)  # E
+        with warp.elect() as leader:
+            slot.g2s(leader, tile, (0, 0), token)  # E
+            draft = slot.edit(leader)
+            draft.g2s(leader, tile, (0, 0), token)  # E
+            draft.acquire(leader)  # E
+            draft.replace(leader, y, (0, 0), (8, 8))  # E
+            draft.replace(leader, x, (0,), (8,))  # E
+        draft.cp_fenceproxy(leader)  # E
+        released = draft.cp_fenceproxy(warp)
+        released.acquire(warp)  # E
+        with warp.elect() as leader:
+            released.s2g(leader, tile, (0, 0))  # E
+            released.acquire(leader).g2s(leader, other, (0, 0), token)  # E
+            released.acquire(leader).g2s(leader, tile, (0, 0, 0), token)  # E
+
+
+def pixels_are_not_replaced(cta: ox.Cta, src: Conv, slots: ox.GlobalArray[ox.u8, ox.D2]) -> None:
+    cta.tensormap(src, slots)  # E

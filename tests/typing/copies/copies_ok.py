@@ -114,3 +114,18 @@ def wide(
     src.g2s(leader, tile, (0, 0, 0, 0), token, halo=2, offset=1)
     src.g2s_multicast(leader, tile, (0, 0, 0, 0), token, cta_mask=3, halo=2)
     src.g2s(leader, cta.shared(src, stages=2)[0], (0, 0, 0, 0), token)
+
+
+def replaced(cta: ox.Cta, src: ox.TmaDescriptor[ox.f32, ox.D2], x: ox.GlobalArray[ox.f32, ox.D2], slots: ox.GlobalArray[ox.u8, ox.D2], token: Armed) -> None:
+    slot = cta.tensormap(src, slots)
+    tile = cta.shared(src)
+    first = cta.block_idx.x
+    with cta.warps(0, 1) as warp:
+        with warp.elect() as leader:
+            draft = slot.edit(leader)
+            draft.replace(leader, x, (first, 0), (first + 8, x.shape[1]))
+        released = draft.cp_fenceproxy(warp)
+        with warp.elect() as leader:
+            desc = released.acquire(leader)
+            desc.g2s(leader, tile, (0, 0), token)
+            desc.s2g(leader, tile, (0, 0))

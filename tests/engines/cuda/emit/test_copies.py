@@ -7,12 +7,12 @@ import re
 import pytest
 
 import oxidecopy as ox
-from oxidecopy.conformance import bulk, im2col
+from oxidecopy.conformance import bulk, im2col, replaced
 from oxidecopy.engines.cuda import nvrtc
 from oxidecopy.engines.cuda.emit import emitted
 
 DEV = ox.Device.open("sim-fast")
-CASES = {f"{c.group}: {c.name}": c for c in (*bulk.cases(), *im2col.cases())}
+CASES = {f"{c.group}: {c.name}": c for c in (*bulk.cases(), *im2col.cases(), *replaced.cases())}
 LIBRARY = next((path for major in nvrtc.FOLDERS if (path := nvrtc.find_library(major)) is not None), None)
 
 
@@ -33,6 +33,19 @@ def source(name: str) -> str:
         ("between CTAs: reduce max i32", ["cp_reduce_async_bulk_s2s_max_s32"]),
         ("cache hints: copy 3-D, evict first", ["cp_async_bulk_prefetch_tensor_3d_hint", "cp_async_bulk_tensor_3d_g2s_hint"]),
         ("cache hints: multicast", ["cp_async_bulk_tensor_2d_g2s_hint_multicast", "cp_async_bulk_tensor_2d_s2g_hint"]),
+        (
+            "replaced maps: f64, rank 3, none",
+            [
+                "tensormap_copy",
+                "tensormap_replace_global_address",
+                "tensormap_replace_global_dim_2",
+                "tensormap_replace_global_stride_1",
+                "tensormap_cp_fenceproxy",
+                "fence_proxy_tensormap_acquire",
+                "block_number",
+            ],
+        ),
+        ("replaced maps: shared out", ["tensormap_cp_fenceproxy", "cp_async_bulk_tensor_2d_g2s_multicast"]),
         ("im2col: load 4-D 2 SwizzleNone", ["cp_async_bulk_prefetch_tensor_4d_im2col", "cp_async_bulk_tensor_4d_g2s_im2col"]),
         ("im2col: multicast 5-D 4", ["cp_async_bulk_tensor_5d_g2s_im2col_hint_multicast"]),
         ("im2col: reduce 3-D 0", ["cp_reduce_async_bulk_tensor_3d_xor_im2col"]),
