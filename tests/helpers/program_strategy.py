@@ -47,6 +47,7 @@ from oxidecopy.isa.ops import (
     OperandKind,
     Part,
     ScalarRef,
+    SlotRef,
     ThreadSet,
     TileRef,
 )
@@ -65,6 +66,7 @@ from oxidecopy.program.program import (
     Step,
     TileDecl,
 )
+from oxidecopy.program.replaced import SLOT_DTYPE, SLOT_RANK, SLOTS_MAX
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn, SearchStrategy
@@ -213,12 +215,17 @@ class StepMaker:
             ops.MAP: self.of(MapParam),
             ops.GATHER: self.of_rank_2(),
             ops.ARRAY: self.of(ArrayParam),
+            ops.SLOT: self.for_maps(),
             ops.TOKENS: self.made[ops.TOKEN.sigil],
         }
         return not isinstance(kind, Kind) or bool(wanted.get(kind, True))
 
     def of(self, sort: type[Param]) -> list[Param]:
         return [p for p in self.params if isinstance(p, sort)]
+
+    def for_maps(self) -> list[ArrayParam]:
+        """Arrays that maps can lie in."""
+        return [p for p in self.params if isinstance(p, ArrayParam) and (p.dtype, p.rank) == (SLOT_DTYPE, SLOT_RANK)]
 
     # ---- operands
     def operand(self, kind: OperandKind) -> object:
@@ -298,7 +305,11 @@ class StepMaker:
     def map(self) -> MapRef:
         param = self.draw(st.sampled_from([p for p in self.params if isinstance(p, MapParam) and (p.rank == 2 or not self.gathers)]))
         self.rank = param.rank
-        return MapRef(param.name, None if param.entries is None else self.index(param.entries))
+        placed = self.slot() if self.for_maps() else None
+        return MapRef(param.name, None if param.entries is None else self.index(param.entries), self.draw(st.sampled_from([None, placed])))
+
+    def slot(self) -> SlotRef:
+        return SlotRef(self.draw(st.sampled_from(self.for_maps())).name, self.draw(st.integers(0, SLOTS_MAX - 1)))
 
     def array(self) -> ArrayRef:
         param = self.draw(st.sampled_from([p for p in self.params if isinstance(p, ArrayParam)]))
@@ -352,6 +363,7 @@ KINDS: dict[Kind, Callable[[StepMaker], object]] = {
     ops.GATHER: StepMaker.gather,
     ops.OFFSETS: StepMaker.offsets,
     ops.HINT: StepMaker.hint,
+    ops.SLOT: StepMaker.slot,
     ops.THREADS: StepMaker.threads,
     ops.VALUE: StepMaker.value,
     ops.NAME: StepMaker.name,
@@ -363,7 +375,11 @@ KINDS: dict[Kind, Callable[[StepMaker], object]] = {
 }
 
 
-RICH_PARAMS = (MapParam(name="tmap", dtype="f32", box_dim=(8, 32), element_strides=(1, 1)), ArrayParam(name="grid", dtype="f32", rank=2))
+RICH_PARAMS = (
+    MapParam(name="tmap", dtype="f32", box_dim=(8, 32), element_strides=(1, 1)),
+    ArrayParam(name="grid", dtype="f32", rank=2),
+    ArrayParam(name="kept maps", dtype=SLOT_DTYPE, rank=SLOT_RANK),
+)
 RICH_TILE = TileDecl(name="stage", dtype="f32", shape=(8, 32), align=128, swizzle="none", stages=2, offset=0, stage_bytes=1024)
 RICH_BARRIER = BarrierDecl(name="ready", kind="TmaBarrier", stages=2, offset=2048)
 
