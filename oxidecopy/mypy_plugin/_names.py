@@ -31,6 +31,7 @@ LANDED: Final = "oxidecopy.tiles.stage.Landed"
 BLOCK_TILE: Final = "oxidecopy.tiles.stage.BlockTile"
 STAGE_AT: Final = "oxidecopy.tiles.work.StageAt"
 TILE: Final = "oxidecopy.typed.smem.SharedArray"
+DRAFT: Final = "oxidecopy.typed.tensormap.TensorMapDraft"
 DESCRIPTOR: Final = "oxidecopy.typed.descriptor.TmaDescriptor"
 IM2COL: Final = "oxidecopy.typed.im2col.Im2colDescriptor"
 BULK: Final = "oxidecopy.typed.bulk"
@@ -53,6 +54,7 @@ NOUNS: Final[dict[str, str]] = {
     BLOCK_TILE: "tile",
     STAGE_AT: "stage",
     TILE: "tile",
+    DRAFT: "map draft",
 }
 
 # Values that are only known on the device.

@@ -185,6 +185,10 @@ def test_windows_that_may_be_empty_are_a_warning() -> None:
     ):
         report = inspect(program(body.replace("[i * 8, 0], [i * 8 + 5, 64]", f"[{first}, 0], [{stop}, 64]")), launch)
         assert {d.rule for d in (*report.violations, *report.warnings)} & {"OX3108", "OX3212"} == expected
+    loads = body[: body.index("        cp.async.bulk.tensor.s2g")].replace("[i * 8, 0], [i * 8 + 5, 64]", "[a, 0], [b, 64]")
+    report = inspect(program(loads), launch)
+    assert report.ok
+    assert {d.rule for d in report.warnings} == {"OX3108"}
 
 
 def test_a_store_may_write_behind_a_narrow_window() -> None:
