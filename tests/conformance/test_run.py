@@ -38,12 +38,14 @@ def test_cases_hold_every_op() -> None:
         "counters",
         "reduce add f32",
         "plain stores: unload f32",
+        "replaced maps",
         *MORE,
     ):
         for case in run.cases(group):
             held |= {type(step.op) for step in expanded(case.make(device).launch.program).walk()}
     newer = {ops.TensorGather4, ops.TensorScatter4}  # compute capability 10.0 alone
-    assert set(ops.OPS) - set(ops.STAGES) - newer == held
+    refused = {ops.TensormapReplace}  # by the verifier: tests/gpu/test_replaced_maps.py has all that was measured of it
+    assert set(ops.OPS) - set(ops.STAGES) - newer - refused == held
 
 
 def _wrong(case: Case) -> Case:

@@ -92,9 +92,9 @@ def wrong(what: str) -> Any:  # noqa: C901 - a line for each mistake
                 draft.replace(leader, x, (0, 0) if what != "short" else (0,), (3, 32))
                 if what == "elected releases":
                     draft.cp_fenceproxy(warp)
-            released = draft.cp_fenceproxy(leader if what == "leader releases" else warp)  # type: ignore[arg-type,oxidecopy-scope]
+            released = draft.cp_fenceproxy(leader if what == "leader releases" else warp)  # type: ignore[arg-type,oxidecopy-scope,oxidecopy-moved]
             if what == "released twice":
-                draft.cp_fenceproxy(warp)
+                draft.cp_fenceproxy(warp)  # type: ignore[oxidecopy-moved]
             if what == "edited after":
                 with warp.elect() as leader:
                     draft.replace(leader, x, (0, 0), (3, 32))
