@@ -41,6 +41,10 @@ if TYPE_CHECKING:
     from oxidecopy.tiles.cta import ClusterCta as ClusterCta
     from oxidecopy.tiles.cta import Cta as Cta
     from oxidecopy.tiles.elem import Elem as Elem
+    from oxidecopy.tiles.elem import Truth as Truth
+    from oxidecopy.tiles.elem import Vector as Vector
+    from oxidecopy.tiles.elem import per_column as per_column
+    from oxidecopy.tiles.elem import per_row as per_row
     from oxidecopy.tiles.group import ClusterGroup as ClusterGroup
     from oxidecopy.tiles.group import Group as Group
     from oxidecopy.tiles.ring import Ring as Ring
@@ -171,6 +175,10 @@ _HOME: Final = {
     "Verdict": "oxidecopy.maps.validate",
     "validate": "oxidecopy.maps.validate",
     "Elem": "oxidecopy.tiles.elem",
+    "Truth": "oxidecopy.tiles.elem",
+    "Vector": "oxidecopy.tiles.elem",
+    "per_column": "oxidecopy.tiles.elem",
+    "per_row": "oxidecopy.tiles.elem",
     "Landed": "oxidecopy.tiles.stage",
     "Ring": "oxidecopy.tiles.ring",
     "Slot": "oxidecopy.tiles.stage",

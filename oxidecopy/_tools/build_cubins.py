@@ -24,9 +24,12 @@ from oxidecopy.engines.cuda import nvrtc
 from oxidecopy.engines.cuda.abi_header import abi_hash
 
 KERNELS: Final = Path(__file__).resolve().parents[1] / "kernels"
-SOURCE: Final = "interpreter.cu"
+# Each target is built in parts: a file with kernels, its source, and the options for it. The code of "compute" is entered by one large
+# switch, which a jump table makes several times faster; in other kernels it would replace branches that are predicted well.
+SOURCES: Final = {"": "interpreter.cu", "compute": "compute.cu"}
 MANIFEST: Final = "manifest.json"
 OPTIONS: Final = ("--std=c++17", "--fmad=false", "--ptxas-options=-v")
+MORE_OPTIONS: Final = {"": (), "compute": ("--jump-table-density=100",)}
 _WHEELS: Final = {12: ("nvidia-cuda-nvrtc-cu12", "12.9.86"), 13: ("nvidia-cuda-nvrtc", "13.0.88")}
 _ENTRY: Final = re.compile(
     r"Compiling entry function '(?P<name>\w+)'.*?Function properties for (?P=name)\s+ptxas\s+\.\s+"
@@ -39,26 +42,29 @@ _ENTRY: Final = re.compile(
 @final
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An architecture, the major release of the compiler for it, and the oldest driver that loads the result."""
+    """An architecture, the major release of the compiler for it, the oldest driver that loads the result, and a part of the kernels."""
 
     arch: str
     release: int
     min_driver: str
+    part: str = ""
 
     @property
     def file(self) -> str:
         """Where the result lies in the kernels' folder."""
-        return f"cubins/{self.arch}.{'ptx' if self.arch.startswith('compute_') else 'cubin'}"
+        name = f"{self.arch}_{self.part}" if self.part else self.arch
+        return f"cubins/{name}.{'ptx' if self.arch.startswith('compute_') else 'cubin'}"
 
 
 # Minor-version compatibility lets drivers from 525 on run cubins of any CUDA 12; family targets came with 12.9, sm_110 with 13.0.
-TARGETS: Final = (
-    Target("sm_90a", 12, "525.60.13"),
-    Target("sm_100f", 12, "575.51.03"),
-    Target("sm_110f", 13, "580.65.06"),
-    Target("sm_120f", 12, "575.51.03"),
-    Target("compute_90", 12, "575.51.03"),
+_ARCHITECTURES: Final = (
+    ("sm_90a", 12, "525.60.13"),
+    ("sm_100f", 12, "575.51.03"),
+    ("sm_110f", 13, "580.65.06"),
+    ("sm_120f", 12, "575.51.03"),
+    ("compute_90", 12, "575.51.03"),
 )
+TARGETS: Final = tuple(Target(*row, part) for row in _ARCHITECTURES for part in SOURCES)
 
 
 @final
@@ -104,8 +110,9 @@ def build(target: Target, texts: Mapping[str, str]) -> Built:
     found = _installed(wheel)
     if library is None or found != wanted:
         raise WrongCompilerError(f"{wheel} {wanted} is needed, {found or 'none'} is installed: pip install 'oxidecopy[kernels]'")
-    headers = {name: text for name, text in texts.items() if name != SOURCE}
-    made = nvrtc.compile_cubin(texts[SOURCE], name=SOURCE, arch=target.arch, options=OPTIONS, headers=headers, library=library)
+    source, options = SOURCES[target.part], (*OPTIONS, *MORE_OPTIONS[target.part])
+    headers = {name: text for name, text in texts.items() if name not in SOURCES.values()}
+    made = nvrtc.compile_cubin(texts[source], name=source, arch=target.arch, options=options, headers=headers, library=library)
     return Built(target=target, code=made.cubin, kernels=resources(made.log))
 
 
@@ -144,6 +151,7 @@ def files_of(built: Sequence[Built], texts: Mapping[str, str]) -> dict[str, byte
         {
             "file": b.target.file,
             "target": b.target.arch,
+            "part": b.target.part,
             "sha256": hashlib.sha256(b.code).hexdigest(),
             "compiler": " ".join(_WHEELS[b.target.release]),
             "min_driver": b.target.min_driver,
@@ -155,6 +163,7 @@ def files_of(built: Sequence[Built], texts: Mapping[str, str]) -> dict[str, byte
         "abi": abi_hash(),
         "toolkit": ", ".join(" ".join(wheel) for wheel in _WHEELS.values()),
         "options": list(OPTIONS),
+        "more_options": {part: list(options) for part, options in MORE_OPTIONS.items() if options},
         "programmatic": True,  # the kernels wait for the grid before them themselves
         "sources": {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()},
         "files": rows,
@@ -179,7 +188,9 @@ def main(arguments: Sequence[str] | None = None, folder: Path = KERNELS) -> int:
     """Builds and writes, or with `--check` builds and compares: 1 when something committed is not what is built."""
     parser = argparse.ArgumentParser(prog="python -m oxidecopy._tools.build_cubins", description="Builds the interpreter's machine code.")
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a committed file is not what is built")
-    parser.add_argument("--arch", action="append", choices=[t.arch for t in TARGETS], help="build only this one, and write nothing else")
+    parser.add_argument(
+        "--arch", action="append", choices=list(dict.fromkeys(t.arch for t in TARGETS)), help="build only this one, and write nothing else"
+    )
     options = parser.parse_args(arguments)
     texts = sources(folder)
     chosen = [t for t in TARGETS if not options.arch or t.arch in options.arch]

@@ -123,14 +123,14 @@ def _users(gpu: Gpu) -> list[Fact]:
 
 def _kernels(found: CudaFacts) -> list[Fact]:
     """The compiled kernels, and which file each GPU takes."""
-    from oxidecopy.engines.cuda.module import choose, kernels_folder, read_code, read_manifest
+    from oxidecopy.engines.cuda.module import choose, kernels_folder, read_code, read_manifest, targets
 
     folder = kernels_folder()
     try:
         manifest = read_manifest(folder)
     except OxidecopyError as error:
         return [Fact(topic="kernels", value="none", state="missing", note=_first(error))]
-    rows = [Fact(topic="kernels", value=", ".join(file.target for file in manifest.files), state="ok", note=manifest.toolkit)]
+    rows = [Fact(topic="kernels", value=", ".join(targets(manifest)), state="ok", note=manifest.toolkit)]
     for gpu in found.gpus:
         if not gpu.usable:
             continue

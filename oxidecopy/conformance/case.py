@@ -23,10 +23,14 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
-    """A launch on one device, and the arrays whose bytes are compared after it."""
+    """A launch on one device, and the arrays whose bytes are compared after it.
+
+    `sizes`: the numbers whose last place counts where a case has an `ulp`; without them the reference's own.
+    """
 
     launch: BoundLaunch
     outputs: dict[str, ox.GlobalArray[Any, Any]]
+    sizes: npt.NDArray[np.float32] | None = None
 
 
 @final
@@ -37,12 +41,14 @@ class Case:
     Attributes:
         group: the part of the programming model that it belongs to; a row of the table.
         whole: compare the arrays' memory; else only their elements, where what lies between rows was never set.
+        ulp: how far elements of f32 may be from the reference, in units of the last place; 0: every bit.
     """
 
     name: str
     group: str
     make: Callable[[Device], Made]
     whole: bool = True
+    ulp: int = 0
 
 
 def random_bits(dtype: type[DType], shape: Sequence[int], seed: int) -> npt.NDArray[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from itertools import chain
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, final
@@ -33,6 +34,8 @@ from oxidecopy.errors import OxidecopyError
 from oxidecopy.host.device import Device
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from oxidecopy.conformance.case import Made
 
 REFERENCE: Final = "sim-fast"
@@ -67,19 +70,20 @@ def run_case(case: Case, reference: Device, device: Device, launch: Launcher = b
     """One case on both; `launch` says how on `device`."""
     start = perf_counter()
     try:
-        wanted, got = _ran(case, reference, by_engine), _ran(case, device, launch)
-        problem = "; ".join(filter(None, (_differs(name, got[name], wanted[name]) for name in wanted)))
+        (made, wanted), (_, got) = _ran(case, reference, by_engine), _ran(case, device, launch)
+        differs = partial(_far, ulp=case.ulp, sizes=made.sizes) if case.ulp else _differs
+        problem = "; ".join(filter(None, (differs(name, got[name], wanted[name]) for name in wanted)))
     except OxidecopyError as error:
         problem = "\n".join(str(error).splitlines()[:_MESSAGE_LINES])
     return Verdict(name=case.name, group=case.group, problem=problem, seconds=perf_counter() - start)
 
 
-def _ran(case: Case, device: Device, launch: Launcher) -> dict[str, bytes]:
+def _ran(case: Case, device: Device, launch: Launcher) -> tuple[Made, dict[str, bytes]]:
     made: Made = case.make(device)
     launch(made, device)
     if not case.whole:
-        return {name: a.numpy().tobytes() for name, a in made.outputs.items()}
-    return {name: device.engine.read(a.buffer, 0, a.buffer.nbytes) for name, a in made.outputs.items()}
+        return made, {name: a.numpy().tobytes() for name, a in made.outputs.items()}
+    return made, {name: device.engine.read(a.buffer, 0, a.buffer.nbytes) for name, a in made.outputs.items()}
 
 
 def _differs(name: str, got: bytes, wanted: bytes) -> str:
@@ -90,6 +94,21 @@ def _differs(name: str, got: bytes, wanted: bytes) -> str:
         return f"{name}: {a.size} bytes, not {b.size}"
     where = np.flatnonzero(a != b)
     return f"{name}: {where.size} of {a.size} bytes differ, first at {where[0]}: {a[where[0]]:#04x}, not {b[where[0]]:#04x}"
+
+
+def _far(name: str, got: bytes, wanted: bytes, *, ulp: int, sizes: npt.NDArray[np.float32] | None) -> str:
+    """Elements of f32 that are further from the reference than `ulp` last places; NaN and infinities must be the same bits."""
+    a, b = (np.frombuffer(x, np.float32).astype(np.float64) for x in (got, wanted))
+    same = np.frombuffer(got, np.uint32) == np.frombuffer(wanted, np.uint32)
+    with np.errstate(invalid="ignore"):
+        size = np.abs(np.frombuffer(wanted, np.float32) if sizes is None else sizes.reshape(-1))
+        last = np.spacing(np.maximum(size, np.finfo(np.float32).tiny))
+        error = np.where(same, 0.0, np.where(np.isfinite(a) & np.isfinite(b), np.abs(a - b) / last, np.inf))
+    if not (error > ulp).any():
+        return ""
+    where = int(np.argmax(error))
+    off = f"{int((error > ulp).sum())} of {a.size} elements are off"
+    return f"{name}: {off}, the worst by {error[where]:.3g} ulp: {a[where]!r}, not {b[where]!r}"
 
 
 # ---- the result as a file

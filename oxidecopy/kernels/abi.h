@@ -45,6 +45,9 @@ constexpr u32 ONCE_FLAG_READ = 0x1;
 constexpr u32 ONCE_FLAG_INVAL = 0x2;
 constexpr u32 NO_TILE = 0xfffffff;
 constexpr u32 FEW_BARRIERS = 0x2;
+constexpr u32 COMPUTE_UNITS = 0x2;
+constexpr u32 LOOP_TIGHT = 0x1;
+constexpr u32 COMPUTE_VECTORS = 0x3;
 constexpr u32 REPORT_ENTRIES = 0x100;
 
 enum : u32 {
@@ -100,10 +103,12 @@ enum : u32 {
     OP_LOOP = 0x84,
     OP_NEXT = 0x85,
     OP_WARP_SYNC = 0x86,
+    OP_PLACE = 0x87,
     OP_PRODUCE = 0x90,
     OP_DRAIN = 0x91,
     OP_ONCE = 0x93,
     OP_COPY_EXTRA = 0x94,
+    OP_COMPUTE = 0x95,
     OP_NEXT_STAGE = 0x92,
 };
 
@@ -152,6 +157,128 @@ enum : u32 {
     ELEM_MUL = 0x6,
     ELEM_DIV = 0x7,
     ELEM_CAST = 0x8,
+    ELEM_MIN = 0x9,
+    ELEM_MAX = 0xa,
+    ELEM_AND = 0xb,
+    ELEM_OR = 0xc,
+    ELEM_XOR = 0xd,
+    ELEM_SHL = 0xe,
+    ELEM_SHR = 0xf,
+    ELEM_LT = 0x10,
+    ELEM_LE = 0x11,
+    ELEM_GT = 0x12,
+    ELEM_GE = 0x13,
+    ELEM_EQ = 0x14,
+    ELEM_NE = 0x15,
+    ELEM_SELECT = 0x16,
+    ELEM_ABS = 0x18,
+    ELEM_NOT = 0x19,
+    ELEM_SQRT = 0x1a,
+    ELEM_RSQRT = 0x1b,
+    ELEM_EXP = 0x1c,
+    ELEM_LOG = 0x1d,
+    ELEM_TANH = 0x1e,
+    ELEM_SIGMOID = 0x1f,
+    ELEM_GELU = 0x20,
+};
+
+enum : u32 {
+    COMPUTE_LOAD_A = 0x0,
+    COMPUTE_LOAD_B = 0x1,
+    COMPUTE_ROW_A = 0x2,
+    COMPUTE_ROW_B = 0x3,
+    COMPUTE_COLUMN_A = 0x4,
+    COMPUTE_COLUMN_B = 0x5,
+    COMPUTE_CONST_A = 0x6,
+    COMPUTE_CONST_B = 0x7,
+    COMPUTE_SCALAR_B = 0x8,
+    COMPUTE_PUT = 0x9,
+    COMPUTE_GET = 0xa,
+    COMPUTE_TAKE = 0xb,
+    COMPUTE_STORE = 0xc,
+    COMPUTE_F_ADD = 0xd,
+    COMPUTE_F_SUB = 0xe,
+    COMPUTE_F_RSUB = 0xf,
+    COMPUTE_F_MUL = 0x10,
+    COMPUTE_F_MIN = 0x11,
+    COMPUTE_F_MAX = 0x12,
+    COMPUTE_I_ADD = 0x13,
+    COMPUTE_I_SUB = 0x14,
+    COMPUTE_I_RSUB = 0x15,
+    COMPUTE_I_MUL = 0x16,
+    COMPUTE_I_AND = 0x17,
+    COMPUTE_I_OR = 0x18,
+    COMPUTE_I_XOR = 0x19,
+    COMPUTE_F_ADD_C = 0x1a,
+    COMPUTE_F_SUB_C = 0x1b,
+    COMPUTE_F_RSUB_C = 0x1c,
+    COMPUTE_F_MUL_C = 0x1d,
+    COMPUTE_F_MIN_C = 0x1e,
+    COMPUTE_F_MAX_C = 0x1f,
+    COMPUTE_I_ADD_C = 0x20,
+    COMPUTE_I_SUB_C = 0x21,
+    COMPUTE_I_RSUB_C = 0x22,
+    COMPUTE_I_MUL_C = 0x23,
+    COMPUTE_I_AND_C = 0x24,
+    COMPUTE_I_OR_C = 0x25,
+    COMPUTE_I_XOR_C = 0x26,
+    COMPUTE_F_DIV = 0x27,
+    COMPUTE_F_RDIV = 0x28,
+    COMPUTE_F_LT = 0x29,
+    COMPUTE_F_LE = 0x2a,
+    COMPUTE_F_GT = 0x2b,
+    COMPUTE_F_GE = 0x2c,
+    COMPUTE_F_EQ = 0x2d,
+    COMPUTE_F_NE = 0x2e,
+    COMPUTE_I_SHL = 0x2f,
+    COMPUTE_I_RSHL = 0x30,
+    COMPUTE_U_SHR = 0x31,
+    COMPUTE_U_RSHR = 0x32,
+    COMPUTE_S_SHR = 0x33,
+    COMPUTE_S_RSHR = 0x34,
+    COMPUTE_U_MIN = 0x35,
+    COMPUTE_U_MAX = 0x36,
+    COMPUTE_S_MIN = 0x37,
+    COMPUTE_S_MAX = 0x38,
+    COMPUTE_I_EQ = 0x39,
+    COMPUTE_I_NE = 0x3a,
+    COMPUTE_U_LT = 0x3b,
+    COMPUTE_U_LE = 0x3c,
+    COMPUTE_U_GT = 0x3d,
+    COMPUTE_U_GE = 0x3e,
+    COMPUTE_S_LT = 0x3f,
+    COMPUTE_S_LE = 0x40,
+    COMPUTE_S_GT = 0x41,
+    COMPUTE_S_GE = 0x42,
+    COMPUTE_SELECT = 0x43,
+    COMPUTE_RSELECT = 0x44,
+    COMPUTE_F_ABS_C = 0x45,
+    COMPUTE_F_SQRT = 0x46,
+    COMPUTE_F_RSQRT = 0x47,
+    COMPUTE_F_EXP = 0x48,
+    COMPUTE_F_LOG = 0x49,
+    COMPUTE_F_TANH = 0x4a,
+    COMPUTE_F_SIGMOID = 0x4b,
+    COMPUTE_F_GELU = 0x4c,
+    COMPUTE_S_ABS = 0x4d,
+    COMPUTE_I_NOT = 0x4e,
+    COMPUTE_ROUND = 0x4f,
+    COMPUTE_F_TO_U = 0x50,
+    COMPUTE_F_TO_S = 0x51,
+    COMPUTE_U_TO_F = 0x52,
+    COMPUTE_S_TO_F = 0x53,
+    COMPUTE_U_TO_ODD = 0x54,
+    COMPUTE_S_TO_ODD = 0x55,
+};
+
+enum : u32 {
+    FORM_BITS8 = 0x0,
+    FORM_BITS16 = 0x1,
+    FORM_BITS32 = 0x2,
+    FORM_F16 = 0x3,
+    FORM_BF16 = 0x4,
+    FORM_E4M3 = 0x5,
+    FORM_E5M2 = 0x6,
 };
 
 enum : u32 {
@@ -374,7 +501,8 @@ struct alignas(16) Coordinate {
     u32 modulus;
     i32 scale;
     i32 base;
-    u8 gap[8];
+    u8 reg_z;
+    u8 gap[7];
 };
 static_assert(sizeof(Coordinate) == 48);
 static_assert(OFFSET_OF(Coordinate, step_x) == 0);
@@ -390,6 +518,7 @@ static_assert(OFFSET_OF(Coordinate, base_reg) == 27);
 static_assert(OFFSET_OF(Coordinate, modulus) == 28);
 static_assert(OFFSET_OF(Coordinate, scale) == 32);
 static_assert(OFFSET_OF(Coordinate, base) == 36);
+static_assert(OFFSET_OF(Coordinate, reg_z) == 40);
 
 struct alignas(8) EvalInstr {
     u8 fn;
@@ -407,15 +536,46 @@ struct alignas(8) ElemInstr {
     u8 fn;
     u8 dtype;
     u8 source;
-    u8 spare;
+    u8 along;
     u32 word;
 };
 static_assert(sizeof(ElemInstr) == 8);
 static_assert(OFFSET_OF(ElemInstr, fn) == 0);
 static_assert(OFFSET_OF(ElemInstr, dtype) == 1);
 static_assert(OFFSET_OF(ElemInstr, source) == 2);
-static_assert(OFFSET_OF(ElemInstr, spare) == 3);
+static_assert(OFFSET_OF(ElemInstr, along) == 3);
 static_assert(OFFSET_OF(ElemInstr, word) == 4);
+
+struct alignas(8) ComputeInstr {
+    u8 fn;
+    u8 form;
+    u8 index;
+    u8 mask;
+    u32 word;
+};
+static_assert(sizeof(ComputeInstr) == 8);
+static_assert(OFFSET_OF(ComputeInstr, fn) == 0);
+static_assert(OFFSET_OF(ComputeInstr, form) == 1);
+static_assert(OFFSET_OF(ComputeInstr, index) == 2);
+static_assert(OFFSET_OF(ComputeInstr, mask) == 3);
+static_assert(OFFSET_OF(ComputeInstr, word) == 4);
+
+struct alignas(16) Units {
+    u32 units;
+    u32 per_row;
+    u32 down;
+    u32 right;
+    u32 magic;
+    u32 shift;
+    u8 gap[8];
+};
+static_assert(sizeof(Units) == 32);
+static_assert(OFFSET_OF(Units, units) == 0);
+static_assert(OFFSET_OF(Units, per_row) == 4);
+static_assert(OFFSET_OF(Units, down) == 8);
+static_assert(OFFSET_OF(Units, right) == 12);
+static_assert(OFFSET_OF(Units, magic) == 16);
+static_assert(OFFSET_OF(Units, shift) == 20);
 
 struct alignas(16) ReportHeader {
     u32 skip;

@@ -60,3 +60,18 @@ OX_DEVICE bool test_parity(const W& w, const R& r) {
     const bool over = r.aux() ? ptx::mbarrier_test_wait_parity(bar, parity) : ptx::mbarrier_try_wait_parity(bar, parity);
     return __shfl_sync(FULL_WARP, over, 0);
 }
+
+// A kernel that names a barrier by a register has all sixteen reserved, and an SM has no more than 64: four CTAs. So most kernels name the
+// first two by themselves, and only those that are NAMED for it have the others. False: there is no such barrier here.
+template <bool NAMED>
+OX_DEVICE bool bar_sync(u32 number, u32 threads) {
+    __syncwarp();
+    if constexpr (NAMED) {
+        ptx::bar_sync(number, threads);
+    } else {
+        if (number >= FEW_BARRIERS) return false;
+        if (number == 0) ptx::bar_sync<0>(threads);
+        else ptx::bar_sync<1>(threads);
+    }
+    return true;
+}

@@ -175,8 +175,8 @@ OX_DEVICE Failure drain(const L& launch, const Warp& w, const RecordAt<L>& r) {
 }
 
 // ---- NEXT_STAGE. `none`: there is no tile left. A warp that gives up here comes again, in skip mode.
-template <class L>
-OX_DEVICE Failure next_stage(const L& launch, Warp& w, const RecordAt<L>& r, bool& none) {
+template <class L, class R>
+OX_DEVICE Failure next_stage(const L& launch, Warp& w, const R& r, bool& none) {
     const i32 k = w.value(r, 0);
     const Place place(k, static_cast<u32>(r.imm(2)));
     const u32 full = shared_base() + static_cast<u32>(r.imm(1)) + 8 * place.stage;

@@ -1,7 +1,7 @@
 // Element types: values as stored, zero-extended to 64 bits, and their operations bit for bit as oxidecopy/isa/elem.py says. Every result is
 // rounded once; nothing is contracted.
 #pragma once
-#include "ptx.cuh"
+#include "functions.cuh"
 
 namespace elem {
 
@@ -177,10 +177,88 @@ __device__ __forceinline__ f64 combine_floats(u32 fn, f64 a, f64 b) {
     }
 }
 
+// The NaN of a float type for any of its NaNs.
+OX_DEVICE u64 one_nan(u64 bits, u32 dtype) {
+    if (is_integer(dtype)) return bits;
+    return (dtype == DT_F64 ? is_nan(as_f64(bits)) : is_nan(to_f32(bits, dtype))) ? nan_of(dtype) : bits;
+}
+
+OX_DEVICE i64 signed_of(u64 bits, u32 dtype) {
+    return dtype == DT_I32 ? static_cast<i64>(static_cast<i32>(bits)) : static_cast<i64>(bits);
+}
+
+template <class T>
+OX_DEVICE bool compared(u32 fn, T a, T b) {
+    switch (fn) {
+        case ELEM_LT: return a < b;
+        case ELEM_LE: return a <= b;
+        case ELEM_GT: return a > b;
+        case ELEM_GE: return a >= b;
+        case ELEM_EQ: return a == b;
+        default: return a != b;
+    }
+}
+
+OX_DEVICE bool compare(u32 fn, u64 a, u64 b, u32 dtype) {
+    if (is_signed(dtype)) return compared(fn, signed_of(a, dtype), signed_of(b, dtype));
+    if (is_integer(dtype)) return compared(fn, a, b);
+    if (dtype == DT_F64) return compared(fn, as_f64(a), as_f64(b));
+    return compared(fn, to_f32(a, dtype), to_f32(b, dtype));
+}
+
+OX_DEVICE u64 shifted(u32 fn, u64 a, u64 n, u32 dtype) {
+    const u64 mask = mask_of(dtype);
+    const u32 bits = 64 - __clzll(static_cast<i64>(mask)), amount = n < bits ? static_cast<u32>(n) : bits - 1;
+    if (fn == ELEM_SHR && is_signed(dtype)) return static_cast<u64>(signed_of(a, dtype) >> amount) & mask;
+    if (n >= bits) return 0;
+    return (fn == ELEM_SHL ? a << amount : a >> amount) & mask;
+}
+
+// The smaller or the larger: NaN where one of the two is, -0 below +0.
+OX_DEVICE u64 extreme(u32 fn, u64 a, u64 b, u32 dtype) {
+    if (!is_integer(dtype)) {
+        const u64 first = one_nan(a, dtype), second = one_nan(b, dtype), nan = nan_of(dtype);
+        if (first == nan || second == nan) return nan;
+        if (compare(ELEM_EQ, a, b, dtype)) return fn == ELEM_MIN ? a | b : a & b;  // zeros: equal ones have equal bits else
+    }
+    return compare(fn == ELEM_MIN ? ELEM_LT : ELEM_GT, a, b, dtype) ? a : b;
+}
+
 OX_DEVICE u64 combine(u32 fn, u64 a, u64 b, u32 dtype) {
+    switch (fn) {
+        case ELEM_MIN:
+        case ELEM_MAX: return extreme(fn, a, b, dtype);
+        case ELEM_AND: return a & b;
+        case ELEM_OR: return a | b;
+        case ELEM_XOR: return a ^ b;
+        case ELEM_SHL:
+        case ELEM_SHR: return shifted(fn, a, b, dtype);
+        default: break;
+    }
+    if (fn >= ELEM_LT) return compare(fn, a, b, dtype) ? ~0ull : 0;
     if (is_integer(dtype)) return (fn == ELEM_ADD ? a + b : fn == ELEM_SUB ? a - b : a * b) & mask_of(dtype);
     if (dtype == DT_F64) return from_f64(combine_floats(fn, as_f64(a), as_f64(b)), dtype);
     return from_f32(combine_floats(fn, to_f32(a, dtype), to_f32(b, dtype)), dtype);
+}
+
+OX_DEVICE f32 function_f32(u32 fn, f32 x) {
+    switch (fn) {
+        case ELEM_SQRT: return __fsqrt_rn(x);
+        case ELEM_RSQRT: return rsqrtf(x);
+        case ELEM_EXP: return expf(x);
+        case ELEM_LOG: return logf(x);
+        case ELEM_TANH: return tanhf(x);
+        case ELEM_SIGMOID: return ::fn::sigmoid(x);
+        default: return ::fn::gelu(x);
+    }
+}
+
+OX_DEVICE u64 function(u32 fn, u64 bits, u32 dtype) {
+    if (fn == ELEM_NOT) return ~bits & mask_of(dtype);
+    if (fn == ELEM_ABS && is_integer(dtype)) return signed_of(bits, dtype) < 0 ? negate(bits, dtype) : bits;
+    if (fn == ELEM_ABS) return one_nan(bits & mask_of(dtype) >> 1, dtype);
+    if (dtype == DT_F64) return from_f64(__dsqrt_rn(as_f64(bits)), dtype);
+    return from_f32(function_f32(fn, to_f32(bits, dtype)), dtype);
 }
 
 // An index below 1 << 24 as a plain store of the number: integers wrap around, and floats that are too large do not saturate.

@@ -14,14 +14,10 @@
 #define OX_MOVE_GLOBAL __maxnreg__(64)
 #define OX_MAP __maxnreg__(64)
 
-#define OX_KERNEL(NAME, BOUNDS, MAP, NAMED, EXTRA, PARAMETER, GLOBAL)                                         \
-    extern "C" __global__ void BOUNDS oxidecopy_##NAME(const __grid_constant__ PARAMETER parameter) {         \
-        interpret<MAP, NAMED, EXTRA>(Launch<PARAMETER, GLOBAL>(parameter));                                   \
-    }
 #define OX_FAMILY(NAME, INLINE, IN_MEMORY, MAP, NAMED, EXTRA)             \
-    OX_KERNEL(NAME##_small, INLINE, MAP, NAMED, EXTRA, Small, false)      \
-    OX_KERNEL(NAME##_large, INLINE, MAP, NAMED, EXTRA, Large, false)      \
-    OX_KERNEL(NAME##_global, IN_MEMORY, MAP, NAMED, EXTRA, Small, true)
+    OX_KERNEL(NAME##_small, INLINE, MAP, NAMED, EXTRA, false, Small, false) \
+    OX_KERNEL(NAME##_large, INLINE, MAP, NAMED, EXTRA, false, Large, false) \
+    OX_KERNEL(NAME##_global, IN_MEMORY, MAP, NAMED, EXTRA, false, Small, true)
 
 #define OX_ONCE(NAME, PARAMETER) \
     extern "C" __global__ void __launch_bounds__(32) oxidecopy_##NAME(const __grid_constant__ PARAMETER parameter) { once(parameter); }
@@ -38,7 +34,7 @@ OX_CREW(many, true)
 
 OX_FAMILY(move, OX_MOVE_INLINE, OX_MOVE_GLOBAL, false, false, false)
 OX_FAMILY(move_named, OX_MOVE_INLINE, OX_MOVE_GLOBAL, false, true, false)
-OX_FAMILY(map, OX_MAP, OX_MAP, true, false, false)
-OX_FAMILY(map_named, OX_MAP, OX_MAP, true, true, false)
+OX_KERNEL(map_global, OX_MAP, true, false, false, false, Small, true)
+OX_KERNEL(map_named_global, OX_MAP, true, true, false, false, Small, true)
 OX_FAMILY(full, OX_MAP, OX_MAP, true, false, true)
-OX_KERNEL(full_named_global, OX_MAP, true, true, true, Small, true)
+OX_KERNEL(full_named_global, OX_MAP, true, true, true, false, Small, true)

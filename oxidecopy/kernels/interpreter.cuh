@@ -5,6 +5,7 @@
 #include "map.cuh"
 #include "produce.cuh"
 #include "store.cuh"
+#include "tight.cuh"
 
 template <class L>
 OX_DEVICE Warp begin(const L& launch) {
@@ -18,7 +19,7 @@ OX_DEVICE Warp begin(const L& launch) {
 }
 
 // Ops that go on elsewhere, or take so long that the next record is better read behind them: `next` is set. False for any other op.
-template <bool MAP, bool EXTRA, class L>
+template <bool MAP, bool NAMED, bool EXTRA, bool COMPUTE, class L>
 OX_DEVICE bool long_op(const L& launch, Warp& w, const RecordAt<L>& r, u32& next, Failure& why) {
     switch (r.op()) {
         case OP_EVAL: {
@@ -63,6 +64,9 @@ OX_DEVICE bool long_op(const L& launch, Warp& w, const RecordAt<L>& r, u32& next
             return true;
         }
     }
+    if constexpr (COMPUTE) {
+        if (tight_op<NAMED>(launch, w, r, next)) return true;
+    }
     if constexpr (MAP) {
         if (r.op() == OP_MAP_TILES) {
             if (!w.skip) map_tiles(launch, w, r);
@@ -71,21 +75,6 @@ OX_DEVICE bool long_op(const L& launch, Warp& w, const RecordAt<L>& r, u32& next
         }
     }
     return false;
-}
-
-// A kernel that names a barrier by a register has all sixteen reserved, and an SM has no more than 64: four CTAs. So most kernels name the
-// first two by themselves, and only those that are NAMED for it have the others. False: there is no such barrier here.
-template <bool NAMED>
-OX_DEVICE bool bar_sync(u32 number, u32 threads) {
-    __syncwarp();
-    if constexpr (NAMED) {
-        ptx::bar_sync(number, threads);
-    } else {
-        if (number >= FEW_BARRIERS) return false;
-        if (number == 0) ptx::bar_sync<0>(threads);
-        else ptx::bar_sync<1>(threads);
-    }
-    return true;
 }
 
 // Branches, loops and barriers of threads: what goes on in skip mode. True when `r` was one of them; `next` is the record to go on with.
@@ -155,7 +144,7 @@ OX_DEVICE Failure work_op(const L& launch, Warp& w, const RecordAt<L>& r) {
     return no_failure();
 }
 
-template <bool MAP, bool NAMED, bool EXTRA, class L>
+template <bool MAP, bool NAMED, bool EXTRA, bool COMPUTE, class L>
 OX_DEVICE void interpret(const L& launch) {
     ptx::griddepcontrol_wait();  // costs nothing unless the grid before it on the stream may still run
     const Header& header = launch.header();
@@ -176,7 +165,7 @@ OX_DEVICE void interpret(const L& launch) {
         if (next > last || r.op() == OP_END) break;
         why = no_failure();
         next = w.pc + 1;
-        if (long_op<MAP, EXTRA>(launch, w, r, next, why)) {
+        if (long_op<MAP, NAMED, EXTRA, COMPUTE>(launch, w, r, next, why)) {
             head = launch.word(min(next, last), 0);
         } else {
             const u32 following = launch.word(min(next, last), 0);  // on its way while this one runs
@@ -187,3 +176,9 @@ OX_DEVICE void interpret(const L& launch) {
     }
     if (w.skip) ptx::nanosleep(LANDING_NS);
 }
+
+// An entry point.
+#define OX_KERNEL(NAME, BOUNDS, MAP, NAMED, EXTRA, COMPUTE, PARAMETER, GLOBAL)                                \
+    extern "C" __global__ void BOUNDS oxidecopy_##NAME(const __grid_constant__ PARAMETER parameter) {         \
+        interpret<MAP, NAMED, EXTRA, COMPUTE>(Launch<PARAMETER, GLOBAL>(parameter));                          \
+    }

@@ -14,6 +14,12 @@ struct Values {
     __device__ __forceinline__ void replace_two(u64 v) {
         s0 = v, s1 = s2, s2 = s3, s3 = s4, s4 = s5, s5 = s6, s6 = s7;
     }
+
+    // As above, of three.
+    __device__ __forceinline__ void replace_three(u64 v) {
+        replace_two(v);
+        replace_two(v);
+    }
 };
 
 template <class L>
@@ -22,27 +28,35 @@ struct Mapper {
     u32 layouts_at;
     Parked tiles;  // lane i: address of input i
 
-    // The warp stays together in here.
-    __device__ __forceinline__ u64 input(u32 number, u32 row, u32 column) const {
+    // The warp stays together in here. A lane that is not `mine` reads nothing: another one may be writing there.
+    __device__ __forceinline__ u64 input(u32 number, u32 row, u32 column, bool mine) const {
         const u32 pitch = launch.word(layouts_at + 1 + number, 5), bytes = launch.word(layouts_at + 1 + number, 6);
         const u32 element_bytes = bytes >> 8 & 0xff, mask = bytes >> 16 & 0xff;
         const u32 address = tiles.take(number) + row * pitch + column * element_bytes;
-        return get(address ^ (address >> 7 & mask) << 4, element_bytes);
+        return mine ? get(address ^ (address >> 7 & mask) << 4, element_bytes) : 0;
     }
 
     // The expression's `count` instructions at record `at`, for one element of each lane.
-    __device__ __forceinline__ u64 element(u32 at, u32 count, u32 row, u32 column) const {
+    __device__ __forceinline__ u64 element(u32 at, u32 count, u32 row, u32 column, bool mine) const {
         Values stack{};
 #pragma unroll 1
         for (u32 i = 0; i < count; ++i) {
             const uint2 in = launch.instr(at, i);
             const u32 fn = in.x & 0xff, dtype = in.x >> 8 & 0xff, source = in.x >> 16 & 0xff;
             switch (fn) {
-                case ELEM_INPUT: stack.push(input(source, row, column)); break;
+                case ELEM_INPUT: {
+                    const u32 along = in.x >> 24;  // of a vector, that of the row or of the column: its elements lie in its first row
+                    stack.push(input(source, along == 0 ? row : 0, along == 1 ? row : column, mine));
+                    break;
+                }
                 case ELEM_WORD: stack.push(launch.argument(in.y)); break;
                 case ELEM_NEG: stack.s0 = elem::negate(stack.s0, dtype); break;
                 case ELEM_CAST: stack.s0 = elem::cast(stack.s0, source, dtype); break;
-                default: stack.replace_two(elem::combine(fn, stack.s1, stack.s0, dtype)); break;
+                case ELEM_SELECT: stack.replace_three(elem::one_nan(stack.s2 ? stack.s1 : stack.s0, dtype)); break;
+                default:
+                    if (fn >= ELEM_ABS) stack.s0 = elem::function(fn, stack.s0, dtype);
+                    else stack.replace_two(elem::combine(fn, stack.s1, stack.s0, dtype));
+                    break;
             }
         }
         return stack.s0;
@@ -68,7 +82,7 @@ OX_DEVICE void map_tiles(const L& launch, const W& w, const RecordAt<L>& r) {
     }
     const u32 at = w.pc + 2 + inputs, count = static_cast<u32>(r.imm(1));
     each_unit(share, layout.rows, layout.inner, [&](u32 row, u32 column, bool mine) {
-        const u64 value = mapper.element(at, count, mine ? row : 0, mine ? column : 0);
+        const u64 value = mapper.element(at, count, row, column, mine);
         if (mine) put(layout.at(out, row, column * layout.element_bytes()), layout.element_bytes(), value);
     });
     __syncwarp();

@@ -238,6 +238,16 @@ OX_DEVICE uint4 ld_shared_v4(u32 address) {
     return v;
 }
 
+OX_DEVICE uint2 ld_shared_v2(u32 address) {
+    uint2 v;
+    asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "r"(address) : "memory");
+    return v;
+}
+
+OX_DEVICE void st_shared_v2(u32 address, uint2 v) {
+    asm volatile("st.shared.v2.u32 [%0], {%1, %2};" ::"r"(address), "r"(v.x), "r"(v.y) : "memory");
+}
+
 OX_DEVICE void st_shared_u8(u32 address, u32 value) {
     asm volatile("st.shared.u8 [%0], %1;" ::"r"(address), "r"(value) : "memory");
 }

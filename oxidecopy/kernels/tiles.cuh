@@ -8,8 +8,8 @@ struct Share {
     u32 first, total;      // this lane's first unit
     u32 high_and_lanes;    // the first rank that is not the agent's, lanes of the agent << 16
 
-    template <class L, class W>
-    __device__ __forceinline__ Share(const L& launch, const W& w, const RecordAt<L>& r) {
+    template <class L, class W, class R>
+    __device__ __forceinline__ Share(const L& launch, const W& w, const R& r) {
         const u32 entry = w.entry(launch).y, part = static_cast<u32>(r.imm(2));
         first = (part & 0xffff) + (entry & 0xffff) + lane_number();
         total = static_cast<u32>(r.imm(3));

@@ -180,9 +180,22 @@ class _Steps:
         for ref in refs:
             yield from self.tile(operand, ref)
         beside = [getattr(operand.op, name) for name, kind in ops.operands(type(operand.op)) if kind == ops.TILE]
-        shapes = list(dict.fromkeys(filter(None, map(self.shape, (*refs, *beside)))))
-        if len(shapes) > 1:
-            yield operand.broken("OX1920", "and the tile beside them differ in shape", got=shapes, required=str(shapes[-1]))
+        fns = [getattr(operand.op, name) for name, kind in ops.operands(type(operand.op)) if kind == ops.ELEM]
+        ways = {i: w for fn in fns for i, w in elem.ways(fn).items()}
+        for i, ref in enumerate(refs):
+            for out in beside:
+                yield from self.input(operand, ref, out, ways.get(i, {elem.Along.ALL}))
+
+    def input(self, operand: _Operand, ref: TileRef, out: TileRef, ways: set[elem.Along]) -> Iterator[Diagnostic]:
+        """One of the tiles, which is used in these `ways`, beside the one that is written."""
+        mine, whole, way = self.shape(ref), self.shape(out), min(ways, key=lambda a: a.value)
+        if len(ways) > 1:
+            yield operand.broken("OX1920", "hold one that is used in two ways", required="a whole tile, or a vector along one of its sides")
+        elif mine and whole and not elem.fits_shape(mine, whole, way):
+            needed = elem.input_shapes(whole, way)
+            yield operand.broken("OX1920", "and the tile beside them differ in shape", got=[mine, whole], required=str(needed))
+        elif way is not elem.Along.ALL and ref.tile == out.tile:
+            yield operand.broken("OX1920", "hold a vector of the tile that is written", required="another tile")
 
     def shape(self, ref: TileRef) -> tuple[int, ...]:
         """Of a tile or part, in elements; empty where there is none."""

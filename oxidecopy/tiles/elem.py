@@ -7,20 +7,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, final
 
-from typing_extensions import TypeVar
+from typing_extensions import TypeVar, override
 
 from oxidecopy.errors import DTypeError, RecordError, SymbolicError
 from oxidecopy.isa import elem
-from oxidecopy.isa.elem import Binary, Cast, ElemOp, Neg, Number, Parameter
+from oxidecopy.isa.elem import Along, Binary, Cast, Compare, CompareOp, ElemOp, Fn, Neg, Number, Parameter, Select, Unary
 from oxidecopy.program.nesting import NESTING_MAX, NODES_MAX, fits
-from oxidecopy.typed.dtypes import DType
+from oxidecopy.typed.dtypes import DType, bf16, f16, f32, f64, i32, i64, u8, u16, u32, u64
 from oxidecopy.typed.refusal import described, refuse
 from oxidecopy.typed.scalar import Scalar, ScalarValue, TakesScalars
+from oxidecopy.typed.smem import SharedArray
 from oxidecopy.typed.symbolic import refuse_foreign
 from oxidecopy.typed.values import fitting_value
 
 DT = TypeVar("DT", bound=DType)
 _DO = TypeVar("_DO", bound=DType)
+_F = TypeVar("_F", f16, bf16, f32)
+_FD = TypeVar("_FD", f16, bf16, f32, f64)
+_S = TypeVar("_S", f16, bf16, f32, f64, i32, i64)
+_I = TypeVar("_I", u8, u16, u32, i32, u64, i64)
 
 
 @final
@@ -40,7 +45,7 @@ class Elem(TakesScalars, Generic[DT]):
 
     Numbers take the element's type, `Scalar` parameters must have it. Every operation rounds to its type: f16 and bf16 are computed in f32
     and rounded to nearest even, f32 and f64 are IEEE, integers wrap around. `cast` rounds to nearest even; it saturates from float to
-    integer (NaN gives 0) and to fp8, and wraps from integer to integer.
+    integer (NaN gives 0) and to fp8, and wraps from integer to integer. Comparisons give a `Truth`, whose `select` takes one of two values.
     """
 
     __slots__ = ("_node", "_trace")
@@ -80,6 +85,101 @@ class Elem(TakesScalars, Generic[DT]):
             _no_operation(wrong)
         return self._made(Neg(self._node))
 
+    # ---- bits of integers
+    def __and__(self: Elem[_I], o: Elem[_I] | Scalar[_I], /) -> Elem[_I]:
+        return self._pair(ElemOp.AND, o)
+
+    def __rand__(self: Elem[_I], o: Scalar[_I], /) -> Elem[_I]:
+        return self._pair(ElemOp.AND, o, swapped=True)
+
+    def __or__(self: Elem[_I], o: Elem[_I] | Scalar[_I], /) -> Elem[_I]:
+        return self._pair(ElemOp.OR, o)
+
+    def __ror__(self: Elem[_I], o: Scalar[_I], /) -> Elem[_I]:
+        return self._pair(ElemOp.OR, o, swapped=True)
+
+    def __xor__(self: Elem[_I], o: Elem[_I] | Scalar[_I], /) -> Elem[_I]:
+        return self._pair(ElemOp.XOR, o)
+
+    def __rxor__(self: Elem[_I], o: Scalar[_I], /) -> Elem[_I]:
+        return self._pair(ElemOp.XOR, o, swapped=True)
+
+    def __lshift__(self: Elem[_I], o: Elem[_I] | Scalar[_I], /) -> Elem[_I]:
+        return self._pair(ElemOp.SHL, o)
+
+    def __rshift__(self: Elem[_I], o: Elem[_I] | Scalar[_I], /) -> Elem[_I]:
+        return self._pair(ElemOp.SHR, o)
+
+    def __invert__(self: Elem[_I]) -> Elem[_I]:
+        return self._function(Fn.NOT)
+
+    # ---- functions
+    def __abs__(self: Elem[_S]) -> Elem[_S]:
+        return self._function(Fn.ABS)
+
+    def minimum(self, o: Elem[DT] | Scalar[DT], /) -> Elem[DT]:
+        """The smaller one; NaN where one of the two is."""
+        return self._pair(ElemOp.MIN, o)
+
+    def maximum(self, o: Elem[DT] | Scalar[DT], /) -> Elem[DT]:
+        """The larger one; NaN where one of the two is."""
+        return self._pair(ElemOp.MAX, o)
+
+    def relu(self) -> Elem[DT]:
+        """Itself, or 0 where it is negative; NaN stays."""
+        return self._pair(ElemOp.MAX, 0)
+
+    def sqrt(self: Elem[_FD]) -> Elem[_FD]:
+        """The square root, IEEE."""
+        return self._function(Fn.SQRT)
+
+    def rsqrt(self: Elem[_F]) -> Elem[_F]:
+        """1 / sqrt; errors of this and what follows: `oxidecopy.isa.elem.ULP`."""
+        return self._function(Fn.RSQRT)
+
+    def exp(self: Elem[_F]) -> Elem[_F]:
+        """E to the power of it."""
+        return self._function(Fn.EXP)
+
+    def log(self: Elem[_F]) -> Elem[_F]:
+        """The natural logarithm."""
+        return self._function(Fn.LOG)
+
+    def tanh(self: Elem[_F]) -> Elem[_F]:
+        """The hyperbolic tangent."""
+        return self._function(Fn.TANH)
+
+    def sigmoid(self: Elem[_F]) -> Elem[_F]:
+        """1 / (1 + exp(-x))."""
+        return self._function(Fn.SIGMOID)
+
+    def gelu(self: Elem[_F]) -> Elem[_F]:
+        """What it is times the normal distribution's function at x (by the error function, no approximation by tanh)."""
+        return self._function(Fn.GELU)
+
+    # ---- comparisons
+    def __lt__(self, o: Elem[DT] | Scalar[DT], /) -> Truth:
+        return self._compared(CompareOp.LT, o)
+
+    def __le__(self, o: Elem[DT] | Scalar[DT], /) -> Truth:
+        return self._compared(CompareOp.LE, o)
+
+    def __gt__(self, o: Elem[DT] | Scalar[DT], /) -> Truth:
+        return self._compared(CompareOp.GT, o)
+
+    def __ge__(self, o: Elem[DT] | Scalar[DT], /) -> Truth:
+        return self._compared(CompareOp.GE, o)
+
+    @override
+    def __eq__(self, o: Elem[DT] | Scalar[DT], /) -> Truth:  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]  # a truth value of each element
+        return self._compared(CompareOp.EQ, o)
+
+    @override
+    def __ne__(self, o: Elem[DT] | Scalar[DT], /) -> Truth:  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]  # a truth value of each element
+        return self._compared(CompareOp.NE, o)
+
+    __hash__: None  # type: ignore[assignment]  # pyright: ignore[reportIncompatibleMethodOverride]  # no truth value of ==, so no hash
+
     def cast(self, dtype: type[_DO], /) -> Elem[_DO]:
         """The value as another element type; nothing for the type it has."""
         self._use()
@@ -103,31 +203,34 @@ class Elem(TakesScalars, Generic[DT]):
         mine, theirs = self._node, self._operand(op, other)
         wrong = elem.pair_problem(op, mine.dtype, theirs.dtype)
         if wrong and mine.dtype != theirs.dtype:
-            refuse(
-                DTypeError,
-                "OX1123",
-                f"`{op.value}` of two element types",
-                got=f"{mine.dtype} and {theirs.dtype}",
-                required="one type on both sides",
-                fix=f"cast one of them: `.cast(ox.{mine.dtype})`",
-            )
+            _two_types(op.value, mine.dtype, theirs.dtype)
         if wrong:
             _no_operation(wrong)
         return self._made(Binary(op, theirs, mine) if swapped else Binary(op, mine, theirs))
 
+    def _function(self, fn: Fn) -> Elem[Any]:
+        self._use()
+        node = Unary(fn, self._node)
+        wrong = elem.problem(node)
+        if wrong:
+            _no_operation(wrong)
+        return self._made(node)
+
+    def _compared(self, op: CompareOp, other: object) -> Truth:
+        self._use()
+        mine, theirs = self._node, self._operand(op, other)
+        if mine.dtype != theirs.dtype:
+            _two_types(op.value, mine.dtype, theirs.dtype)
+        wrong = elem.compare_problem(op, mine.dtype, theirs.dtype)
+        if wrong:
+            _no_operation(wrong)
+        return Truth(_limited(Compare(op, mine, theirs)), self._trace)
+
     def _made(self, node: elem.Elem) -> Elem[Any]:
         """An element of the same trace; its tree must stay within what a program may hold."""
-        if not fits(node):
-            refuse(
-                RecordError,
-                "OX1127",
-                "the function of a map is too large",
-                required=f"at most {NESTING_MAX} operations on top of each other and {NODES_MAX} in all, shared ones counted each time",
-                fix="split it into several maps",
-            )
-        return Elem(node, self._trace)
+        return Elem(_limited(node), self._trace)
 
-    def _operand(self, op: ElemOp, other: object) -> elem.Elem:
+    def _operand(self, op: ElemOp | CompareOp, other: object) -> elem.Elem:
         """The node of an operator's other side."""
         dtype = self._node.dtype
         if isinstance(other, Elem):
@@ -151,12 +254,122 @@ class Elem(TakesScalars, Generic[DT]):
                 SymbolicError,
                 "OX1122",
                 "the value of an element is not known while its map is traced",
-                got="a comparison, a condition or a conversion to a Python number",
-                fix="write the function with +, -, *, / and cast alone; values that are known belong in plain parameters",
+                got="a condition or a conversion to a Python number",
+                fix="choose by `(v < w).select(v, w)`; values that are known belong in plain parameters",
             )
 
         __bool__ = __index__ = __int__ = __float__ = __iter__ = __len__ = _no_value
-        __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _no_value
+
+
+@final
+class Truth:
+    """What a comparison of elements gives: true or false for each of them."""
+
+    __slots__ = ("_node", "_trace")
+
+    def __init__(self, node: elem.Elem, trace: Trace) -> None:
+        self._node = node
+        self._trace = trace
+
+    def select(self, a: Elem[DT], b: Elem[DT] | Scalar[DT], /) -> Elem[DT]:
+        """`a` where it is true, else `b`."""
+        first: object = a
+        if not isinstance(first, Elem):
+            refuse(
+                RecordError,
+                "OX1180",
+                "`select` takes an element first",
+                got=described(a),
+                required="an element, then an element or a number",
+                fix="turn the comparison around, and put the number second",
+            )
+        a._use(self._trace)
+        b_node = a._operand(ElemOp.MIN, b)
+        if a._node.dtype != b_node.dtype:
+            _two_types("select", a._node.dtype, b_node.dtype)
+        return a._made(Select(self._node, a._node, b_node))
+
+    def __and__(self, o: Truth, /) -> Truth:
+        return self._pair(ElemOp.AND, o)
+
+    def __or__(self, o: Truth, /) -> Truth:
+        return self._pair(ElemOp.OR, o)
+
+    def __xor__(self, o: Truth, /) -> Truth:
+        return self._pair(ElemOp.XOR, o)
+
+    def __invert__(self) -> Truth:
+        return Truth(_limited(Unary(Fn.NOT, self._node)), self._trace)
+
+    def _pair(self, op: ElemOp, o: Truth) -> Truth:
+        other: object = o
+        if not isinstance(other, Truth) or other._trace is not self._trace or not self._trace.open:
+            refuse(
+                RecordError,
+                "OX1125",
+                f"`{op.value}` of a comparison and what is none of this map",
+                got=described(o),
+                required="two comparisons of the elements of one map",
+            )
+        return Truth(_limited(Binary(op, self._node, o._node)), self._trace)
+
+    if not TYPE_CHECKING:
+
+        def _no_value(self, *_: Any) -> NoReturn:
+            refuse(
+                SymbolicError,
+                "OX1122",
+                "the truth of a comparison of elements is not known while their map is traced",
+                got="a condition: `if`, `and`, `or`, `not`, or a chain of comparisons",
+                fix="choose by `(v < w).select(v, w)`, and combine by `&`, `|`, `~`",
+            )
+
+        __bool__ = __index__ = __int__ = __float__ = __iter__ = __len__ = _no_value
+
+
+@final
+class Vector(Generic[DT]):
+    """A tile of one row as an input of a map, spread over the output: made by `per_row` or `per_column`."""
+
+    __slots__ = ("along", "tile")
+
+    def __init__(self, tile: SharedArray[DT, Any, Any], along: Along) -> None:
+        self.tile = tile
+        self.along = along
+
+
+def per_row(tile: SharedArray[DT, Any, Any], /) -> Vector[DT]:
+    """An input of `map`: element i of `tile` for all of row i of the output (rows are counted over all outer dimensions)."""
+    return Vector(tile, Along.ROW)
+
+
+def per_column(tile: SharedArray[DT, Any, Any], /) -> Vector[DT]:
+    """An input of `map`: element j of `tile` for all of column j of the output."""
+    return Vector(tile, Along.COLUMN)
+
+
+def _limited(node: elem.Elem) -> elem.Elem:
+    """A node whose tree stays within what a program may hold."""
+    if not fits(node):
+        refuse(
+            RecordError,
+            "OX1127",
+            "the function of a map is too large",
+            required=f"at most {NESTING_MAX} operations on top of each other and {NODES_MAX} in all, shared ones counted each time",
+            fix="split it into several maps",
+        )
+    return node
+
+
+def _two_types(op: str, a: str, b: str) -> NoReturn:
+    refuse(
+        DTypeError,
+        "OX1123",
+        f"`{op}` of two element types",
+        got=f"{a} and {b}",
+        required="one type on both sides",
+        fix=f"cast one of them: `.cast(ox.{a})`",
+    )
 
 
 def _named(dtype: object) -> str:
@@ -179,6 +392,6 @@ def _no_operation(what: str) -> NoReturn:
         DTypeError,
         "OX1124",
         f"no such operation: {what}",
-        required="f16, bf16, f32 or f64, or an integer type except for division",
+        required="f16, bf16, f32 or f64; of integers all but division and functions; bits of integers alone",
         fix="cast to f32, calculate, and cast back",
     )

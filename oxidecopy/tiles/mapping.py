@@ -14,7 +14,8 @@ from typing_extensions import TypeVar
 
 from oxidecopy.errors import DTypeError, RecordError, ShapeError
 from oxidecopy.isa import elem, ops
-from oxidecopy.tiles.elem import Elem, Trace
+from oxidecopy.isa.elem import Along
+from oxidecopy.tiles.elem import Elem, Trace, Vector
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.geometry import AnyBox
 from oxidecopy.typed.refusal import described, refuse
@@ -41,13 +42,15 @@ class Maps:
         raise NotImplementedError
 
     @overload
-    def map(self, fn: Callable[[Elem[_D1]], Elem[_DO]], a: SharedArray[_D1, _B1, Any], /, *, out: SharedArray[_DO, _B1, Any]) -> None: ...
+    def map(
+        self, fn: Callable[[Elem[_D1]], Elem[_DO]], a: SharedArray[_D1, _B1, Any] | Vector[_D1], /, *, out: SharedArray[_DO, _B1, Any]
+    ) -> None: ...
     @overload
     def map(
         self,
         fn: Callable[[Elem[_D1], Elem[_D2]], Elem[_DO]],
-        a: SharedArray[_D1, _B1, Any],
-        b: SharedArray[_D2, _B1, Any],
+        a: SharedArray[_D1, _B1, Any] | Vector[_D1],
+        b: SharedArray[_D2, _B1, Any] | Vector[_D2],
         /,
         *,
         out: SharedArray[_DO, _B1, Any],
@@ -56,9 +59,9 @@ class Maps:
     def map(
         self,
         fn: Callable[[Elem[_D1], Elem[_D2], Elem[_D3]], Elem[_DO]],
-        a: SharedArray[_D1, _B1, Any],
-        b: SharedArray[_D2, _B1, Any],
-        c: SharedArray[_D3, _B1, Any],
+        a: SharedArray[_D1, _B1, Any] | Vector[_D1],
+        b: SharedArray[_D2, _B1, Any] | Vector[_D2],
+        c: SharedArray[_D3, _B1, Any] | Vector[_D3],
         /,
         *,
         out: SharedArray[_DO, _B1, Any],
@@ -67,23 +70,28 @@ class Maps:
     def map(
         self,
         fn: Callable[[Elem[_D1], Elem[_D2], Elem[_D3], Elem[_D4]], Elem[_DO]],
-        a: SharedArray[_D1, _B1, Any],
-        b: SharedArray[_D2, _B1, Any],
-        c: SharedArray[_D3, _B1, Any],
-        d: SharedArray[_D4, _B1, Any],
+        a: SharedArray[_D1, _B1, Any] | Vector[_D1],
+        b: SharedArray[_D2, _B1, Any] | Vector[_D2],
+        c: SharedArray[_D3, _B1, Any] | Vector[_D3],
+        d: SharedArray[_D4, _B1, Any] | Vector[_D4],
         /,
         *,
         out: SharedArray[_DO, _B1, Any],
     ) -> None: ...
-    def map(self, fn: Callable[..., Elem[Any]], /, *tiles: SharedArray[Any, Any, Any], out: SharedArray[Any, Any, Any]) -> None:
+    def map(
+        self, fn: Callable[..., Elem[Any]], /, *inputs: SharedArray[Any, Any, Any] | Vector[Any], out: SharedArray[Any, Any, Any]
+    ) -> None:
         """Sets every element of `out` to `fn` of the elements of one to four tiles at the same place.
 
-        `fn` is called once, with an `Elem` for each tile, and records what it does with them. `out` may be one of the inputs. Nothing is
-        synced: what others wrote must be ordered before, and who else reads `out` must be ordered after.
+        `fn` is called once, with an `Elem` for each tile, and records what it does with them. `out` may be one of the inputs. A tile of one
+        row can be an input by `per_row` or `per_column`. Nothing is synced: what others wrote must be ordered before, and who else reads
+        `out` must be ordered after.
         """
         recorder = self._executes("a map")
-        _check_tiles(recorder, tiles, out)
-        node = _traced(recorder, fn, tiles)
+        tiles = tuple([v.tile if isinstance(v, Vector) else v for v in inputs])
+        alongs = tuple([v.along if isinstance(v, Vector) else Along.ALL for v in inputs])
+        _check_tiles(tiles, alongs, out)
+        node = _traced(recorder, fn, tiles, alongs)
         if node.dtype != out._request.dtype:
             refuse(
                 DTypeError,
@@ -101,7 +109,7 @@ class Maps:
         self.map(lambda v: v, tile, out=out)
 
 
-def _check_tiles(recorder: Recorder, tiles: tuple[object, ...], out: object) -> None:
+def _check_tiles(tiles: tuple[object, ...], alongs: tuple[Along, ...], out: object) -> None:
     known = [t for t in (*tiles, out) if isinstance(t, SharedArray)]
     if not 1 <= len(tiles) <= ops.MAP_INPUTS_MAX or len(known) <= len(tiles):
         refuse(
@@ -112,21 +120,35 @@ def _check_tiles(recorder: Recorder, tiles: tuple[object, ...], out: object) -> 
             required=f"1 to {ops.MAP_INPUTS_MAX} shared tiles and `out`",
             fix="pass what a ring's block or `cta.shared` gives",
         )
-    if len({t.shape for t in known}) > 1:
-        refuse(
-            ShapeError,
-            "OX1120",
-            "the tiles of a map differ in shape",
-            got=", ".join(f"{t._request.name} {t.shape}" for t in known),
-            required="one shape",
-            fix="give all descriptors one box",
-        )
+    shape = known[-1].shape
+    for t, along in zip(known, alongs, strict=False):
+        if not elem.fits_shape(t.shape, shape, along):
+            vector = along is not Along.ALL
+            refuse(
+                ShapeError,
+                "OX1120",
+                f"a vector per {along.value} of a map has another length" if vector else "the tiles of a map differ in shape",
+                got=", ".join(f"{t._request.name} {t.shape}" for t in known),
+                required=f"{elem.input_shapes(shape, along)}, with outer dimensions of 1 at most" if vector else "one shape",
+                fix="" if vector else "give all descriptors one box; `ox.per_row` and `ox.per_column` spread a tile of one row",
+            )
+        if along is not Along.ALL and t._request is known[-1]._request:
+            refuse(
+                ShapeError,
+                "OX1181",
+                "a vector of a map lies in the tile that is written",
+                got=t._request.name,
+                required="another tile: threads read all of it while others write",
+            )
 
 
-def _traced(recorder: Recorder, fn: Callable[..., object], tiles: tuple[SharedArray[Any, Any, Any], ...]) -> elem.Elem:
+def _traced(
+    recorder: Recorder, fn: Callable[..., object], tiles: tuple[SharedArray[Any, Any, Any], ...], alongs: tuple[Along, ...]
+) -> elem.Elem:
     """What `fn` does with the elements."""
     trace = Trace(recorder)
-    inputs: list[Elem[Any]] = [Elem(elem.Input(i, tile._request.dtype), trace) for i, tile in enumerate(tiles)]
+    given = enumerate(zip(tiles, alongs, strict=True))
+    inputs: list[Elem[Any]] = [Elem(elem.Input(i, tile._request.dtype, along), trace) for i, (tile, along) in given]
     try:
         inspect.signature(fn).bind(*inputs)
     except (TypeError, ValueError) as problem:

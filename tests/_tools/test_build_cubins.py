@@ -23,10 +23,11 @@ from oxidecopy._tools.build_cubins import (
 from oxidecopy.engines.cuda import abi
 from oxidecopy.engines.cuda.abi_header import abi_hash
 from oxidecopy.engines.cuda.elf import read_cubin
+from oxidecopy.isa import limits
 
 ENTRY_POINTS = set(abi.ENTRY_POINTS)
 MANIFEST_DATA = json.loads((KERNELS / MANIFEST).read_text())
-ROWS = {row["target"]: row for row in MANIFEST_DATA["files"]}
+ROWS = {(row["target"], row["part"]): row for row in MANIFEST_DATA["files"]}
 LOG = """\
 ptxas info    : Compiling entry function 'one' for 'sm_90a'
 ptxas info    : Function properties for one
@@ -41,7 +42,7 @@ ptxas info    : Used 24 registers, used 0 barriers
 
 # ---- what is committed
 def test_the_manifest_speaks_of_the_files_that_are_there() -> None:
-    assert list(ROWS) == [t.arch for t in TARGETS]
+    assert list(ROWS) == [(t.arch, t.part) for t in TARGETS]
     for row in ROWS.values():
         assert hashlib.sha256((KERNELS / row["file"]).read_bytes()).hexdigest() == row["sha256"]
     assert {p.name for p in (KERNELS / "cubins").iterdir()} == {Path(row["file"]).name for row in ROWS.values()}
@@ -52,16 +53,21 @@ def test_the_manifest_speaks_of_the_sources_that_are_there() -> None:
     assert MANIFEST_DATA["sources"] == {name: hashlib.sha256(text.encode()).hexdigest() for name, text in sources().items()}
 
 
-@pytest.mark.parametrize("target", [t for t in TARGETS if t.arch.startswith("sm_")], ids=lambda t: t.arch)
+@pytest.mark.parametrize("target", [t for t in TARGETS if t.arch.startswith("sm_")], ids=lambda t: f"{t.arch} {t.part}")
 def test_cubins_hold_every_entry_point_with_the_parameter_it_is_given(target: Target) -> None:
     kernels = read_cubin((KERNELS / target.file).read_bytes()).kernels
-    assert set(kernels) == ENTRY_POINTS == set(ROWS[target.arch]["kernels"])
+    rows = ROWS[target.arch, target.part]["kernels"]
+    assert set(kernels) == {name for name in ENTRY_POINTS if abi.part_of(name) == target.part} == set(rows)
     for name, kernel in kernels.items():
         (parameter,) = kernel.parameters
         assert parameter.size == (abi.PARAM_BYTES_LARGE if name.endswith("large") else abi.PARAM_BYTES_SMALL)
-        row = ROWS[target.arch]["kernels"][name]
+        row = rows[name]
         assert kernel.registers == row["registers"]
         assert row["shared"] == kernel.shared_bytes == 0  # all of it is the user's, from an aligned start
+        if target.part == abi.COMPUTE_FAMILY:
+            assert row["registers"] * limits.WARP * abi.COMPUTE_WARPS <= 1 << 16
+            assert target.arch != "sm_90a" or row["local"] == 0
+            continue
         assert row["registers"] <= 64  # a CTA may have 1,024 threads
         slow = name in (f"{abi.KERNEL_PREFIX}{family}_global" for family in (abi.WIDE_FAMILY, abi.MANY_FAMILY))
         if target.arch != "sm_120f" and not slow:
@@ -73,8 +79,8 @@ def test_cubins_hold_every_entry_point_with_the_parameter_it_is_given(target: Ta
 
 def test_copies_run_with_few_registers() -> None:
     for form in ("small", "large"):
-        assert ROWS["sm_90a"]["kernels"][f"{abi.KERNEL_PREFIX}move_{form}"]["registers"] <= 56
-        assert ROWS["sm_90a"]["kernels"][f"{abi.KERNEL_PREFIX}once_{form}"]["registers"] <= 32
+        assert ROWS["sm_90a", ""]["kernels"][f"{abi.KERNEL_PREFIX}move_{form}"]["registers"] <= 56
+        assert ROWS["sm_90a", ""]["kernels"][f"{abi.KERNEL_PREFIX}once_{form}"]["registers"] <= 32
 
 
 def test_nothing_of_the_machine_that_built_it_is_in_the_code() -> None:

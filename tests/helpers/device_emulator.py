@@ -158,6 +158,10 @@ class _Run:
             yield self.extra(r, self.record(abi.EXTRA))
         elif op in PLAIN:
             yield self.plain(op, r)
+        elif op is DeviceOp.COMPUTE:
+            yield self.compute(r)
+        elif op is DeviceOp.PLACE:
+            self.place(r["imm"][1])
         else:
             yield from self.simple(op, r)
 
@@ -453,6 +457,37 @@ class _Run:
         x = (x * c["magic"] >> 32) >> c["shift"] if c["magic"] else x
         x -= ((x * c["modulus_magic"] >> 32) >> c["modulus_shift"]) * c["modulus"]
         return self.fits(x * c["scale"] + c["base"] + self.read(c["base_reg"]))
+
+    def place(self, mask: int) -> None:
+        """Sets the registers of a mask, each from others as they were."""
+        registers = [i for i in range(32) if mask >> i & 1]
+        first = self.pc * abi.RECORD_BYTES
+        parts = [fields(self.code, abi.COORDINATE, first + i * abi.COORDINATE_BYTES) for i in range(len(registers))]
+        made = [self.placed_register(part) for part in parts]
+        self.pc += -(-len(parts) * abi.COORDINATE_BYTES // abi.RECORD_BYTES)
+        for register, value in zip(registers, made, strict=True):
+            self.regs[register] = value
+
+    def placed_register(self, c: dict[str, Any]) -> int:
+        x = c["offset"]
+        for step, reg in (("step_x", "reg"), ("step_y", "base_reg"), ("step_z", "reg_z")):
+            x += c[step] * self.read(c[reg]) if c[step] else 0
+        if (c["magic"] or c["modulus_magic"]) and not 0 <= x < 1 << 31:
+            raise BadCodeError("what is divided is out of range")
+        x = (x * c["magic"] >> 32) >> c["shift"] if c["magic"] else x
+        x -= ((x * c["modulus_magic"] >> 32) >> c["modulus_shift"]) * c["modulus"]
+        return self.fits(x * c["scale"] + c["base"])
+
+    def compute(self, r: dict[str, Any]) -> Event:
+        """A map of family "compute": its tiles; what it computes is another test's."""
+        units = self.record(abi.UNITS)
+        offsets = struct.unpack_from("<4i", self.code, self.pc * abi.RECORD_BYTES)
+        self.pc += 1
+        total = r["imm"][3]
+        if units["units"] % units["per_row"] or units["down"] * units["per_row"] + units["right"] != total:
+            raise BadCodeError("units of another share")
+        self.pc += -(-r["imm"][1] // 4)
+        return ("compute", self.value(r, 0), tuple([offsets[i] + self.read(r["reg"][1 + i]) for i in range(r["aux"])]))
 
     # ---- plain accesses
     def layout(self) -> Event:

@@ -7,11 +7,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isnan
-from typing import TypeAlias
+from math import isnan, isqrt
+from typing import TypeAlias, assert_never
 
 from oxidecopy.isa.dtypes import DTYPES
-from oxidecopy.isa.elem import INTEGERS, Binary, Cast, Elem, ElemOp, Input, Neg, Number, Parameter
+from oxidecopy.isa.elem import (
+    INTEGERS,
+    MASK,
+    SIGNED,
+    Binary,
+    Cast,
+    Compare,
+    CompareOp,
+    Elem,
+    ElemOp,
+    Fn,
+    Input,
+    Neg,
+    Number,
+    Parameter,
+    Select,
+    Unary,
+)
 
 
 @dataclass(frozen=True)
@@ -168,6 +185,76 @@ def negate(bits: int, dtype: str) -> int:
     return encode(None if number is None else (not number[0], number[1]), dtype)
 
 
+def one_nan(bits: int, dtype: str) -> int:
+    return encode(None, dtype) if dtype not in INTEGERS and decode(bits, dtype) is None else bits
+
+
+def rank(bits: int, dtype: str) -> Fraction:
+    """What numbers of a type are ordered by."""
+    if dtype in INTEGERS:
+        return Fraction(signed(bits, dtype))
+    number = decode(bits, dtype)
+    assert number is not None
+    sign, size = number
+    far = Fraction(2) ** 2000 if isinstance(size, str) else size
+    return -far if sign else far
+
+
+def compare(op: CompareOp, a: int, b: int, dtype: str) -> bool:
+    if dtype not in INTEGERS and None in (decode(a, dtype), decode(b, dtype)):
+        return op is CompareOp.NE
+    x, y = rank(a, dtype), rank(b, dtype)
+    return {"<": x < y, "<=": x <= y, "==": x == y, "!=": x != y, ">": x > y, ">=": x >= y}[op.value]
+
+
+def extreme(op: ElemOp, a: int, b: int, dtype: str) -> int:
+    if dtype not in INTEGERS and None in (decode(a, dtype), decode(b, dtype)):
+        return encode(None, dtype)
+    negative = DTYPES[dtype].bits - 1
+    order = sorted((a, b), key=lambda bits: (rank(bits, dtype), dtype in INTEGERS or not bits >> negative))
+    return order[0 if op is ElemOp.MIN else 1]
+
+
+def bitwise(op: ElemOp, a: int, b: int, dtype: str) -> int:
+    width = DTYPES[dtype].bits
+    match op:
+        case ElemOp.AND:
+            return a & b
+        case ElemOp.OR:
+            return a | b
+        case ElemOp.XOR:
+            return a ^ b
+        case ElemOp.SHL:
+            return wrap(a << b, dtype) if b < width else 0
+        case _:
+            return wrap(signed(a, dtype) >> min(b, width), dtype)
+
+
+def unary(fn: Fn, bits: int, dtype: str) -> int:
+    """Of those functions that are exact, or rounded once."""
+    if fn is Fn.NOT:
+        return wrap(~bits, dtype)
+    if fn is Fn.ABS:
+        negative = dtype in SIGNED and signed(bits, dtype) < 0
+        return wrap(-signed(bits, dtype), dtype) if negative else bits if dtype in INTEGERS else encode(_size(decode(bits, dtype)), dtype)
+    assert fn is Fn.SQRT
+    number = decode(bits, dtype)
+    if number is None or (number[0] and number[1] != 0):
+        return encode(None, dtype)
+    sign, size = number
+    if isinstance(size, str) or size == 0:
+        return encode((sign, size), dtype)
+    scale = 1 << 1200  # its root has so many digits that only an exact one rounds like a tie
+    whole = size * scale * scale
+    root = isqrt(whole.numerator // whole.denominator)
+    inexact = root * root * whole.denominator != whole.numerator
+    return encode((False, Fraction(2 * root + inexact, 2 * scale)), dtype)
+
+
+def _size(number: Float) -> Float:
+    return None if number is None else (False, number[1])
+
+
 def constant(value: float, dtype: str) -> int:
     if dtype in INTEGERS:
         return wrap(int(value), dtype)
@@ -180,7 +267,7 @@ def constant(value: float, dtype: str) -> int:
 def evaluate(e: Elem, inputs: list[int], scalars: dict[str, float]) -> int:
     """The bits of `e` for elements with these bits."""
     match e:
-        case Input(index, _):
+        case Input(index, _, _):
             return inputs[index]
         case Number(value, dtype):
             return constant(value, dtype)
@@ -190,5 +277,19 @@ def evaluate(e: Elem, inputs: list[int], scalars: dict[str, float]) -> int:
             return negate(evaluate(a, inputs, scalars), a.dtype)
         case Cast(a, dtype):
             return cast(evaluate(a, inputs, scalars), a.dtype, dtype)
+        case Unary(fn, a):
+            bits = evaluate(a, inputs, scalars)
+            return 1 - bits if a.dtype == MASK else unary(fn, bits, a.dtype)
+        case Compare(op, a, b):
+            return int(compare(op, evaluate(a, inputs, scalars), evaluate(b, inputs, scalars), a.dtype))
+        case Select(cond, a, b):
+            return one_nan(evaluate(a if evaluate(cond, inputs, scalars) else b, inputs, scalars), e.dtype)
         case Binary(op, a, b):
-            return combine(op, evaluate(a, inputs, scalars), evaluate(b, inputs, scalars), e.dtype)
+            first, second = evaluate(a, inputs, scalars), evaluate(b, inputs, scalars)
+            if op in (ElemOp.MIN, ElemOp.MAX):
+                return extreme(op, first, second, e.dtype)
+            if op in (ElemOp.ADD, ElemOp.SUB, ElemOp.MUL, ElemOp.DIV):
+                return combine(op, first, second, e.dtype)
+            return bitwise(op, first, second, "u8" if e.dtype == MASK else e.dtype)
+        case _:
+            assert_never(e)

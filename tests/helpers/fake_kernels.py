@@ -22,8 +22,9 @@ def interpreter_image(sm: int = 90) -> FakeImage:
 
 
 def write_kernels(folder: Path, *files: dict[str, str], data: bytes = CODE, **changes: Any) -> Path:
-    """A folder with one file of `data` for each entry (target sm_90a without any), and its manifest."""
-    entries = files or ({"file": "interpreter.cubin", "target": "sm_90a"},)
+    """A folder with one file of `data` for each entry (target sm_90a, in its two parts, without any), and its manifest."""
+    parts = {"": "interpreter.cubin", "compute": "interpreter_compute.cubin"}
+    entries = files or tuple([{"file": file, "target": "sm_90a", "part": part} for part, file in parts.items()])
     for entry in entries:
         (folder / entry["file"]).write_bytes(data)
     listed = [{"sha256": hashlib.sha256(data).hexdigest(), **entry} for entry in entries]

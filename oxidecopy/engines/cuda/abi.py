@@ -58,7 +58,8 @@ RECORD: Final = (
     ("imm", "i32[5]", 12),
 )
 EVAL_INSTR: Final = (("fn", "u8", 0), ("reg", "u8", 1), ("spare", "u16", 2), ("imm", "i32", 4))
-ELEM_INSTR: Final = (("fn", "u8", 0), ("dtype", "u8", 1), ("source", "u8", 2), ("spare", "u8", 3), ("word", "u32", 4))
+ELEM_INSTR: Final = (("fn", "u8", 0), ("dtype", "u8", 1), ("source", "u8", 2), ("along", "u8", 3), ("word", "u32", 4))
+COMPUTE_INSTR: Final = (("fn", "u8", 0), ("form", "u8", 1), ("index", "u8", 2), ("mask", "u8", 3), ("word", "u32", 4))
 
 # Registers that are written before the code starts: block_idx.x, .y, .z and the rank in the cluster.
 REG_BLOCK_X: Final = 0
@@ -171,6 +172,7 @@ class DeviceOp(IntEnum):
     LOOP = 0x84  # R[reg0] = value1; unless below value2 (above it where imm3 < 0): go to imm4. imm3 step
     NEXT = 0x85  # R[reg0] += imm3; while below value2 (above it where imm3 < 0): go to imm4
     WARP_SYNC = 0x86  # a barrier of one warp
+    PLACE = 0x87  # family compute: the lanes of mask imm1 set their register as a `COORDINATE` says, in order from lane imm0 on; see below
     PRODUCE = 0x90  # value0 start; value1 stop; + ring record; + load records; + evals
     DRAIN = 0x91  # value0 start; value1 stop; + ring record; + store records; + evals
     ONCE = 0x93  # the whole program of a CTA: see `ONCE` below
@@ -178,6 +180,7 @@ class DeviceOp(IntEnum):
     # mask of a multicast. Plain: map as in STORE_GLOBAL, aux the array's rank, value2 mask. Between CTAs: value2 rank, value3 tile there.
     # With EXTRA.place the copy's map lies in an array: map as in STORE_GLOBAL, imm4 + R[imm3 - 1] the row.
     COPY_EXTRA = 0x94
+    COMPUTE = 0x95  # a MAP_TILES that the family "compute" can run: see `UNITS` below
     NEXT_STAGE = (
         0x92  # head of a loop whose tiles a counter gives: value0 is k; imm1 full of stage 0; imm2 stages; tile to reg2; none left: imm4
     )
@@ -187,6 +190,11 @@ class DeviceOp(IntEnum):
 # in reg 5 (stamp + 1) and reg 6 (state), shared ones in the history at shared offset imm3, of imm4 entries. Waits have one of the flags.
 TOKEN_KEPT: Final = 1
 TOKEN_SHARED: Final = 2
+
+# A LOOP with this flag is *tight*: there is nothing in it but PLACE, NEXT_STAGE, MBARRIER_WAIT_PHASE, MBARRIER_ARRIVE, WAIT_GROUP, _READ,
+# COMMIT_GROUP, BAR_SYNC, WARP_SYNC, FENCE_PROXY_ASYNC, TENSOR_S2G and COMPUTE, and the flags of those say how many records follow each.
+# The family "compute" runs it by code that is so short that it stays in the instruction caches.
+LOOP_TIGHT: Final = 1
 
 # A share: which part of a cooperative access an agent does. Of `total` threads in scope it is those from `low` to `high` - 1:
 # units u with low <= u % total < high. Packed as imm2 = low | high << 16, imm3 = total.
@@ -266,6 +274,7 @@ COORDINATE: Final = (  # follow the copies: (x // divisor % modulus) * scale + b
     ("modulus", "u32", 28),
     ("scale", "i32", 32),
     ("base", "i32", 36),
+    ("reg_z", "u8", 40),  # of PLACE: x = offset + step_x * R[reg] + step_y * R[base_reg] + step_z * R[reg_z]
 )
 COORDINATE_BYTES: Final = 48
 ONCE_CODE: Final = 32  # where the code of such a program starts in the blob: behind a warp table of one entry, as it has no argument words
@@ -341,9 +350,9 @@ class DTypeCode(IntEnum):
 
 
 class ElemFn(IntEnum):
-    """Instructions of `MAP_TILES`, 8 bytes each: u8 fn, u8 dtype, u8 from, u8 spare, u32 word. A stack of 8 raw values of 64 bits."""
+    """Instructions of `MAP_TILES`, 8 bytes each: u8 fn, u8 dtype, u8 from, u8 along, u32 word. A stack of 8 raw values of 64 bits."""
 
-    INPUT = 1  # push the element of input `from`, as stored
+    INPUT = 1  # push the element of input `from`, as stored; along 1, 2: of a vector, that of the row, of the column
     WORD = 2  # push argument word `word`: a constant or a scalar parameter, as bits of `dtype`
     NEG = 3
     ADD = 4
@@ -351,7 +360,152 @@ class ElemFn(IntEnum):
     MUL = 6
     DIV = 7
     CAST = 8  # from type `from` to `dtype`
+    MIN = 9
+    MAX = 10
+    AND = 11
+    OR = 12
+    XOR = 13
+    SHL = 14
+    SHR = 15
+    LT = 16  # all ones or 0; dtype is that of the operands
+    LE = 17
+    GT = 18
+    GE = 19
+    EQ = 20
+    NE = 21
+    SELECT = 22  # of three: condition, then the values, the last one on top
+    ABS = 24
+    NOT = 25
+    SQRT = 26
+    RSQRT = 27
+    EXP = 28
+    LOG = 29
+    TANH = 30
+    SIGMOID = 31
+    GELU = 32
 
+
+class ComputeFn(IntEnum):
+    """Instructions of `COMPUTE`, 8 bytes each: u8 fn, u8 form, u8 index, u8 mask, u32 word. See `UNITS`.
+
+    F: values are f32; I, U, S: 32-bit integers, unsigned or signed where it matters; R: operands the other way round; C: with the constant
+    `word` for B. STORE is the last one. Numbered without gaps, so that a jump table finds them.
+    """
+
+    LOAD_A = 0  # A = elements of input `index`, which lie as form (`ElementForm`) says; mask: its swizzle's; word: its pitch
+    LOAD_B = 1
+    ROW_A = 2  # as above, of a vector: that of the row (word: nothing), that of the column
+    ROW_B = 3
+    COLUMN_A = 4
+    COLUMN_B = 5
+    CONST_A = 6  # A = `word`
+    CONST_B = 7
+    SCALAR_B = 8  # B = argument word `word`: bits of the form `form`, so a number in f32 where that is a float
+    PUT = 9  # vector `index` = A
+    GET = 10  # B = vector `index`
+    TAKE = 11  # A = vector `index`
+    STORE = 12  # elements of the output = A, rounded as form says; mask, word: its swizzle's and pitch
+    F_ADD = 13  # A = A + B
+    F_SUB = 14
+    F_RSUB = 15  # A = B - A
+    F_MUL = 16
+    F_MIN = 17
+    F_MAX = 18
+    I_ADD = 19
+    I_SUB = 20
+    I_RSUB = 21
+    I_MUL = 22
+    I_AND = 23
+    I_OR = 24
+    I_XOR = 25
+    F_ADD_C = 26
+    F_SUB_C = 27
+    F_RSUB_C = 28
+    F_MUL_C = 29
+    F_MIN_C = 30
+    F_MAX_C = 31
+    I_ADD_C = 32
+    I_SUB_C = 33
+    I_RSUB_C = 34
+    I_MUL_C = 35
+    I_AND_C = 36
+    I_OR_C = 37
+    I_XOR_C = 38
+    F_DIV = 39
+    F_RDIV = 40
+    F_LT = 41  # all ones or 0
+    F_LE = 42
+    F_GT = 43
+    F_GE = 44
+    F_EQ = 45
+    F_NE = 46
+    I_SHL = 47
+    I_RSHL = 48  # A = B << A
+    U_SHR = 49
+    U_RSHR = 50
+    S_SHR = 51
+    S_RSHR = 52
+    U_MIN = 53
+    U_MAX = 54
+    S_MIN = 55
+    S_MAX = 56
+    I_EQ = 57
+    I_NE = 58
+    U_LT = 59
+    U_LE = 60
+    U_GT = 61
+    U_GE = 62
+    S_LT = 63
+    S_LE = 64
+    S_GT = 65
+    S_GE = 66
+    SELECT = 67  # A = vector `index` ? A : B (bit by bit)
+    RSELECT = 68  # A = vector `index` ? B : A
+    F_ABS_C = 69  # |A| + constant, which is -0: the one NaN
+    F_SQRT = 70
+    F_RSQRT = 71
+    F_EXP = 72
+    F_LOG = 73
+    F_TANH = 74
+    F_SIGMOID = 75
+    F_GELU = 76
+    S_ABS = 77
+    I_NOT = 78
+    ROUND = 79  # A rounded to the type of form (`ElementForm`)
+    F_TO_U = 80
+    F_TO_S = 81
+    U_TO_F = 82
+    S_TO_F = 83
+    U_TO_ODD = 84  # cut off toward zero, the last bit set if anything was: rounded again, it is rounded once
+    S_TO_ODD = 85
+
+
+class ElementForm(IntEnum):
+    """How an element lies in memory, and what it is in a register: bits of 1, 2 or 4 bytes, or a number in f32."""
+
+    BITS8 = 0
+    BITS16 = 1
+    BITS32 = 2
+    F16 = 3
+    BF16 = 4
+    E4M3 = 5
+    E5M2 = 6
+
+
+# A COMPUTE record: aux inputs; value0 out tile; regs 1 to 4 of the inputs; share as MAP_TILES; imm1 instructions. It is followed by this
+# record, by one with the inputs' offsets, and by the instructions, four to a record. A lane works on `COMPUTE_UNITS` units of four elements
+# at a time, so on vectors of 8 numbers: A, B and `COMPUTE_VECTORS` more, in registers.
+UNITS: Final = (
+    ("units", "u32", 0),  # of the tile: rows * per_row
+    ("per_row", "u32", 4),
+    ("down", "u32", 8),  # from a lane's unit to its next one: share total = down * per_row + right
+    ("right", "u32", 12),
+    ("magic", "u32", 16),  # x // per_row as in COORDINATE
+    ("shift", "u32", 20),
+)
+COMPUTE_UNITS: Final = 2
+COMPUTE_VECTORS: Final = 3
+COMPUTE_WARPS: Final = 23  # of a CTA at most: its kernels take 88 registers, and a multiprocessor has 65,536
 
 # ---- the report, written by the device, read by the host after the launch. u32 words; entries follow a header of 16 bytes.
 REPORT_ENTRIES: Final = 256
@@ -394,16 +548,34 @@ class ReportKind(IntEnum):
 # it holds no more than 4 of its CTAs, but 32 of a kernel with barriers 0 and 1 only (measured). So each family is there twice.
 # once: a `ONCE` record and nothing else, which is always in the parameter.
 # full: COPY_EXTRA too; with named barriers it is there once, for code in global memory.
+# compute: all of full, with COMPUTE for MAP_TILES, and PLACE. It takes 88 registers, and its code is always in global memory.
 # wide, many: all ops and all barriers, scalars of 64 bits, tokens as states; the code is always in global memory.
 ONCE_FAMILY: Final = "once"
 FULL_FAMILY: Final = "full"
+COMPUTE_FAMILY: Final = "compute"
 WIDE_FAMILY: Final = "wide"
 MANY_FAMILY: Final = "many"
-FAMILIES: Final = (ONCE_FAMILY, "move", "move_named", "map", "map_named", FULL_FAMILY, f"{FULL_FAMILY}_named", WIDE_FAMILY, MANY_FAMILY)
+FAMILIES: Final = (
+    ONCE_FAMILY,
+    "move",
+    "move_named",
+    "map",
+    "map_named",
+    FULL_FAMILY,
+    f"{FULL_FAMILY}_named",
+    COMPUTE_FAMILY,
+    f"{COMPUTE_FAMILY}_named",
+    WIDE_FAMILY,
+    MANY_FAMILY,
+)
 _IN_MEMORY: Final = ("global",)
 _PARAMETERS: Final = {
     ONCE_FAMILY: ("small", "large"),
+    "map": _IN_MEMORY,  # what no other family can map is slow anyway
+    "map_named": _IN_MEMORY,
     f"{FULL_FAMILY}_named": _IN_MEMORY,
+    COMPUTE_FAMILY: _IN_MEMORY,
+    f"{COMPUTE_FAMILY}_named": _IN_MEMORY,
     WIDE_FAMILY: _IN_MEMORY,
     MANY_FAMILY: _IN_MEMORY,
 }
@@ -416,3 +588,10 @@ ENTRY_POINTS: Final = tuple(
     for parameter in PARAMETERS
     if parameter in _PARAMETERS.get(family, PARAMETERS)
 )
+# Kernels come in files of their own: those of the family "compute" beside all others, as they are built with other options.
+PARTS: Final = ("", COMPUTE_FAMILY)
+
+
+def part_of(entry_point: str) -> str:
+    """Which part of the kernels an entry point is in."""
+    return COMPUTE_FAMILY if entry_point.startswith(f"{KERNEL_PREFIX}{COMPUTE_FAMILY}_") else ""

@@ -25,6 +25,8 @@ STRUCTS: Final[tuple[tuple[str, tuple[Field, ...], int], ...]] = (
     ("Coordinate", abi.COORDINATE, abi.COORDINATE_BYTES),
     ("EvalInstr", abi.EVAL_INSTR, abi.EVAL_BYTES),
     ("ElemInstr", abi.ELEM_INSTR, abi.EVAL_BYTES),
+    ("ComputeInstr", abi.COMPUTE_INSTR, abi.EVAL_BYTES),
+    ("Units", abi.UNITS, abi.RECORD_BYTES),
     ("ReportHeader", abi.REPORT_HEADER, 16),
     ("ReportEntry", abi.REPORT_ENTRY, 4 * abi.REPORT_ENTRY_WORDS),
 )
@@ -32,6 +34,8 @@ ENUMS: Final[tuple[tuple[str, type[IntEnum]], ...]] = (
     ("OP", abi.DeviceOp),
     ("EVAL", abi.EvalFn),
     ("ELEM", abi.ElemFn),
+    ("COMPUTE", abi.ComputeFn),
+    ("FORM", abi.ElementForm),
     ("DT", abi.DTypeCode),
     ("REPORT", abi.ReportKind),
 )
@@ -68,6 +72,9 @@ CONSTANTS: Final = (
     "ONCE_FLAG_INVAL",
     "NO_TILE",
     "FEW_BARRIERS",
+    "COMPUTE_UNITS",
+    "LOOP_TIGHT",
+    "COMPUTE_VECTORS",
     "REPORT_ENTRIES",
 )
 _SIZES: Final = {"u8": 1, "u16": 2, "u32": 4, "i32": 4, "u64": 8}

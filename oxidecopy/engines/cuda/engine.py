@@ -210,7 +210,7 @@ class CudaEngine:
 
     def _make_ready(self, verified: VerifiedProgram) -> Code:
         image, launch, program = encode(verified), verified.assumptions.launch, verified.program
-        loaded = self._interpreter().module
+        loaded = self._interpreter()
         with self.context, self.context.relaxed():
             kernel = loaded.kernel(image.entry_point)
             kernel.allow(threads=image.threads, shared_bytes=image.shared_bytes, cluster_size=program.cluster_size)

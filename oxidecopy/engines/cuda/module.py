@@ -16,6 +16,7 @@ from importlib.resources.abc import Traversable
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, final
 
+from oxidecopy.engines.cuda.abi import part_of
 from oxidecopy.engines.cuda.abi_header import abi_hash
 from oxidecopy.engines.cuda.driver import check
 from oxidecopy.errors import DeviceError, Diagnostic, ExecutionError
@@ -37,11 +38,15 @@ _TARGET: Final = re.compile(r"(sm|compute)_(\d+)([af]?)")
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeFile:
-    """One file of the manifest: `target` is what it was built for ("sm_90a", "compute_90" for PTX), `sha256` of its bytes."""
+    """One file of the manifest: `target` is what it was built for ("sm_90a", "compute_90" for PTX), `sha256` of its bytes.
+
+    `part` says which kernels are in it: `abi.PARTS`.
+    """
 
     file: str
     target: str
     sha256: str
+    part: str = ""
 
     @property
     def is_ptx(self) -> bool:
@@ -67,7 +72,7 @@ class Manifest:
     Attributes:
         abi: the fingerprint of the declarations it was built from.
         toolkit: what built it.
-        files: one per target.
+        files: one per target and part.
         programmatic: kernels wait for the one before them (griddepcontrol.wait), so they may be launched while it is still ending.
     """
 
@@ -90,15 +95,15 @@ def read_manifest(folder: Traversable) -> Manifest:
     """
     try:
         data: Any = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        found = tuple(CodeFile(file=f["file"], target=f["target"], sha256=f["sha256"]) for f in data["files"])
+        found = tuple(CodeFile(file=f["file"], target=f["target"], sha256=f["sha256"], part=f.get("part", "")) for f in data["files"])
         programmatic = data.get("programmatic", False) is True
         return Manifest(abi=data["abi"], toolkit=data["toolkit"], files=found, programmatic=programmatic)
     except (OSError, ValueError, KeyError, TypeError) as problem:
         raise DeviceError(_damaged("the manifest of the kernels cannot be read", f"{MANIFEST}: {problem!r}", "its fields")) from problem
 
 
-def choose(manifest: Manifest, sm: int) -> CodeFile:
-    """The file for a GPU: machine code for it alone first, then for its family, then PTX.
+def choose(manifest: Manifest, sm: int, part: str = "") -> CodeFile:
+    """The file with a part of the kernels for a GPU: machine code for it alone first, then for its family, then PTX.
 
     Raises:
         DeviceError: when there is none, or all were built for other declarations than this version's.
@@ -106,14 +111,14 @@ def choose(manifest: Manifest, sm: int) -> CodeFile:
     if manifest.abi != abi_hash():
         what = "the kernels were built for another version of oxidecopy"
         raise DeviceError(_damaged(what, f"declarations {manifest.abi[:16]}", f"declarations {abi_hash()[:16]}"))
-    fitting = [f for f in manifest.files if f.runs_on(sm)]
+    fitting = [f for f in manifest.files if f.part == part and f.runs_on(sm)]
     if not fitting:
         raise DeviceError(
             Diagnostic(
                 rule=NO_CODE,
                 what="there is no machine code for this GPU",
                 got=f"compute capability {sm // 10}.{sm % 10}",
-                required=", ".join(f.target for f in manifest.files) or "any file at all",
+                required=", ".join(targets(manifest)) or "any file at all",
                 fix='take a newer version of oxidecopy, or Device.open("sim")',
             )
         )
@@ -237,24 +242,46 @@ def describe(code: CodeFile, sm: int) -> str:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Interpreter:
-    """The interpreter, loaded; `programmatic` as in `Manifest`."""
+    """The interpreter's kernels for a GPU, whose files are loaded when one of their kernels is first asked for.
 
-    module: Module
-    code: CodeFile
-    programmatic: bool
+    Attributes:
+        code: the file with most of them.
+        programmatic: as in `Manifest`.
+    """
+
+    __slots__ = ("_driver", "_folder", "_limit", "_manifest", "_parts", "_sm", "code", "programmatic")
+
+    def __init__(self, driver: Driver, sm: int, shared_limit: int, folder: Traversable) -> None:
+        self._driver = driver
+        self._folder = folder
+        self._limit = shared_limit
+        self._manifest = read_manifest(folder)
+        self._sm = sm
+        self._parts: dict[str, Module] = {}
+        self.code = choose(self._manifest, sm)
+        self.programmatic = self._manifest.programmatic
+
+    def module(self, part: str = "") -> Module:
+        """A part, loaded. The context must be current."""
+        found = self._parts.get(part)
+        if found is None:
+            code = choose(self._manifest, self._sm, part)
+            found = self._parts[part] = Module(self._driver, read_code(self._folder, code), self._limit, code.file)
+        return found
+
+    def kernel(self, name: str) -> Kernel:
+        """A kernel by its symbol. The context must be current."""
+        return self.module(part_of(name)).kernel(name)
 
 
 def interpreter(driver: Driver, sm: int, shared_limit: int, folder: Traversable | None = None) -> Interpreter:
-    """The interpreter for a GPU, loaded. The context must be current."""
-    folder = kernels_folder() if folder is None else folder
-    manifest = read_manifest(folder)
-    code = choose(manifest, sm)
-    module = Module(driver, read_code(folder, code), shared_limit, code.file)
-    return Interpreter(module=module, code=code, programmatic=manifest.programmatic)
+    """The interpreter for a GPU, with most of its kernels loaded. The context must be current."""
+    made = Interpreter(driver, sm, shared_limit, kernels_folder() if folder is None else folder)
+    made.module()
+    return made
 
 
 def targets(manifest: Manifest) -> Sequence[str]:
     """What there is code for, in the manifest's order."""
-    return [f.target for f in manifest.files]
+    return list(dict.fromkeys(f.target for f in manifest.files))

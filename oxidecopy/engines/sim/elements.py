@@ -7,6 +7,7 @@ off.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, assert_never
 
@@ -17,7 +18,27 @@ import numpy.typing as npt
 from oxidecopy.engines.sim.memory import ELEMENT, Array
 from oxidecopy.engines.sim.tma import TF32_TYPES, round_tf32
 from oxidecopy.isa.dtypes import DTYPES
-from oxidecopy.isa.elem import FP8_MAX, INTEGERS, Binary, Cast, Elem, ElemOp, Input, Neg, Number, Parameter, integer_range
+from oxidecopy.isa.elem import (
+    BITWISE,
+    FP8_MAX,
+    INTEGERS,
+    MASK,
+    SIGNED,
+    Binary,
+    Cast,
+    Compare,
+    CompareOp,
+    Elem,
+    ElemOp,
+    Fn,
+    Input,
+    Neg,
+    Number,
+    Parameter,
+    Select,
+    Unary,
+    integer_range,
+)
 
 NAN: Final = {"f16": 0x7FFF, "bf16": 0x7FFF, "f32": 0x7FFFFFFF, "f32_ftz": 0x7FFFFFFF, "f64": (1 << 63) - 1, "e4m3": 0x7F, "e5m2": 0x7F}
 FTZ_TYPES: Final = frozenset({"f32_ftz", "tf32_ftz"})
@@ -32,6 +53,17 @@ _NUMPY: Final[dict[ElemOp, Callable[[Array, Array], Array]]] = {
     ElemOp.SUB: np.subtract,
     ElemOp.MUL: np.multiply,
     ElemOp.DIV: np.divide,
+    ElemOp.AND: np.bitwise_and,
+    ElemOp.OR: np.bitwise_or,
+    ElemOp.XOR: np.bitwise_xor,
+}
+_COMPARE: Final[dict[CompareOp, Callable[[Array, Array], Array]]] = {
+    CompareOp.LT: np.less,
+    CompareOp.LE: np.less_equal,
+    CompareOp.EQ: np.equal,
+    CompareOp.NE: np.not_equal,
+    CompareOp.GT: np.greater,
+    CompareOp.GE: np.greater_equal,
 }
 _SILENT: Final[dict[str, Any]] = {"all": "ignore"}
 
@@ -43,12 +75,14 @@ def evaluate(e: Elem, inputs: Sequence[Array], scalars: Mapping[str, int | float
         return _evaluate(e, inputs, scalars, done)
 
 
-def _evaluate(e: Elem, inputs: Sequence[Array], scalars: Mapping[str, int | float], done: dict[int, Array]) -> Array:
+def _evaluate(  # noqa: C901 - one case per node
+    e: Elem, inputs: Sequence[Array], scalars: Mapping[str, int | float], done: dict[int, Array]
+) -> Array:
     found = done.get(id(e))
     if found is not None:
         return found
     match e:
-        case Input(index, _):
+        case Input(index, _, _):
             made = inputs[index]
         case Number(value, dtype):
             made = constant(value, dtype)
@@ -58,6 +92,16 @@ def _evaluate(e: Elem, inputs: Sequence[Array], scalars: Mapping[str, int | floa
             made = negate(_evaluate(a, inputs, scalars, done), e.dtype)
         case Binary(op, a, b):
             made = combine(op, _evaluate(a, inputs, scalars, done), _evaluate(b, inputs, scalars, done), e.dtype)
+        case Unary(fn, a):
+            made = unary(fn, _evaluate(a, inputs, scalars, done), e.dtype)
+        case Compare(op, a, b):
+            left, right = _evaluate(a, inputs, scalars, done), _evaluate(b, inputs, scalars, done)
+            made = _COMPARE[op](_ordered(left, a.dtype), _ordered(right, a.dtype))
+        case Select(cond, a, b):
+            chosen = np.where(
+                _evaluate(cond, inputs, scalars, done), _evaluate(a, inputs, scalars, done), _evaluate(b, inputs, scalars, done)
+            )
+            made = chosen if e.dtype in INTEGERS else _one_nan(chosen, e.dtype, np.isnan(numbers(chosen, e.dtype)))
         case Cast(a, dtype):
             made = cast(_evaluate(a, inputs, scalars, done), a.dtype, dtype)
         case _:
@@ -83,9 +127,77 @@ def negate(bits: Array, dtype: str) -> Array:
 
 
 def combine(op: ElemOp, a: Array, b: Array, dtype: str) -> Array:
-    if dtype in INTEGERS:  # two's complement: the low bits do not depend on the sign
+    if op in (ElemOp.MIN, ElemOp.MAX):
+        return _extreme(op, a, b, dtype)
+    if op in (ElemOp.SHL, ElemOp.SHR):
+        return _shifted(op, a, b, dtype)
+    if dtype in INTEGERS or op in BITWISE:  # two's complement: the low bits do not depend on the sign
         return _NUMPY[op](a, b)
     return from_float(_NUMPY[op](_working(a, dtype), _working(b, dtype)), dtype)
+
+
+def _extreme(op: ElemOp, a: Array, b: Array, dtype: str) -> Array:
+    """The smaller or the larger; NaN where one of the two is, and -0 below +0."""
+    left, right = _ordered(a, dtype), _ordered(b, dtype)
+    first = left < right if op is ElemOp.MIN else left > right
+    if dtype in INTEGERS:
+        return np.where(first, a, b)
+    negative = a >> (DTYPES[dtype].bits - 1) != 0
+    first |= (left == right) & (negative == (op is ElemOp.MIN))
+    return _one_nan(np.where(first, a, b), dtype, np.isnan(left) | np.isnan(right))
+
+
+def _shifted(op: ElemOp, a: Array, b: Array, dtype: str) -> Array:
+    bits = DTYPES[dtype].bits
+    inside = np.minimum(b, b.dtype.type(bits - 1))
+    if op is ElemOp.SHR and dtype in SIGNED:
+        kept: Array = np.right_shift(_ordered(a, dtype), inside.astype(_ordered(a, dtype).dtype)).view(a.dtype)
+        return kept
+    made: Array = np.left_shift(a, inside) if op is ElemOp.SHL else np.right_shift(a, inside)
+    return np.where(b < bits, made, made.dtype.type(0))
+
+
+def unary(fn: Fn, bits: Array, dtype: str) -> Array:
+    """A function of one value; those that have an error are rounded from f64, so theirs is a half of the last place."""
+    if fn is Fn.NOT:
+        return ~bits
+    if fn is Fn.ABS and dtype in INTEGERS:
+        return np.where(_ordered(bits, dtype) < 0, negate(bits, dtype), bits)
+    if fn is Fn.ABS:
+        clear = bits & bits.dtype.type((1 << (DTYPES[dtype].bits - 1)) - 1)
+        return _one_nan(clear, dtype, np.isnan(numbers(bits, dtype)))
+    if fn is Fn.SQRT:
+        return from_float(np.sqrt(_working(bits, dtype)), dtype)
+    made = _FUNCTIONS[fn](numbers(bits, dtype).astype(np.float64))
+    return from_float(made.astype(np.float32), dtype)
+
+
+def _sigmoid(x: Array) -> Array:
+    small = np.exp(-np.abs(x))
+    return np.where(x < 0, small, 1.0) / (1.0 + small)
+
+
+def _gelu(x: Array) -> Array:
+    tail = np.array([math.erfc(v) for v in (-x / math.sqrt(2.0)).reshape(-1).tolist()], np.float64).reshape(x.shape)
+    made = 0.5 * x * tail
+    return np.where(x == -np.inf, -0.0, made)
+
+
+_FUNCTIONS: Final[dict[Fn, Callable[[Array], Array]]] = {
+    Fn.RSQRT: lambda x: 1.0 / np.sqrt(x),
+    Fn.EXP: np.exp,
+    Fn.LOG: np.log,
+    Fn.TANH: np.tanh,
+    Fn.SIGMOID: _sigmoid,
+    Fn.GELU: _gelu,
+}
+
+
+def _ordered(bits: Array, dtype: str) -> Array:
+    """Bits as what their order is taken of."""
+    if dtype in INTEGERS:
+        return bits.view(f"i{bits.dtype.itemsize}") if dtype in SIGNED else bits
+    return bits if dtype == MASK else numbers(bits, dtype)
 
 
 def _working(bits: Array, dtype: str) -> Array:

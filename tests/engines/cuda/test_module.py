@@ -123,16 +123,17 @@ def test_the_interpreter_is_loaded_with_all_its_entry_points(tmp_path: Path) -> 
     driver = FakeDriver(images=[interpreter_image()])
     with PrimaryContext(driver, 0):
         found = interpreter(driver, 90, 232_448, write_kernels(tmp_path))
-        module = found.module
         assert found.code.target == "sm_90a"
         assert not found.programmatic
         assert interpreter(driver, 90, 232_448, write_kernels(tmp_path, programmatic=True)).programmatic
+        assert driver.calls["cuModuleLoadData"] == 2  # one each: a part is loaded when it is first asked for
         for name in abi.ENTRY_POINTS:
-            assert module.kernel(name) is module.kernel(name)
+            assert found.kernel(name) is found.kernel(name)
+        assert driver.calls["cuModuleLoadData"] == 3
         assert driver.calls["cuModuleGetFunction"] == len(abi.ENTRY_POINTS)
         with pytest.raises(DriverError):
-            module.kernel("another")
-        module.unload()
+            found.kernel("another")
+        found.module().unload()
         assert driver.calls["cuModuleUnload"] == 1
 
 

@@ -14,7 +14,28 @@ from hypothesis import strategies as st
 from oxidecopy.engines.sim.elements import cast, combine, constant, evaluate, negate
 from oxidecopy.engines.sim.memory import ELEMENT, Array
 from oxidecopy.isa.dtypes import DTYPES
-from oxidecopy.isa.elem import ELEMENT_TYPES, FLOATS, INTEGERS, Binary, Cast, Elem, ElemOp, Input, Neg, Number, Parameter, integer_range
+from oxidecopy.isa.elem import (
+    ELEMENT_TYPES,
+    FLOATS,
+    INTEGERS,
+    Along,
+    Binary,
+    Cast,
+    Compare,
+    CompareOp,
+    Elem,
+    ElemOp,
+    Fn,
+    Input,
+    Neg,
+    Number,
+    Parameter,
+    Select,
+    Unary,
+    domain,
+    integer_range,
+    pair_problem,
+)
 from tests.helpers import elem_model as model
 
 few = settings(max_examples=8, deadline=None)
@@ -100,18 +121,69 @@ def test_large_integers_round_once(source: str, sign: int, target: str) -> None:
 @pytest.mark.parametrize("op", ElemOp)
 @pytest.mark.parametrize("dtype", sorted(FLOATS | INTEGERS))
 def test_operations(dtype: str, op: ElemOp) -> None:
-    if dtype in INTEGERS and op is ElemOp.DIV:
+    if pair_problem(op, dtype, dtype):
         return
+    x, y = Input(0, dtype), Input(1, dtype)
 
     def check(pairs: list[tuple[int, int]]) -> None:
         a, b = array([p for p, _ in pairs], dtype), array([q for _, q in pairs], dtype)
         with np.errstate(all="ignore"):
             found = combine(op, a, b, dtype)
-        assert [hex(x) for x in found.tolist()] == [hex(model.combine(op, p, q, dtype)) for p, q in pairs]
+        assert [hex(n) for n in found.tolist()] == [hex(model.evaluate(Binary(op, x, y), [p, q], {})) for p, q in pairs]
 
-    some = edges(dtype)[::3]
+    some = edges(dtype)[:: 3 if op in (ElemOp.ADD, ElemOp.MUL, ElemOp.DIV) else 7]
     check([(a, b) for a in some for b in some])
     few(given(st.lists(st.tuples(patterns(dtype), patterns(dtype)), min_size=1, max_size=30))(check))()
+
+
+@pytest.mark.parametrize("op", CompareOp)
+@pytest.mark.parametrize("dtype", sorted(FLOATS | INTEGERS))
+def test_comparisons_and_what_they_select(dtype: str, op: CompareOp) -> None:
+    some = edges(dtype)[::9]
+    a, b = (array(row, dtype) for row in zip(*[(p, q) for p in some for q in some], strict=True))
+    x, y = Input(0, dtype), Input(1, dtype)
+    for e in (Select(Compare(op, x, y), x, y), Select(Unary(Fn.NOT, Compare(op, x, y)), x, y)):
+        wanted = [model.evaluate(e, [p, q], {}) for p in some for q in some]
+        assert evaluate(e, [a, b], {}).tolist() == wanted
+
+
+@pytest.mark.parametrize("fn", [Fn.ABS, Fn.NOT, Fn.SQRT])
+@pytest.mark.parametrize("dtype", sorted(FLOATS | INTEGERS))
+def test_exact_functions(dtype: str, fn: Fn) -> None:
+    if dtype not in domain(fn):
+        return
+    bits = edges(dtype)
+    e = Unary(fn, Input(0, dtype))
+    assert evaluate(e, [array(bits, dtype)], {}).tolist() == [model.evaluate(e, [b], {}) for b in bits]
+
+
+@pytest.mark.parametrize(
+    ("fn", "x", "wanted"),
+    [
+        (Fn.EXP, 1.0, 2.7182817),
+        (Fn.EXP, 100.0, float("inf")),
+        (Fn.LOG, 10.0, 2.3025851),
+        (Fn.LOG, 0.0, float("-inf")),
+        (Fn.RSQRT, 4.0, 0.5),
+        (Fn.TANH, 0.5, 0.46211717),
+        (Fn.SIGMOID, -100.0, 3.7835059e-44),
+        (Fn.SIGMOID, 1.0, 0.7310586),
+        (Fn.GELU, 1.0, 0.84134477),
+        (Fn.GELU, -1.0, -0.15865526),
+        (Fn.GELU, float("-inf"), -0.0),
+    ],
+)
+def test_functions_are_those_of_mathematics_rounded(fn: Fn, x: float, wanted: float) -> None:
+    found = evaluate(Unary(fn, Input(0, "f32")), [np.array([x], np.float32).view(np.uint32)], {})
+    assert found.view(np.float32).tolist() == [np.float32(wanted)]
+    nan = np.array([0x7FC00001], np.uint32)
+    assert evaluate(Unary(fn, Input(0, "f32")), [nan], {}).tolist() == [0x7FFFFFFF]
+
+
+def test_vectors_are_spread_over_rows_and_columns() -> None:
+    e = Binary(ElemOp.ADD, Input(0, "i32", Along.ROW), Input(1, "i32", Along.COLUMN))
+    rows, columns = array([1, 2], "i32").reshape(2, 1), array([10, 20, 30], "i32").reshape(1, 3)
+    assert evaluate(e, [rows, columns], {}).tolist() == [[11, 21, 31], [12, 22, 32]]
 
 
 @pytest.mark.parametrize("dtype", sorted(FLOATS | INTEGERS))
@@ -205,12 +277,17 @@ def cases(draw: st.DrawFn) -> tuple[Elem, list[str]]:
     inputs = draw(st.lists(st.sampled_from(TYPES), min_size=1, max_size=4))
 
     def tree(dtype: str, depth: int) -> Elem:
-        choice = draw(st.integers(0, 3)) if depth else 0
+        choice = draw(st.integers(0, 5)) if depth else 0
+        if choice == 4 and dtype in FLOATS | INTEGERS:
+            cond = Compare(draw(st.sampled_from(CompareOp)), tree(dtype, depth - 1), tree(dtype, 0))
+            return Select(cond, tree(dtype, depth - 1), tree(dtype, 0))
+        if choice == 5 and dtype in domain(Fn.ABS):
+            return Unary(Fn.ABS, tree(dtype, depth - 1))
         if choice == 1:
             return Cast(tree(draw(st.sampled_from(TYPES)), depth - 1), dtype)
         if choice > 1 and dtype in FLOATS | INTEGERS:
             a = tree(dtype, depth - 1)
-            known = [op for op in ElemOp if dtype in FLOATS or op is not ElemOp.DIV]
+            known = [op for op in ElemOp if not pair_problem(op, dtype, dtype)]
             return Neg(a) if choice == 2 else Binary(draw(st.sampled_from(known)), a, tree(dtype, depth - 1))
         leaves: list[Elem] = [Input(i, d) for i, d in enumerate(inputs) if d == dtype]
         leaves.append(Parameter("beta" if dtype in INTEGERS else "alpha", dtype))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from oxidecopy.errors import ProgramTextError, Site
-from oxidecopy.isa.elem import Binary, Cast, Elem, ElemOp, Input, Neg, Number, Parameter
+from oxidecopy.isa.elem import Along, Binary, Cast, Compare, CompareOp, Elem, ElemOp, Fn, Input, Neg, Number, Parameter, Select, Unary
 from oxidecopy.program.nesting import NESTING_MAX
 from oxidecopy.program.text.cursor import Cursor
 from oxidecopy.program.text.elements import format_elem, read_elem
@@ -15,7 +15,7 @@ from oxidecopy.program.text.lexer import tokenize
 
 PLACE = Site("a.txt", 1)
 X, Y = Input(0, "f32"), Input(1, "f32")
-ADD, SUB, MUL, DIV = ElemOp
+ADD, SUB, MUL, DIV = ElemOp.ADD, ElemOp.SUB, ElemOp.MUL, ElemOp.DIV
 
 
 def read(text: str) -> Elem:
@@ -49,6 +49,14 @@ def read(text: str) -> Elem:
         (Parameter("inf", "f32"), '"inf":f32'),
         (Parameter("two words", "f32"), '"two words":f32'),
         (Parameter("x", "f32"), "x:f32"),
+        (Parameter("max", "f32"), "max:f32"),
+        (Binary(ElemOp.MAX, X, Number(0.0, "f32")), "max(x0:f32, 0.0:f32)"),
+        (Binary(ElemOp.SHL, Input(0, "u8"), Number(2, "u8")), "shl(x0:u8, 2:u8)"),
+        (Unary(Fn.GELU, Binary(ADD, X, Y)), "gelu(x0:f32 + x1:f32)"),
+        (Neg(Unary(Fn.ABS, X)), "-abs(x0:f32)"),
+        (Input(1, "f16", Along.ROW), "row(x1:f16)"),
+        (Binary(MUL, X, Input(1, "f32", Along.COLUMN)), "x0:f32 * column(x1:f32)"),
+        (Select(Unary(Fn.NOT, Compare(CompareOp.LE, X, Y)), X, Y), "select(invert(le(x0:f32, x1:f32)), x0:f32, x1:f32)"),
     ],
     ids=str,
 )
@@ -67,6 +75,9 @@ def test_forms(e: Elem, text: str) -> None:
         "x0:f32 x1:f32",
         "cast(x0:f32)",
         "cast(x0:f32, bf16",
+        "max(x0:f32)",
+        "select(x0:f32, x1:f32)",
+        "exp(x0:f32, x1:f32)",
         "(x0:f32",
         "2",
         "x0:f32 // x1:f32",

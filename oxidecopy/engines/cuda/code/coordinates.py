@@ -6,14 +6,15 @@ Nearly all are: boxes are dealt out by a number (a block's index, a loop's count
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Final, NamedTuple, final
 
 from oxidecopy.engines.cuda.abi import NO_REG
 from oxidecopy.engines.cuda.code.values import INT_MAX, INT_MIN, Lin, Terms, Values
 
-COORDINATE: Final = struct.Struct("<4i2I4BI2i8x")
+COORDINATE: Final = struct.Struct("<4i2I4BI2iB7x")
 Steps = tuple[int, int, int]
+_STEPS: Final = 3
 
 
 class NotPlacedError(Exception):
@@ -36,10 +37,12 @@ class Placement(NamedTuple):
     base: int
     base_reg: Terms
 
-    def packed(self, reg: int = NO_REG, base_reg: int = NO_REG) -> bytes:
+    def packed(self, reg: int = NO_REG, base_reg: int = NO_REG, reg_z: int = NO_REG) -> bytes:
         """The record, with the registers' numbers."""
         (magic, shift), (by, by_shift) = magic_of(self.divisor), magic_of(self.modulus)
-        return COORDINATE.pack(*self.steps, self.offset, magic, by, shift, by_shift, reg, base_reg, self.modulus, self.scale, self.base)
+        return COORDINATE.pack(
+            *self.steps, self.offset, magic, by, shift, by_shift, reg, base_reg, self.modulus, self.scale, self.base, reg_z
+        )
 
 
 def placement(values: Values, value: Lin, moving: Mapping[int, int], bits: int) -> Placement:
@@ -70,6 +73,34 @@ def placement(values: Values, value: Lin, moving: Mapping[int, int], bits: int) 
     if max(numbers) > INT_MAX or min(numbers) < INT_MIN or _most(values, still) > INT_MAX or _most(values, reg) > INT_MAX:
         raise NotPlacedError
     return Placement((steps[0], steps[1], steps[2]), reg, x[0], divisor, modulus, scale, base, still)
+
+
+def spot(values: Values, value: Lin, find: Callable[[Terms], tuple[Hashable, int] | None]) -> bytes | None:
+    """A value as a part of PLACE: a function of up to three registers that are there; None when it is none."""
+    symbols = _symbols_in(values, value)
+    found = [find(((number, 1),)) for number in symbols]
+    registers = [known[0] for known in found if known is not None and known[1] == 0 and isinstance(known[0], int)]
+    if not 1 <= len(symbols) == len(registers) <= _STEPS:
+        return None
+    try:
+        place = placement(values, value, {number: i for i, number in enumerate(symbols)}, values.symbols_of(value))
+    except NotPlacedError:
+        return None
+    return place.packed(*registers)
+
+
+def _symbols_in(values: Values, value: Lin) -> list[int]:
+    """The atoms that are symbols, wherever in it."""
+    found: dict[int, None] = {}
+    stack = [value]
+    while stack:
+        for number, _ in stack.pop()[1]:
+            atom = values.atoms[number]
+            if atom.kind == "sym":
+                found[number] = None
+            else:
+                stack += (atom.a, atom.b)
+    return sorted(found)
 
 
 def _parted(values: Values, terms: Terms, bits: int) -> tuple[Terms, Terms]:

@@ -15,6 +15,7 @@ from typing import Final, final
 from oxidecopy.engines.cuda import abi
 from oxidecopy.engines.cuda.abi import NO_REG, DeviceOp, EvalFn
 from oxidecopy.engines.cuda.code import refusals
+from oxidecopy.engines.cuda.code.coordinates import spot
 from oxidecopy.engines.cuda.code.image import Where
 from oxidecopy.engines.cuda.code.nodes import Fused, If, Node, Op, Repeat
 from oxidecopy.engines.cuda.code.scalars import Found, Instruction, Key, OverflowingError, Scalars, Token, registers_of
@@ -26,6 +27,7 @@ _INSTRUCTION: Final = struct.Struct("<BBHi")
 _RING: Final = struct.Struct("<4iHBBHHii")
 _COPY: Final = struct.Struct("<4B3iHHBB10x")
 _KEPT: Final = 5  # first of the registers of a kept token
+_LANES: Final = 32  # of a warp: the registers that a lane each has first
 _SPARE: Final = 12  # registers that a region's head leaves to the regions in it
 
 
@@ -59,11 +61,12 @@ class Region:
 
 @final
 class Emitter:
-    """Writes agents one after the other into one code; `wide` code has integers of 64 bits."""
+    """Writes agents one after the other into one code; `wide` code has integers of 64 bits, that with `places` has PLACE."""
 
-    def __init__(self, values: Values, *, wide: bool = False) -> None:
+    def __init__(self, values: Values, *, wide: bool = False, places: bool = False) -> None:
         self.values = values
         self._wide = wide
+        self._places = places
         self.records: list[bytes] = []
         self.sites: dict[int, Where] = {}
         self._fixed: dict[Terms, int] = {}
@@ -217,6 +220,8 @@ class Emitter:
             temporary.append(self._take())
             return temporary[-1]
 
+        if self._places:
+            keys = self._side_by_side(keys, made, where)
         scalars = Scalars(self.values, self._find, take, wide=self._wide)
         for key in keys:
             scalars.count(key)
@@ -228,8 +233,25 @@ class Emitter:
                 raise EmissionError(refusals.overflow(where, f"`{self.values.text(found.value)}`", found.low, found.high)) from None
             made[key] = register
         self._region.have |= made  # only now: a value is not there before it is computed
-        self._eval(scalars.code, where)
+        if scalars.code:
+            self._eval(scalars.code, where)
         self._free += temporary
+
+    def _side_by_side(self, keys: list[Key], made: dict[Key, int], where: Where) -> list[Key]:
+        """Computes those values that a lane each can; gives back the others."""
+        left: list[Key] = []
+        parts: dict[int, bytes] = {}
+        for key in keys:
+            found = None if isinstance(key, Test) else spot(self.values, key, self._find)
+            if found is None or not self._free or self._free[-1] >= _LANES:
+                left.append(key)
+            else:
+                made[key] = register = self._take()
+                parts[register] = found
+        if parts:
+            self._record(DeviceOp.PLACE, where, None, [0, sum(1 << register for register in parts), 0, 0, 0])
+            self._tail(b"".join([parts[register] for register in sorted(parts)]))
+        return left
 
     def _find(self, terms: Terms) -> Found | None:
         register = self._symbols.get(terms)
@@ -309,12 +331,24 @@ class Emitter:
         self._body(node.body, self._regions[id(node)])
         self._record(DeviceOp.NEXT, node.where, [counter, NO_REG, *regs[2:]], [0, 0, imms[2], imms[3], begin])
         imms[4] = len(self.records)
-        self.records[head] = _packed(DeviceOp.LOOP, regs, imms)
+        tight = self._places and node.step > 0 and self._tighten(head + 1)
+        self.records[head] = _packed(DeviceOp.LOOP, regs, imms, 0, 0, abi.LOOP_TIGHT if tight else 0)
         if node.stages:
             self._patch_exit(begin)
         self._free += [r for terms, r in self._symbols.items() if terms not in outside and r != counter]
         self._symbols = outside
         self._free.append(counter)
+
+    def _tighten(self, begin: int) -> bool:
+        """Writes into the records from `begin` on how many follow each, if they can be a tight loop: see `abi.LOOP_TIGHT`."""
+        heads = sorted(pc for pc in self.sites if pc >= begin)
+        follow = [later - pc - 1 for pc, later in zip(heads, [*heads[1:], len(self.records)], strict=True)]
+        fields = [_RECORD.unpack(self.records[pc]) for pc in heads]
+        if max(follow) > _TAIL_MAX or not all(_is_tight(f) for f in fields):
+            return False
+        for pc, tail, (op, aux, slot, _, *rest) in zip(heads, follow, fields, strict=True):
+            self.records[pc] = _RECORD.pack(op, aux, slot, tail, *rest)
+        return True
 
     def _next_stage(self, node: Repeat, counter: int) -> int:
         tile = self._new_symbol(node.tile)
@@ -413,6 +447,20 @@ _BUILT_IN: Final = (
     ("block_idx.z", abi.REG_BLOCK_Z),
     ("cta_rank", abi.REG_RANK),
 )
+
+
+_TAIL_MAX: Final = 255
+_TIGHT: Final = frozenset({
+    DeviceOp.PLACE, DeviceOp.COMPUTE, DeviceOp.BAR_SYNC, DeviceOp.WARP_SYNC, DeviceOp.MBARRIER_WAIT_PHASE, DeviceOp.NEXT_STAGE,
+    DeviceOp.NEXT, DeviceOp.FENCE_PROXY_ASYNC, DeviceOp.TENSOR_S2G, DeviceOp.COMMIT_GROUP, DeviceOp.WAIT_GROUP, DeviceOp.WAIT_GROUP_READ,
+    DeviceOp.MBARRIER_ARRIVE,
+})  # fmt: skip
+
+
+def _is_tight(fields: tuple[int, ...]) -> bool:
+    """True for a record that a tight loop may have: its flags are free, and a copy's map is known."""
+    op, _, _, flags, *rest = fields
+    return op in _TIGHT and not flags and (op != DeviceOp.TENSOR_S2G or (rest[-2] == 0 and rest[-1] == 0))
 
 
 def _packed(op: DeviceOp, regs: list[int], imms: list[int], aux: int = 0, slot: int = 0, flags: int = 0) -> bytes:

@@ -6,6 +6,7 @@ import struct
 from typing import TYPE_CHECKING, Final
 
 from oxidecopy.engines.cuda.abi import (
+    COMPUTE_FAMILY,
     ENTRY_POINTS,
     FEW_BARRIERS,
     FULL_FAMILY,
@@ -27,6 +28,7 @@ from oxidecopy.engines.cuda.code.lower import Lowering
 from oxidecopy.engines.cuda.code.nodes import Stream
 from oxidecopy.engines.cuda.code.once import one_shot
 from oxidecopy.engines.cuda.code.tokens import Tokens
+from oxidecopy.engines.cuda.code.trim import trimmed
 from oxidecopy.errors import DeviceCodeError, Diagnostic
 from oxidecopy.isa import limits, ops
 from oxidecopy.program.expansion import expanded
@@ -57,6 +59,8 @@ def encode_program(program: Program, launch: Launch) -> Image:
     What 32 bits, phases that are known and 32 warps are not enough for becomes slower code that has no such limits.
     """
     program = expanded(program)
+    if any(isinstance(step.op, ops.MapTiles) for step in program.walk()):
+        program = trimmed(program)
     cast, phases = Cast(program), _phases(program, launch)
     if not cast.many and (phases is None or not phases.unknown):
         try:
@@ -74,7 +78,7 @@ def encode_program(program: Program, launch: Launch) -> Image:
 def _encoded(program: Program, cast: Cast, low: Lowering, streams: list[tuple[int, Stream]]) -> Image:
     _raise(low.refused)
     wide = low.tokens is not None
-    emitter = Emitter(low.values, wide=wide)
+    emitter = Emitter(low.values, wide=wide, places=low.computes)
     end = Where(program.site, program, None)
     warps: list[Warp] = []
     agents: list[AgentNote] = []
@@ -207,7 +211,8 @@ def _family(heads: list[bytes]) -> str:
     if heads[0][0] == DeviceOp.ONCE:
         return ONCE_FAMILY
     found = {head[0] for head in heads}
-    family = FULL_FAMILY if DeviceOp.COPY_EXTRA in found else "map" if DeviceOp.MAP_TILES in found else "move"
+    fast = COMPUTE_FAMILY if DeviceOp.COMPUTE in found else ""
+    family = fast or (FULL_FAMILY if DeviceOp.COPY_EXTRA in found else "map" if DeviceOp.MAP_TILES in found else "move")
     return f"{family}_named" if any(_barrier(head) >= FEW_BARRIERS for head in heads) else family
 
 

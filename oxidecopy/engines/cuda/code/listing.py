@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from oxidecopy.engines.cuda import abi
-from oxidecopy.engines.cuda.abi import NO_REG, DeviceOp, DTypeCode, ElemFn, EvalFn
+from oxidecopy.engines.cuda.abi import NO_REG, ComputeFn, DeviceOp, DTypeCode, ElementForm, ElemFn, EvalFn
+from oxidecopy.engines.cuda.code.compute import INSTRUCTION as COMPUTE
 from oxidecopy.engines.cuda.code.coordinates import COORDINATE
 from oxidecopy.engines.cuda.code.image import Image
 from oxidecopy.isa.dtypes import REDUCE_OPS
@@ -21,6 +22,9 @@ _COPY: Final = struct.Struct("<4B3iHHBB10x")
 _EXTRA: Final = struct.Struct("<4BfiB19x")
 _ONCE: Final = struct.Struct("<4B2i20x")
 _LAYOUT: Final = struct.Struct("<6i4Bi")
+_UNITS: Final = struct.Struct("<6I")
+_OFFSETS: Final = struct.Struct("<4i")
+_TILES: Final = frozenset({ComputeFn.STORE, *[fn for fn in ComputeFn if ComputeFn.LOAD_A <= fn <= ComputeFn.COLUMN_B]})
 _COORDINATES: Final = {
     DeviceOp.TENSOR_G2S,
     DeviceOp.TENSOR_G2S_MULTICAST,
@@ -109,7 +113,7 @@ def _head(image: Image, op: DeviceOp, tail: bytes, fields: tuple[int, int, int],
         words.append(f"{MAP_FIELDS[aux]} {flags}")
     elif op in _COORDINATES and extra not in (DeviceOp.BULK_S2S, DeviceOp.BULK_REDUCE_S2S):
         words.append(f"map {slot + imms[4]} + r{imms[3] - 1}" if imms[3] else image.maps[slot + imms[4]])
-    if op in (DeviceOp.STORE_GLOBAL, DeviceOp.FILL, DeviceOp.IOTA, DeviceOp.MAP_TILES):
+    if op in (DeviceOp.STORE_GLOBAL, DeviceOp.FILL, DeviceOp.IOTA, DeviceOp.MAP_TILES, DeviceOp.COMPUTE):
         words += [_operand(regs[0], imms[0]), f"share {imms[2] & 0xFFFF}-{imms[2] >> 16} of {imms[3]}"]
         if op is not DeviceOp.STORE_GLOBAL:
             words.append(f"#{imms[1]}")
@@ -140,7 +144,7 @@ def _operand(reg: int, imm: int) -> str:
     return f"r{reg}" + (f"{imm:+}" if imm else "")
 
 
-def _tail(image: Image, op: DeviceOp, aux: int, imms: list[int], head: bytes, tail: bytes) -> Iterator[str]:
+def _tail(image: Image, op: DeviceOp, aux: int, imms: list[int], head: bytes, tail: bytes) -> Iterator[str]:  # noqa: C901 - sorts
     if op is DeviceOp.EVAL:
         yield _evals(tail, 0, imms[0])
     elif op in (DeviceOp.PRODUCE, DeviceOp.DRAIN):
@@ -151,6 +155,14 @@ def _tail(image: Image, op: DeviceOp, aux: int, imms: list[int], head: bytes, ta
         yield from _once(image, head, tail)
     elif op in (DeviceOp.STORE_GLOBAL, DeviceOp.FILL, DeviceOp.IOTA):
         yield _layout(tail, 0)
+    elif op is DeviceOp.PLACE:
+        registers = [r for r in range(32) if imms[1] >> r & 1]
+        for i, register in enumerate(registers):
+            yield f"r{register} = {_placed(COORDINATE.unpack_from(tail, i * abi.COORDINATE_BYTES))}"
+    elif op is DeviceOp.COMPUTE:
+        units, per_row, *_ = _UNITS.unpack_from(tail)
+        yield f"{units} units, {per_row} to a row; inputs at {', '.join(map(str, _OFFSETS.unpack_from(tail, abi.RECORD_BYTES)[:aux]))}"
+        yield "; ".join(_compute(tail, 2 * abi.RECORD_BYTES + 8 * i) for i in range(imms[1]))
     elif op is DeviceOp.MAP_TILES:
         for i in range(1 + aux):
             yield ("out " if not i else f"in {i - 1} ") + _layout(tail, i)
@@ -214,7 +226,7 @@ def _once(image: Image, head: bytes, tail: bytes) -> Iterator[str]:
 
 def _coordinate(tail: bytes, at: int, moving: Sequence[str] = ("r0", "r1", "r2")) -> str:
     """`moving` are the names of what the steps are for."""
-    *steps, offset, magic, _, shift, _, reg, base_reg, modulus, scale, base = COORDINATE.unpack_from(tail, at)
+    *steps, offset, magic, _, shift, _, reg, base_reg, modulus, scale, base, _ = COORDINATE.unpack_from(tail, at)
     terms = [name if step == 1 else f"{step} * {name}" for name, step in zip(moving, steps, strict=False) if step]
     terms += [f"r{reg}"] * (reg != NO_REG)
     text = " + ".join(terms + [str(offset)] * bool(offset or not terms))
@@ -252,12 +264,46 @@ def _eval(fn: int, reg: int, _spare: int, imm: int) -> str:
             return other.name.lower()
 
 
+def _placed(part: tuple[int, ...]) -> str:
+    """A part of PLACE as the function that it is."""
+    *steps, offset, magic, modulus_magic, shift, _, reg, base_reg, modulus, scale, base, reg_z = part
+    moves = " + ".join(f"{step} * r{r}" for step, r in zip(steps, (reg, base_reg, reg_z), strict=True) if step)
+    text = f"({moves} + {offset})"
+    if magic:
+        text += f" // {_divisor(magic, shift)}"
+    if modulus_magic:
+        text += f" % {modulus}"
+    return f"{text} * {scale} + {base}"
+
+
+def _divisor(magic: int, shift: int) -> int:
+    """The number that `magic_of` was made of."""
+    return -(-(1 << (32 + shift)) // magic)
+
+
+def _compute(tail: bytes, at: int) -> str:
+    fn, form, index, _, word = COMPUTE.unpack_from(tail, at)
+    made = ComputeFn(fn)
+    words = [made.name.lower()]
+    if made in _TILES:
+        words += [str(index), ElementForm(form).name.lower()]
+    elif made in (ComputeFn.PUT, ComputeFn.GET, ComputeFn.TAKE, ComputeFn.SELECT, ComputeFn.RSELECT):
+        words.append(str(index))
+    elif made is ComputeFn.ROUND:
+        words.append(ElementForm(form).name.lower())
+    elif made is ComputeFn.SCALAR_B:
+        words.append(f"word {word} {ElementForm(form).name.lower()}")
+    elif form:
+        words.append(f"{word:#010x}")
+    return " ".join(words)
+
+
 def _elem(tail: bytes, at: int) -> str:
-    fn, dtype, source, _, word = _ELEM.unpack_from(tail, at)
+    fn, dtype, source, along, word = _ELEM.unpack_from(tail, at)
     name = DTypeCode(dtype).name.lower()
     match ElemFn(fn):
         case ElemFn.INPUT:
-            return f"push in {source}"
+            return f"push in {source}" + ("", " by row", " by column")[along]
         case ElemFn.WORD:
             return f"push word {word}"
         case ElemFn.CAST:

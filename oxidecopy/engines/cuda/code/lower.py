@@ -17,6 +17,7 @@ from oxidecopy.engines.cuda.code.inits import together
 from oxidecopy.engines.cuda.code.lower_ops import lower_op
 from oxidecopy.engines.cuda.code.nodes import Fused, If, Node, Repeat, Stream
 from oxidecopy.engines.cuda.code.operands import Operands
+from oxidecopy.engines.cuda.code.tile_maps import computes
 from oxidecopy.engines.cuda.code.tokens import Tokens, stamp_of
 from oxidecopy.engines.cuda.code.values import ZERO, DivisionByZeroError, Lin, Test, Values
 from oxidecopy.engines.cuda.code.words import Words
@@ -48,6 +49,7 @@ class Lowering:
         self.values.symbol(RANK_SYMBOL, 0, program.cluster_size - 1)
         self.scopes = cast.scopes
         self._grid, self._slots = launch.grid, slots_per_cta(program)
+        self.computes = tokens is None and computes(program, launch, cast)
         self.loops: dict[int, int] = {}
         maps, arrays = self._look_through()
         # A record names a slot by 8 bits, those of a table by more: single maps come first.

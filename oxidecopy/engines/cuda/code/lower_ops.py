@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
-from oxidecopy.engines.cuda.abi import EVAL_BYTES, DeviceOp
+from oxidecopy.engines.cuda.abi import DeviceOp
 from oxidecopy.engines.cuda.code import refusals
-from oxidecopy.engines.cuda.code.elements import DEPTH_MAX, code_of, compile_elem, depth_of, length_of
+from oxidecopy.engines.cuda.code.elements import code_of
 from oxidecopy.engines.cuda.code.extra import KINDS, coordinates, extra, is_extra
 from oxidecopy.engines.cuda.code.image import Where
 from oxidecopy.engines.cuda.code.maps import acquire, edit, release
 from oxidecopy.engines.cuda.code.nodes import Node, Op
-from oxidecopy.engines.cuda.code.values import INT_MAX, INT_MIN, ZERO, Lin, Test
+from oxidecopy.engines.cuda.code.tile_maps import map_records, share_of
+from oxidecopy.engines.cuda.code.values import Lin, Test
 from oxidecopy.isa import limits, ops
 from oxidecopy.isa.dtypes import REDUCE_OPS
 
@@ -24,7 +25,6 @@ Extra: TypeAlias = ops.TensorPrefetch | ops.TensorGather4 | ops.TensorScatter4 |
 Wait: TypeAlias = ops.MbarrierWait | ops.MbarrierWaitPhase | ops.MbarrierWaitParity
 Ask: TypeAlias = ops.MbarrierTestToken | ops.MbarrierTestParity
 Group: TypeAlias = ops.CommitGroup | ops.WaitGroup | ops.WaitGroupRead
-ELEM_INSTRUCTIONS_MAX: Final = 4096  # of one map; what is longer would take the device longer than it takes to read it
 Plain: TypeAlias = (
     ops.MbarrierInit
     | ops.MbarrierInval
@@ -110,7 +110,7 @@ def lower_op(low: AgentLowering, op: Plain, where: Where) -> list[Node]:  # noqa
         case ops.Fill() | ops.Iota():
             return [_write(low, op, where)]
         case ops.MapTiles():
-            return [_map(low, op, where)]
+            return list(map_records(low, op, where))
         case ops.LoadIndex():
             return [_load_index(low, op, where)]
         case ops.ShareTiles():
@@ -249,11 +249,6 @@ def _bar_sync(low: AgentLowering, op: ops.BarSync, where: Where) -> list[Node]:
 
 
 # ---- plain accesses
-def _share(low: AgentLowering) -> tuple[tuple[int, int], ...]:
-    low_end, high_end, total = low.share
-    return ((2, low_end | high_end << 16), (3, total))
-
-
 def _store_global(low: AgentLowering, op: ops.StoreGlobal, where: Where) -> Op:
     return Op(
         op=DeviceOp.STORE_GLOBAL,
@@ -262,7 +257,7 @@ def _store_global(low: AgentLowering, op: ops.StoreGlobal, where: Where) -> Op:
         map=low.array(op.array.name),
         operands=((0, low.tile(op.tile)),),
         exact=coordinates(low, op.coords),
-        imms=_share(low),
+        imms=share_of(low.share),
         tail=low.layout_record(op.tile),
     )
 
@@ -271,42 +266,13 @@ def _write(low: AgentLowering, op: ops.Fill | ops.Iota, where: Where) -> Op:
     dtype = low.program.tiles[op.tile.tile].dtype
     tile, tail = ((0, low.tile(op.tile)),), low.layout_record(op.tile)
     if isinstance(op, ops.Iota):
-        return Op(op=DeviceOp.IOTA, where=where, operands=tile, imms=((1, op.axis), *_share(low)), tail=tail)
+        return Op(op=DeviceOp.IOTA, where=where, operands=tile, imms=((1, op.axis), *share_of(low.share)), tail=tail)
     words = low.words
     if isinstance(op.value, ops.ScalarRef):
         word = words.scalar(op.value.name, dtype, cast=False)
     else:
         word = words.number(op.value, dtype, cast=False)
-    return Op(op=DeviceOp.FILL, where=where, operands=tile, imms=((1, word), *_share(low)), tail=tail)
-
-
-def _map(low: AgentLowering, op: ops.MapTiles, where: Where) -> Op:
-    depth, length = depth_of(op.fn, {}), length_of(op.fn, {})
-    fits = depth <= DEPTH_MAX and length <= ELEM_INSTRUCTIONS_MAX
-    if not fits:
-        low.refused.append(refusals.elem(where, depth, DEPTH_MAX, length, ELEM_INSTRUCTIONS_MAX))
-    code = compile_elem(op.fn, low.words) if fits else b""
-    out = low.tile(op.out)
-    inputs = [_in_range(low, low.tile(ref), where) for ref in op.inputs]
-    tail = low.layout_record(op.out) + b"".join([low.layout_record(ref, at[0]) for ref, at in zip(op.inputs, inputs, strict=True)])
-    return Op(
-        op=DeviceOp.MAP_TILES,
-        where=where,
-        aux=len(inputs),
-        operands=((0, out),),
-        exact=tuple([(1 + i, (0, at[1])) for i, at in enumerate(inputs)]),
-        imms=((1, len(code) // EVAL_BYTES), *_share(low)),
-        tail=tail + code,
-    )
-
-
-def _in_range(low: AgentLowering, at: Lin, where: Where) -> Lin:
-    """A value whose constant part goes into a field of its own, which no operand's check sees."""
-    least, most = low.values.interval(at)
-    if min(least, at[0]) < INT_MIN or max(most, at[0]) > INT_MAX:
-        low.refused.append(refusals.overflow(where, f"`{low.values.text(at)}`", min(least, at[0]), max(most, at[0])))
-        return ZERO
-    return at
+    return Op(op=DeviceOp.FILL, where=where, operands=tile, imms=((1, word), *share_of(low.share)), tail=tail)
 
 
 def _load_index(low: AgentLowering, op: ops.LoadIndex, where: Where) -> Op:

@@ -12,10 +12,30 @@ from typing import Final, assert_never, final
 
 from oxidecopy.engines.cuda.code.numbers import bits_of
 from oxidecopy.isa.dtypes import DTYPES
-from oxidecopy.isa.elem import INTEGERS, Binary, Cast, Elem, ElemOp, Input, Neg, Number, Parameter
+from oxidecopy.isa.elem import (
+    BITWISE,
+    INTEGERS,
+    MASK,
+    SHIFTS,
+    SIGNED,
+    Binary,
+    Cast,
+    Compare,
+    Elem,
+    ElemOp,
+    Fn,
+    Input,
+    Neg,
+    Number,
+    Parameter,
+    Select,
+    Unary,
+)
 
 _HALVES: Final = frozenset({"f16", "bf16"})
 _AS_BITS: Final = frozenset({"e4m3", "e5m2", "tf32", "tf32_ftz", "f32_ftz"})
+_LIBRARY: Final = {Fn.ABS: "fabsf", Fn.SQRT: "__fsqrt_rn", Fn.RSQRT: "rsqrtf", Fn.EXP: "expf", Fn.LOG: "logf", Fn.TANH: "tanhf"}
+_OWN: Final = {Fn.SIGMOID: "sigmoid", Fn.GELU: "gelu"}
 _INTRINSICS: Final = {ElemOp.ADD: "add", ElemOp.SUB: "sub", ElemOp.MUL: "mul", ElemOp.DIV: "div"}
 
 
@@ -26,6 +46,8 @@ def storage(dtype: str) -> str:
 
 def working(dtype: str) -> str:
     """The C++ type that a value is held in."""
+    if dtype == MASK:
+        return "bool"
     if dtype == "f64":
         return "double"
     return "float" if dtype == "f32" or dtype in _HALVES else storage(dtype)
@@ -93,6 +115,14 @@ class Elements:
                 return f"({storage(e.dtype)})(0 - {_promoted(x, e.dtype)})" if e.dtype in INTEGERS else f"(-{x})"
             case Binary(op, a, b):
                 return self._binary(op, e.dtype, self.value(a, inputs, parameters), self.value(b, inputs, parameters))
+            case Unary(fn, a):
+                return self._unary(fn, e.dtype, self.value(a, inputs, parameters))
+            case Compare(op, a, b):
+                x, y = self.value(a, inputs, parameters), self.value(b, inputs, parameters)
+                return f"({_ordered(x, a.dtype)} {op.value} {_ordered(y, a.dtype)})"
+            case Select(cond, a, b):
+                x, y = self.value(a, inputs, parameters), self.value(b, inputs, parameters)
+                return f"({self.value(cond, inputs, parameters)} ? {x} : {y})"
             case Cast(a, dtype):
                 return self.cast(self.value(a, inputs, parameters), a.dtype, dtype)
             case Input() | Number() | Parameter():
@@ -100,9 +130,30 @@ class Elements:
             case _:
                 assert_never(e)
 
+    def _unary(self, fn: Fn, dtype: str, x: str) -> str:
+        if fn is Fn.NOT:
+            return f"(!{x})" if dtype == MASK else f"({storage(dtype)})(~{_promoted(x, dtype)})"
+        if fn is Fn.ABS and dtype in INTEGERS:
+            return f"({_ordered(x, dtype)} < 0 ? ({storage(dtype)})(0 - {x}) : {x})"
+        if dtype == "f64":
+            return f"fabs({x})" if fn is Fn.ABS else f"__dsqrt_rn({x})"
+        return self._call(_OWN[fn], x) if fn in _OWN else f"{_LIBRARY[fn]}({x})"
+
     def _binary(self, op: ElemOp, dtype: str, x: str, y: str) -> str:
+        if dtype == MASK:
+            return f"({x} {op.value} {y})"
+        if op in (ElemOp.MIN, ElemOp.MAX):
+            if dtype in INTEGERS:
+                sign = "<" if op is ElemOp.MIN else ">"
+                return f"({_ordered(x, dtype)} {sign} {_ordered(y, dtype)} ? {x} : {y})"
+            return self._call(("minimum" if op is ElemOp.MIN else "maximum") + ("_f64" if dtype == "f64" else ""), x, y)
+        if op in SHIFTS:
+            kind = "shl" if op is ElemOp.SHL else "shr"
+            return self._call(f"{kind}_{'i' if op is ElemOp.SHR and dtype in SIGNED else 'u'}{DTYPES[dtype].bits}", x, y)
         if dtype in INTEGERS:
             return f"({storage(dtype)})({_promoted(x, dtype)} {op.value} {_promoted(y, dtype)})"
+        if op in BITWISE:
+            raise KeyError(op)  # of floats: a program with it is refused
         return f"__{'d' if dtype == 'f64' else 'f'}{_INTRINSICS[op]}_rn({x}, {y})"
 
     def _read(self, bits: str, dtype: str) -> str:
@@ -183,6 +234,11 @@ def _core(e: Elem) -> Elem:
     return e
 
 
+def _ordered(x: str, dtype: str) -> str:
+    """A value as what it is compared as."""
+    return f"(i{DTYPES[dtype].bits}){x}" if dtype in SIGNED else x
+
+
 def _promoted(x: str, dtype: str) -> str:
     """Wide enough that nothing signed overflows."""
     return f"(u32){x}" if DTYPES[dtype].bits < 32 else x
@@ -222,6 +278,23 @@ def _integer_functions() -> dict[str, str]:
             call = f"umin({call}, {(1 << bits) - 1}u)" if bits < 32 else call
             kept = storage(dtype)
             made[f"{dtype}_of_{kind}"] = f"{kept} {dtype}_of_{kind}({kind} x) {{\n    return x != x ? ({kept})0 : ({kept}){call};\n}}"
+    return made
+
+
+def _shifts() -> dict[str, str]:
+    """Amounts are unsigned; from the type's width on nothing is left, of a negative number its sign."""
+    made: dict[str, str] = {}
+    for bits in (8, 16, 32, 64):
+        kept = f"u{bits}"
+        wide = "u64" if bits == 64 else "u32"
+        made[f"shl_u{bits}"] = (
+            f"{kept} shl_u{bits}({kept} x, {kept} n) {{\n    return n < {bits} ? ({kept})(({wide})x << n) : ({kept})0;\n}}"
+        )
+        made[f"shr_u{bits}"] = f"{kept} shr_u{bits}({kept} x, {kept} n) {{\n    return n < {bits} ? ({kept})(x >> n) : ({kept})0;\n}}"
+        if bits >= 32:
+            made[f"shr_i{bits}"] = (
+                f"{kept} shr_i{bits}({kept} x, {kept} n) {{\n    return ({kept})((i{bits})x >> (n < {bits} ? n : {bits - 1}));\n}}"
+            )
     return made
 
 
@@ -297,5 +370,34 @@ FUNCTIONS: Final[dict[str, str]] = {
     "plain_e5m2": """u8 plain_e5m2(float x) {  // as a fill rounds: what is out of range is infinity
     return x >= 61440.0f ? (u8)0x7c : to_e5m2(x);
 }""",
+    "minimum": """float minimum(float x, float y) {  // NaN where one of the two is, -0 below +0
+    float least;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(least) : "f"(x), "f"(y));
+    return least;
+}""",
+    "maximum": """float maximum(float x, float y) {  // NaN where one of the two is, -0 below +0
+    float most;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(most) : "f"(x), "f"(y));
+    return most;
+}""",
+    "minimum_f64": """double minimum_f64(double x, double y) {  // NaN where one of the two is, -0 below +0
+    if (x != x || y != y) return x + y;
+    if (x == y) return __longlong_as_double(__double_as_longlong(x) | __double_as_longlong(y));
+    return x < y ? x : y;
+}""",
+    "maximum_f64": """double maximum_f64(double x, double y) {  // NaN where one of the two is, -0 below +0
+    if (x != x || y != y) return x + y;
+    if (x == y) return __longlong_as_double(__double_as_longlong(x) & __double_as_longlong(y));
+    return x > y ? x : y;
+}""",
+    "sigmoid": """float sigmoid(float x) {
+    const float e = expf(-fabsf(x));
+    return __fdiv_rn(x < 0.0f ? e : 1.0f, __fadd_rn(1.0f, e));
+}""",
+    "gelu": """float gelu(float x) {
+    const float phi = __fmul_rn(0.5f, __fadd_rn(1.0f, erff(__fmul_rn(x, 0.70710678118654752f))));
+    return x < -13.5f ? -0.0f : __fmul_rn(x, phi);
+}""",
+    **_shifts(),
     **_integer_functions(),
 }

@@ -14,6 +14,7 @@ from oxidecopy.engines.cuda.code.swizzles import chunk_mask
 from oxidecopy.engines.cuda.emit.elements import Elements, storage
 from oxidecopy.isa import ops
 from oxidecopy.isa.dtypes import DTYPES
+from oxidecopy.isa.elem import Along, ways
 from oxidecopy.program.program import ArrayInfo, Program, TileDecl
 
 UNIT_BYTES: Final = 16
@@ -114,6 +115,14 @@ class Tiles:
         self._swizzles.add(view.swizzle)
         return f"shared + swizzle_{view.swizzle}({inner})"
 
+    def _in_vector(self, view: View, base: str, number: str, out: View) -> str:
+        """The bytes of element `number` of a tile of one row, beside an output."""
+        inner = f"{base} + {'0' if number == 'row' and out.rows == 1 else number} * {view.element}"
+        if view.swizzle == "none":
+            return f"shared + ({inner})"
+        self._swizzles.add(view.swizzle)
+        return f"shared + swizzle_{view.swizzle}({inner})"
+
     def _loop(self, view: View, n: int) -> list[str]:
         """Opens the loop over units of `n` elements."""
         per_row = view.shape[-1] // n
@@ -207,15 +216,18 @@ class Tiles:
 
     def map(self, views: list[View], out: View, op: ops.MapTiles, scalars: dict[str, str], name: str) -> str:
         """`op.fn` of each element; parameters: a tile for each input, the output's, scalars as bits in the order given."""
-        n = min(v.unit // v.element for v in (*views, out))
+        alongs = [min(used, key=lambda a: a.value) for used in (ways(op.fn).get(i, {Along.ALL}) for i in range(len(views)))]
+        n = min(v.unit // v.element for v, along in zip((*views, out), (*alongs, Along.ALL), strict=True) if along is not Along.ROW)
         parameters = [f"u32 in{i}" for i in range(len(views))] + ["u32 out"]
         parameters += [f"{storage(dtype)} scalar{i}" for i, dtype in enumerate(scalars.values())]
         body = self._loop(out, n)
-        for i, v in enumerate(views):
-            vec = f"Vec<{storage(v.dtype)}, {n}>"
-            body.append(f"    const {vec} x{i} = *reinterpret_cast<const {vec}*>({self._at(v, f'in{i}')});")
+        for i, (v, along) in enumerate(zip(views, alongs, strict=True)):
+            vec = storage(v.dtype) if along is Along.ROW else f"Vec<{storage(v.dtype)}, {n}>"
+            at = self._at(v, f"in{i}") if along is Along.ALL else self._in_vector(v, f"in{i}", "x" if along is Along.COLUMN else "row", out)
+            body.append(f"    const {vec} x{i} = *reinterpret_cast<const {vec}*>({at});")
         vec = f"Vec<{storage(out.dtype)}, {n}>"
-        fn = self._elements.bits(op.fn, [f"x{i}.v[e]" for i in range(len(views))], {s: f"scalar{i}" for i, s in enumerate(scalars)})
+        texts = [f"x{i}" if along is Along.ROW else f"x{i}.v[e]" for i, along in enumerate(alongs)]
+        fn = self._elements.bits(op.fn, texts, {s: f"scalar{i}" for i, s in enumerate(scalars)})
         body += [f"    {vec} y;", "    #pragma unroll", f"    for (int e = 0; e < {n}; ++e) y.v[e] = {fn};"]
         body += [f"    *reinterpret_cast<{vec}*>({self._at(out, 'out')}) = y;", "}"]
         return self._function(f"map_{name}", f"Every element of {name} from those at the same place.", parameters, body)
