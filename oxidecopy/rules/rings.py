@@ -357,7 +357,7 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         id="OX1124",
-        title="fp8, tf32 and flushing types are only cast, and integers are not divided",
+        title="fp8, tf32 and flushing types are only cast; integers have no division and no functions, floats no bits",
         error="DTypeError",
         why="Their arithmetic would be f32's with one more rounding that nobody sees; a division of integers could round either way.",
         source=_ELEMENTS,
@@ -399,5 +399,23 @@ RULES: Final[tuple[Rule, ...]] = (
         source=_ELEMENTS,
         wrong=_map('group.map(lambda v: v.cast("bf16").cast(ox.f32), tile, out=tile)'),
         right=_map("group.map(lambda v: v.cast(ox.bf16).cast(ox.f32), tile, out=tile)"),
+    ),
+    Rule(
+        id="OX1180",
+        title="`select` takes an element, then an element or a number",
+        error="RecordError",
+        why="The element says which type the result has; a number takes the type of what it stands beside.",
+        source=_ELEMENTS,
+        wrong=_map("group.map(lambda v: (v > 1).select(1.0, v), tile, out=tile)"),
+        right=_map("group.map(lambda v: (v <= 1).select(v, 1.0), tile, out=tile)"),
+    ),
+    Rule(
+        id="OX1181",
+        title="A vector of a map lies in another tile than `out`",
+        error="ShapeError",
+        why="Each element of a vector is read by many threads, while others write: which of the two comes first is not said.",
+        source=_ELEMENTS,
+        wrong=_map("group.map(lambda v, w: v + w, tile, ox.per_column(tile.part(0, of=32)), out=tile)"),
+        right=_map("group.map(lambda v, w: v + w, tile, tile, out=tile)"),
     ),
 )

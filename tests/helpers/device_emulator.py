@@ -142,7 +142,7 @@ class _Run:
                 return
         raise BadCodeError("no end")
 
-    def step(self, op: DeviceOp, r: dict[str, Any]) -> Iterator[Event]:
+    def step(self, op: DeviceOp, r: dict[str, Any]) -> Iterator[Event]:  # noqa: C901 - one case per sort
         if op is DeviceOp.EVAL:
             self.evaluate(self.instructions(r["imm"][0]), None, None)
         elif op in CONTROL:

@@ -264,7 +264,7 @@ def constant(value: float, dtype: str) -> int:
     return encode((sign, INF if value in (float("inf"), -float("inf")) else Fraction(abs(value))), dtype)
 
 
-def evaluate(e: Elem, inputs: list[int], scalars: dict[str, float]) -> int:
+def evaluate(e: Elem, inputs: list[int], scalars: dict[str, float]) -> int:  # noqa: C901 - one case per node
     """The bits of `e` for elements with these bits."""
     match e:
         case Input(index, _, _):

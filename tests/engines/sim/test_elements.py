@@ -140,7 +140,7 @@ def test_operations(dtype: str, op: ElemOp) -> None:
 @pytest.mark.parametrize("dtype", sorted(FLOATS | INTEGERS))
 def test_comparisons_and_what_they_select(dtype: str, op: CompareOp) -> None:
     some = edges(dtype)[::9]
-    a, b = (array(row, dtype) for row in zip(*[(p, q) for p in some for q in some], strict=True))
+    a, b = (array(list(row), dtype) for row in zip(*[(p, q) for p in some for q in some], strict=True))
     x, y = Input(0, dtype), Input(1, dtype)
     for e in (Select(Compare(op, x, y), x, y), Select(Unary(Fn.NOT, Compare(op, x, y)), x, y)):
         wanted = [model.evaluate(e, [p, q], {}) for p in some for q in some]
