@@ -84,10 +84,10 @@ _QUOTIENTS: Final = (
     _CODE
     + """
 def again(v):
-    made = v
+    made = v = v.cast(ox.f64)
     for _ in range({depth}):
         made = v / made
-    return made
+    return made.cast(ox.f32)
 
 @ox.pipeline(warps=ox.roles(producer=1, consumers=4))
 def kernel(cta: ox.Cta, src: ox.TmaDescriptor[ox.f32, ox.D2], dst: ox.TmaDescriptor[ox.f32, ox.D2]) -> None:
@@ -141,7 +141,7 @@ RULES: Final[tuple[Rule, ...]] = (
     _rule(
         5,
         "The element expression of a map needs at most 8 values at once and 4,096 operations",
-        "It is computed on a stack of 8. Sums, products and differences are reordered so that they need less; quotients cannot be.",
+        "Where vectors in registers do not hold it, it is computed on a stack of 8. Sums and products are reordered to need less; quotients cannot be.",
         _QUOTIENTS.format(depth=9),
         _QUOTIENTS.format(depth=3),
     ),

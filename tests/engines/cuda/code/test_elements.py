@@ -16,14 +16,34 @@ from oxidecopy.engines.cuda.code.words import Words
 from oxidecopy.engines.sim.elements import cast, combine, evaluate, negate
 from oxidecopy.engines.sim.memory import ELEMENT
 from oxidecopy.isa.dtypes import DTYPES
-from oxidecopy.isa.elem import ELEMENT_TYPES, FLOATS, INTEGERS, Binary, Cast, Elem, ElemOp, Input, Neg, Number, Parameter, integer_range
+from oxidecopy.isa.elem import (
+    ELEMENT_TYPES,
+    FLOATS,
+    INTEGERS,
+    Binary,
+    Cast,
+    Compare,
+    CompareOp,
+    Elem,
+    ElemOp,
+    Fn,
+    Input,
+    Neg,
+    Number,
+    Parameter,
+    Select,
+    Unary,
+    integer_range,
+    pair_problem,
+)
 from oxidecopy.program.program import Launch
 from tests.helpers.device_emulator import fields
 
 if TYPE_CHECKING:
     from oxidecopy.engines.sim.memory import Array
 
-OPS = {ElemFn.ADD: ElemOp.ADD, ElemFn.SUB: ElemOp.SUB, ElemFn.MUL: ElemOp.MUL, ElemFn.DIV: ElemOp.DIV}
+OPS = {ElemFn[op.name]: op for op in ElemOp}
+COMPARISONS = {ElemFn[op.name]: op for op in CompareOp}
 SCALARS = {"alpha": 0.3, "n": 7}
 LAUNCH = Launch(grid=(1, 1, 1))
 TYPES = sorted(ELEMENT_TYPES)
@@ -37,7 +57,10 @@ def made(random: Random, dtype: str, inputs: list[str], depth: int) -> Elem:
     if choice > 1 and dtype in FLOATS | INTEGERS:
         if choice == 2:
             return Neg(made(random, dtype, inputs, depth - 1))
-        op = random.choice(list(ElemOp) if dtype in FLOATS else [ElemOp.ADD, ElemOp.SUB, ElemOp.MUL])
+        if random.random() < 0.2:
+            cond = Compare(random.choice(list(CompareOp)), made(random, dtype, inputs, 1), made(random, dtype, inputs, 1))
+            return Select(Unary(Fn.NOT, cond), made(random, dtype, inputs, depth - 1), made(random, dtype, inputs, 1))
+        op = random.choice([op for op in ElemOp if not pair_problem(op, dtype, dtype)])
         return Binary(op, made(random, dtype, inputs, depth - 1), made(random, dtype, inputs, depth - 1))
     if dtype in inputs and random.random() < 0.6:
         return Input(inputs.index(dtype), dtype)
@@ -46,7 +69,7 @@ def made(random: Random, dtype: str, inputs: list[str], depth: int) -> Elem:
     return Parameter("alpha", dtype) if random.random() < 0.3 else Number(random.uniform(-8, 8), dtype)
 
 
-def run(code: bytes, words: Words, inputs: list[Array]) -> tuple[Array, int]:
+def run(code: bytes, words: Words, inputs: list[Array]) -> tuple[Array, int]:  # noqa: C901 - one case per sort of instruction
     """The value that is left, and how deep the stack was."""
     from oxidecopy.engines.cuda.code.numbers import bits_of
 
@@ -66,6 +89,20 @@ def run(code: bytes, words: Words, inputs: list[Array]) -> tuple[Array, int]:
                 stack.append(negate(stack.pop(), dtype))
             case ElemFn.CAST:
                 stack.append(cast(stack.pop(), DTypeCode(i["source"]).name.lower(), dtype))
+            case ElemFn.SELECT:
+                other, chosen, cond = stack.pop(), stack.pop(), stack.pop()
+                picked = np.where(cond != 0, chosen, other)
+                stack.append(
+                    evaluate(
+                        Select(Compare(CompareOp.EQ, Number(0, "u8"), Number(0, "u8")), Input(0, dtype), Input(0, dtype)), [picked], {}
+                    )
+                )
+            case ElemFn.NOT:
+                stack.append(~stack.pop())
+            case _ if fn in COMPARISONS:
+                right, left = stack.pop(), stack.pop()
+                truth = evaluate(Compare(COMPARISONS[fn], Input(0, dtype), Input(1, dtype)), [left, right], {})
+                stack.append(np.where(truth, ~np.uint64(0), np.uint64(0)))
             case _:
                 right, left = stack.pop(), stack.pop()
                 stack.append(combine(OPS[fn], left, right, dtype))
