@@ -71,10 +71,11 @@ def test_cubins_hold_every_entry_point_with_the_parameter_it_is_given(target: Ta
         assert row["registers"] <= 64  # a CTA may have 1,024 threads
         slow = name in (f"{abi.KERNEL_PREFIX}{family}_global" for family in (abi.WIDE_FAMILY, abi.MANY_FAMILY))
         if target.arch != "sm_120f" and not slow:
-            rare = name.startswith(f"{abi.KERNEL_PREFIX}{abi.FULL_FAMILY}") and target.arch != "sm_90a"
-            assert row["local"] <= 8 * rare
-            assert row["spill_stores"] <= 12 * rare
-            assert row["spill_loads"] <= 88 * rare
+            stacked = name.startswith(f"{abi.KERNEL_PREFIX}map") and target.arch != "sm_90a"
+            rare = stacked or name.startswith(f"{abi.KERNEL_PREFIX}{abi.FULL_FAMILY}")
+            assert row["local"] <= 16 * rare
+            assert row["spill_stores"] <= 24 * rare
+            assert row["spill_loads"] <= 128 * rare
 
 
 def test_copies_run_with_few_registers() -> None:
