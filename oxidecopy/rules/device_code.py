@@ -141,8 +141,8 @@ RULES: Final[tuple[Rule, ...]] = (
     _rule(
         5,
         "The element expression of a map needs at most 8 values at once and 4,096 operations",
-        "Where vectors in registers do not hold it, it is computed on a stack of 8. Sums and products are reordered to need less; quotients "
-        "cannot be.",
+        "Where vectors in registers do not hold it, it is computed on a stack of 8. Sums and products are reordered to need less; "
+        "quotients cannot be.",
         _QUOTIENTS.format(depth=9),
         _QUOTIENTS.format(depth=3),
     ),
