@@ -39,6 +39,8 @@ _ON_CPU = {
     "from_e4m3": "float from_e4m3(u8 bits) { return (bits & 0x7f) == 0x7f ? NAN : cpu::widen(bits, 3, 7, 0x7f, 0x7f); }",
     "f16_bits": "u16 f16_bits(float x) { return x != x ? 0x7fff : cpu::narrow(x, 10, 15, 0x7c00, 0x7bff, false, 0x8000); }",
     "bf16_bits": "u16 bf16_bits(float x) { return x != x ? 0x7fff : cpu::narrow(x, 7, 127, 0x7f80, 0x7f7f, false, 0x8000); }",
+    "minimum": "float minimum(float x, float y) { return x != x || y != y ? x + y : x == y ? (std::signbit(x) ? x : y) : x < y ? x : y; }",
+    "maximum": "float maximum(float x, float y) { return x != x || y != y ? x + y : x == y ? (std::signbit(x) ? y : x) : x > y ? x : y; }",
     "to_e4m3": "u8 to_e4m3(float x) { return x != x ? 0x7f : cpu::narrow(x, 3, 7, 0x7f, 0x7e, true, 0x80); }",
     "to_e5m2": "u8 to_e5m2(float x) { return x != x ? 0x7f : cpu::narrow(x, 2, 15, 0x7c, 0x7b, true, 0x80); }",
 }

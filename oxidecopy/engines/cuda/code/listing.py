@@ -161,7 +161,7 @@ def _tail(image: Image, op: DeviceOp, aux: int, imms: list[int], head: bytes, ta
             yield f"r{register} = {_placed(COORDINATE.unpack_from(tail, i * abi.COORDINATE_BYTES))}"
     elif op is DeviceOp.COMPUTE:
         units, per_row, *_ = _UNITS.unpack_from(tail)
-        yield f"{units} units, {per_row} to a row; inputs at {', '.join(map(str, _OFFSETS.unpack_from(tail, abi.RECORD_BYTES)[:aux]))}"
+        yield f"units {units}, {per_row} to a row; inputs at {', '.join(map(str, _OFFSETS.unpack_from(tail, abi.RECORD_BYTES)[:aux]))}"
         yield "; ".join(_compute(tail, 2 * abi.RECORD_BYTES + 8 * i) for i in range(imms[1]))
     elif op is DeviceOp.MAP_TILES:
         for i in range(1 + aux):
