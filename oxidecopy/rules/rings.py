@@ -26,7 +26,7 @@ _CONSUMER: Final = (
     "                cta.store(out, tile, at)\n"
 )
 _EACH: Final = "for at in cta.tiles(src):\n"
-_LAUNCH: Final = "\n\n" + _ARRAYS + "copy[2](src, a)\n"
+_LAUNCH: Final = "\n\n" + _ARRAYS + "copy[2](src, dev.zeros((128, 64), ox.f32))\n"
 _GOOD: Final = _HEAD + _PRODUCER + _CONSUMER + _LAUNCH
 _COUNTED: Final = (
     "@ox.pipeline(warps=ox.roles(producer=1, consumers=2))\n"
