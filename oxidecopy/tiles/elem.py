@@ -5,7 +5,7 @@ What each operation means, bit for bit, is written down in `isa.elem`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, final
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, final, overload
 
 from typing_extensions import TypeVar, override
 
@@ -22,8 +22,6 @@ from oxidecopy.typed.values import fitting_value
 
 DT = TypeVar("DT", bound=DType)
 _DO = TypeVar("_DO", bound=DType)
-_F = TypeVar("_F", f16, bf16, f32)
-_FD = TypeVar("_FD", f16, bf16, f32, f64)
 _S = TypeVar("_S", f16, bf16, f32, f64, i32, i64)
 _I = TypeVar("_I", u8, u16, u32, i32, u64, i64)
 
@@ -129,31 +127,75 @@ class Elem(TakesScalars, Generic[DT]):
         """Itself, or 0 where it is negative; NaN stays."""
         return self._pair(ElemOp.MAX, 0)
 
-    def sqrt(self: Elem[_FD]) -> Elem[_FD]:
+    @overload
+    def sqrt(self: Elem[f16]) -> Elem[f16]: ...
+    @overload
+    def sqrt(self: Elem[bf16]) -> Elem[bf16]: ...
+    @overload
+    def sqrt(self: Elem[f32]) -> Elem[f32]: ...
+    @overload
+    def sqrt(self: Elem[f64]) -> Elem[f64]: ...
+    def sqrt(self: Elem[Any]) -> Elem[Any]:
         """The square root, IEEE."""
         return self._function(Fn.SQRT)
 
-    def rsqrt(self: Elem[_F]) -> Elem[_F]:
+    @overload
+    def rsqrt(self: Elem[f16]) -> Elem[f16]: ...
+    @overload
+    def rsqrt(self: Elem[bf16]) -> Elem[bf16]: ...
+    @overload
+    def rsqrt(self: Elem[f32]) -> Elem[f32]: ...
+    def rsqrt(self: Elem[Any]) -> Elem[Any]:
         """1 / sqrt; errors of this and what follows: `oxidecopy.isa.elem.ULP`."""
         return self._function(Fn.RSQRT)
 
-    def exp(self: Elem[_F]) -> Elem[_F]:
+    @overload
+    def exp(self: Elem[f16]) -> Elem[f16]: ...
+    @overload
+    def exp(self: Elem[bf16]) -> Elem[bf16]: ...
+    @overload
+    def exp(self: Elem[f32]) -> Elem[f32]: ...
+    def exp(self: Elem[Any]) -> Elem[Any]:
         """E to the power of it."""
         return self._function(Fn.EXP)
 
-    def log(self: Elem[_F]) -> Elem[_F]:
+    @overload
+    def log(self: Elem[f16]) -> Elem[f16]: ...
+    @overload
+    def log(self: Elem[bf16]) -> Elem[bf16]: ...
+    @overload
+    def log(self: Elem[f32]) -> Elem[f32]: ...
+    def log(self: Elem[Any]) -> Elem[Any]:
         """The natural logarithm."""
         return self._function(Fn.LOG)
 
-    def tanh(self: Elem[_F]) -> Elem[_F]:
+    @overload
+    def tanh(self: Elem[f16]) -> Elem[f16]: ...
+    @overload
+    def tanh(self: Elem[bf16]) -> Elem[bf16]: ...
+    @overload
+    def tanh(self: Elem[f32]) -> Elem[f32]: ...
+    def tanh(self: Elem[Any]) -> Elem[Any]:
         """The hyperbolic tangent."""
         return self._function(Fn.TANH)
 
-    def sigmoid(self: Elem[_F]) -> Elem[_F]:
+    @overload
+    def sigmoid(self: Elem[f16]) -> Elem[f16]: ...
+    @overload
+    def sigmoid(self: Elem[bf16]) -> Elem[bf16]: ...
+    @overload
+    def sigmoid(self: Elem[f32]) -> Elem[f32]: ...
+    def sigmoid(self: Elem[Any]) -> Elem[Any]:
         """1 / (1 + exp(-x))."""
         return self._function(Fn.SIGMOID)
 
-    def gelu(self: Elem[_F]) -> Elem[_F]:
+    @overload
+    def gelu(self: Elem[f16]) -> Elem[f16]: ...
+    @overload
+    def gelu(self: Elem[bf16]) -> Elem[bf16]: ...
+    @overload
+    def gelu(self: Elem[f32]) -> Elem[f32]: ...
+    def gelu(self: Elem[Any]) -> Elem[Any]:
         """What it is times the normal distribution's function at x (by the error function, no approximation by tanh)."""
         return self._function(Fn.GELU)
 

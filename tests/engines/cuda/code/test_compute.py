@@ -198,7 +198,7 @@ def data(dtype: str, seed: int) -> Array:
     return np.frombuffer(np.random.default_rng(seed).bytes(64 * DTYPES[dtype].nbytes), ELEMENT[DTYPES[dtype].nbytes]).copy()
 
 
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.parametrize("seed", range(150))
 def test_same_bits_as_the_simulator(seed: int) -> None:
     random = Random(seed)
     types = [random.choice(TYPES) for _ in range(3)]
@@ -216,7 +216,7 @@ def test_same_bits_as_the_simulator(seed: int) -> None:
 
 def test_nearly_all_fit() -> None:
     fit = 0
-    for seed in range(200):
+    for seed in range(100):
         random = Random(seed)
         types = [random.choice(TYPES) for _ in range(3)]
         try:
@@ -224,7 +224,7 @@ def test_nearly_all_fit() -> None:
             fit += 1
         except UnfitError:
             pass
-    assert fit > 180
+    assert fit > 90
 
 
 X, Y = Input(0, "f32"), Input(1, "f32")
