@@ -235,6 +235,7 @@ def _barrier_clock_row(clock: BarrierClock) -> Row:
         clock.made,
         dict(clock.uses),
         tuple(clock.remote),
+        tuple(clock.announced),
     )
 
 
@@ -243,8 +244,9 @@ def _put_mbarrier(bar: Mbarrier, row: Row) -> None:
     bar.waiters = list(waiters)
     if bar.clock is not None:
         clock = bar.clock
-        clock.base, clock.completed, opened, waits, done, clock.made, uses, remote = kept
-        clock.open, clock.waits, clock.done, clock.uses, clock.remote = opened.copy(), dict(waits), dict(done), dict(uses), list(remote)
+        clock.base, clock.completed, opened, waits, done, clock.made, uses, remote, announced = kept
+        clock.open, clock.waits, clock.done, clock.uses = opened.copy(), dict(waits), dict(done), dict(uses)
+        clock.remote, clock.announced = list(remote), list(announced)
 
 
 def _mbarrier_key(bar: Mbarrier) -> Row:
@@ -264,6 +266,7 @@ def _mbarrier_key(bar: Mbarrier) -> Row:
         made,
         sorted((who, at, id(site)) for who, (at, site) in clock.uses.items()),
         sorted((who, at, id(site)) for who, at, site in clock.remote),
+        sorted((who, at, id(site)) for who, at, site in clock.announced),
     )
 
 
