@@ -28,6 +28,9 @@ HANDLES: dict[str, tuple[type, ...]] = {
     "group": (ox.Group,),
     "tile": (ox.SharedArray,),
     "ring": (ox.Ring,),
+    "slot": (ox.TensorMapSlot,),
+    "draft": (ox.TensorMapDraft,),
+    "released": (ox.ReleasedTensorMap,),
 }
 
 

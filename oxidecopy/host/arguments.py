@@ -215,8 +215,12 @@ class _Collected:
         dtype = value.dtype.info.name
         shape = value.shape
         if value.dtype.info.packed:
-            self.mismatch(
-                formal, f"GlobalArray[{dtype}, D{len(shape)}]", "packed elements are copied through descriptors; `a.bytes` is an array"
+            self.refuse(
+                "OX1053",
+                f"argument {formal.name!r} does not fit its parameter",
+                got=f"GlobalArray[{dtype}, D{len(shape)}], whose elements are parts of bytes",
+                required=f"GlobalArray[u8, D{len(shape)}], or another type of whole bytes",
+                fix="packed elements are copied through descriptors; `a.bytes` is an array",
             )
             return
         if (formal.dtype is not None and formal.dtype != dtype) or (formal.rank is not None and formal.rank != len(shape)):

@@ -132,10 +132,15 @@ def _gaps(f: Facts) -> Iterator[Breach]:
         return
     fitting = next((mode for mode in SWIZZLES.values() if mode.span_bytes == f.row_bytes), None)
     wider = span * 16 // f.group_bytes
+    others = ", ".join(
+        f"{mode.span_bytes * 16 // f.group_bytes} with ox.Swizzle{mode.name}"
+        for mode in SWIZZLES.values()
+        if mode.name in ("32B", "64B", "128B") and mode.span_bytes != span
+    )
     yield Breach(
         what=f"rows of the tile lie {span} bytes apart and hold less: the rest of each is lost",
         got=f.row,
-        fix=f"swizzle=ox.Swizzle{fitting.name}" if fitting else f"{f.inner_name} {wider}",
+        fix=f"swizzle=ox.Swizzle{fitting.name}" if fitting else f"{f.inner_name} {wider}; or {others}",
         mended=f.but(swizzle=fitting.driver_enum) if fitting else f.with_inner(wider),
     )
 

@@ -127,7 +127,9 @@ class Facts:
 
     @property
     def row(self) -> str:
-        """The row's size in words."""
+        """The row's size in words: of padded types as it lies in shared memory."""
+        if self.padded:
+            return f"{self.inner} x {self.size} and gaps ({self.name}) = {self.row_bytes} bytes"
         return f"{self.inner} x {self.size} ({self.name}) = {self.inner * self.bits / 8:g} bytes"
 
     # ---- arrays

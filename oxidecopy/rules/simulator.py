@@ -440,9 +440,9 @@ _MEMORY: Final = (
     _rule(
         "OX4118",
         "HazardError",
-        "A cluster loads nothing that another one stores in the same launch",
-        "Nothing orders clusters: it may get old or new elements. Inside a cluster another CTA's store must have been waited for "
-        "(`wait_group`), and then a sync passed. "
+        "What a launch stores is loaded inside the same cluster alone, once it is written",
+        "Nothing orders clusters: it may get old or new elements. Inside a cluster the store must have been waited for "
+        "(`wait_group`), and a sync passed then if it was another CTA's. "
         + NO_SCRIPT
         + "it takes a launch of several blocks, which the verifier refuses first (OX3203); the tests explore one.",
         "PTX memory consistency model: blocks of a grid run in any order",

@@ -55,7 +55,7 @@ OUTPUT_RULES: Final[tuple[Rule, ...]] = (
     ),
     _rule(
         "OX3203",
-        "A CTA loads nothing that another one stores in the same launch",
+        "What a launch stores is loaded by the CTA alone that stored it, once it is written",
         "It may get old or new elements: nothing orders blocks. Working in place is fine where each block loads what it stores itself, and "
         "before it does; to load it again the store must have been waited for, by `wait_group` and not by `wait_group_read`.",
         _ORDER,

@@ -172,8 +172,9 @@ class Cta(level1.Cta, Maps):
                 ArgumentError,
                 "OX1113",
                 "no such ring",
-                got=f"stages={stages!r}, tiles={shared or own!r}{f', own={own!r}' if multicast and own else ''}, consumers={groups!r}",
-                required="1 to 64 stages, a tuple of 1 to 3 descriptors, 1 consumer group or more",
+                got=f"stages={stages!r}, {f'tiles={shared!r}, own={own!r}' if multicast else f'tiles={own!r}'}, consumers={groups!r}",
+                required="1 to 64 stages, a tuple of 1 to 3 descriptors, 1 consumer group or more"
+                + (", `tiles` and `own` together, at least one of them in `tiles`" if multicast else ""),
             )
         name = f"ring{sum(1 for b in recorder.barriers if b.name.endswith('_full'))}"
         # The slices of a shared tile lie below each other in the array, which the pixels of an im2col load need not.

@@ -170,4 +170,15 @@ def _traced(
             required="what operators or `cast` make of its elements",
             fix="use `fill` for a constant",
         )
+    used = elem.ways(made._node)
+    for i, (tile, along) in enumerate(zip(tiles, alongs, strict=True)):
+        if along is not Along.ALL and i not in used:  # how it is spread stands where it is used
+            refuse(
+                RecordError,
+                "OX1125",
+                f"the function of a map does not use its vector per {along.value}",
+                got=f"{tile._request.name}, element {i} of the function",
+                required="every vector used",
+                fix="leave the vector out of the map",
+            )
     return made._node

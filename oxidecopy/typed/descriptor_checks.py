@@ -261,6 +261,15 @@ def source_of(array: GlobalArray[Any, Any]) -> Source:
 def slices_of(array: GlobalArray[Any, Any]) -> Source:
     """The array as an interleaved map counts it: its innermost dimension is one pixel of a slice, which the map takes as a unit."""
     of = source_of(array)
+    if of.dtype.packed:
+        refuse(
+            DescriptorError,
+            "OX2028",
+            f"{of} is not interleaved",
+            got=f"{of.dtype.name}, whose elements are parts of bytes",
+            required="elements of whole bytes",
+            fix="make the map over the bytes: ox.TmaDescriptor.interleaved(a.bytes, ...)",
+        )
     size, widths = of.dtype.bits // 8, {width: name for name, width in SLICE_BYTES.items() if width}
     width = of.shape[-1] * size
     if len(of.shape) < _INTERLEAVED_RANK or width not in widths or of.strides_bytes[-1] != size:

@@ -59,7 +59,8 @@ def test_on_a_device(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     assert f"2 {how}" in result.output
 
 
-def test_emitted_code_needs_a_gpu() -> None:
-    result = command("conformance", "fuzz", "--device", "sim-fast", "--emitted")
+@pytest.mark.parametrize("device", [("--device", "sim-fast"), ()])
+def test_emitted_code_needs_a_gpu(device: tuple[str, ...]) -> None:
+    result = command("conformance", "fuzz", *device, "--emitted")
     assert result.exit_code == 2
     assert "OX6014" in result.output

@@ -87,6 +87,13 @@ def test_arrays(out: Any, got: str) -> None:
     assert (diagnostic.rule, diagnostic.got, diagnostic.required) == ("OX1053", got, "GlobalArray[f32, D2]")
 
 
+def test_packed_elements_are_no_array() -> None:
+    later = ox.Device.open("sim", arch=100)
+    diagnostic = wrong(out=later.empty((8, 128), ox.u4x16_align8b))
+    assert (diagnostic.rule, diagnostic.required) == ("OX1053", "GlobalArray[u8, D2], or another type of whole bytes")
+    assert "parts of bytes" in diagnostic.got
+
+
 @pytest.mark.parametrize("n", [1.0, math.nan, True, None, "3", np.float64(3), 1 << 63, -(1 << 63) - 1, np.zeros(1)])
 def test_indices(n: Any) -> None:
     assert wrong(n=n).rule == "OX1053"

@@ -360,3 +360,14 @@ def test_an_absent_box_is_mended_to_one_that_fits(box: tuple[int, ...] | None) -
     mended = verdict.findings[0].breach.mended
     assert mended is not None
     assert validate(mended).usable
+
+
+def test_a_row_narrower_than_the_span_is_told_all_widths() -> None:
+    (said,) = validate(replace(TILED, dtype=6, global_dim=(100, 104), global_strides=(208,), box_dim=(20, 24), swizzle=2)).warnings
+    assert (said.rule, said.got) == ("OX2107", "24 x 2 bytes (f16) = 48 bytes")
+    assert said.fix == "box inner 32; or 16 with ox.Swizzle32B, 64 with ox.Swizzle128B"
+
+
+def test_rows_of_padded_types_are_told_with_their_gaps() -> None:
+    said = {d.rule: d for d in validate(replace(PACKED, swizzle=2), arch="sm_100").errors}
+    assert said["OX2014"].got == "128 x 4 bits and gaps (u4x16_align16b) = 128 bytes"

@@ -353,6 +353,7 @@ def test_no_such_multicast_ring(dev: ox.Device, tiles: int, own: int) -> None:
     with pytest.raises(OxidecopyError) as caught:
         wrong[2].bind(ox.TmaDescriptor.tiled(dev.array(A), box=(8, 16)))
     assert caught.value.rule == "OX1113"
+    assert ("tiles=()" in caught.value.diagnostics[0].got) == (not tiles)
 
 
 def test_slices_of_a_multicast_ring_are_aligned(dev: ox.Device) -> None:

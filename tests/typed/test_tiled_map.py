@@ -326,6 +326,15 @@ def test_what_no_interleaved_map_is_made_of(rule: str, shape: tuple[int, ...], c
     assert caught.value.rules == (rule,)
 
 
+def test_packed_elements_are_not_interleaved() -> None:
+    packed: Any = ox.Device.open("sim", arch=100).empty((2, 8, 16, 32), ox.u4x16_align8b)
+    factory: Any = ox.TmaDescriptor.interleaved
+    with pytest.raises(DescriptorError, match=r"interleaved\(a\.bytes") as caught:
+        factory(packed, box=(1, 1, 16))
+    assert caught.value.rules == ("OX2028",)
+    assert factory(packed.bytes, box=(1, 1, 16)).tensor_map.interleave == "16B"
+
+
 # ---- the fix works
 @pytest.mark.parametrize(
     ("changes", "fix"),
