@@ -35,7 +35,9 @@ _ROWS: Final = (("scenes", "made of"), ("edits", "edited by"), ("rules", "refuse
 @guarded
 def command(  # noqa: PLR0913  # options, not arguments
     *,
-    count: Annotated[int, typer.Option("--count", "-n", min=1, help="Programs; on a device those that run there, in whole batches.")] = 1000,
+    count: Annotated[
+        int, typer.Option("--count", "-n", min=1, help="Programs; on a device those that run there, in whole batches.")
+    ] = 1000,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The first one; the next programs are of the seeds after it.")] = 0,
     mutants: Annotated[int, typer.Option("--mutants", min=0, help="Broken programs beside each whole one.")] = 7,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Processes at once.")] = 1,

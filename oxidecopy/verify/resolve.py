@@ -217,7 +217,7 @@ def _bytes(machine: Machine, at: At, ref: ops.TileRef) -> tuple[int, int, int] |
                 step=at.step,
                 got=f"{rank}{_where(at)}",
                 required=f"0 to {ref.part.of - 1}",
-                fix="give each CTA one part: as many parts as CTAs in the cluster",
+                fix="parts are numbered from 0; with one part for each CTA, as many parts as CTAs in the cluster",
             )
             return None
         lo, size = part_bytes(layout, rank, ref.part.of)

@@ -292,6 +292,11 @@ def leaked(c: Case) -> None:
     kept[0] * 2
 
 
+def unused_vector(c: Case) -> None:
+    scales = c.cta.shared(ox.f32, (1, 32), align=ox.A128)
+    c.group.map(lambda v, _: v, c.tile, ox.per_row(scales), out=c.tile)
+
+
 def mapped(fn: Callable[..., object]) -> Callable[[Case], None]:
     return lambda c: c.group.map(lambda v: fn(v, c), c.tile, out=c.tile)
 
@@ -319,6 +324,7 @@ WRONG: list[tuple[str, Callable[[Case], None], type[OxidecopyError], str]] = [
     ("and of a number", mapped(lambda v, _: ((v < 1) & 1).select(v, 0)), RecordError, "OX1125"),
     ("select of a number", mapped(lambda v, _: (v < 1).select(0, v)), RecordError, "OX1180"),
     ("short vector", lambda c: c.group.map(lambda v, w: v + w, c.tile, ox.per_row(c.tile), out=c.tile), ShapeError, "OX1120"),
+    ("unused vector", unused_vector, RecordError, "OX1125"),
     ("int", mapped(lambda v, _: int(v)), SymbolicError, "OX1122"),
     ("float", mapped(lambda v, _: float(v)), SymbolicError, "OX1122"),
     ("index", mapped(lambda v, _: [1, 2][v]), SymbolicError, "OX1122"),
