@@ -16,6 +16,7 @@ from oxidecopy.engines.cuda.code.trim import trimmed
 from oxidecopy.isa import ops
 from oxidecopy.program.expansion import expanded
 from tests.helpers.device_emulator import fields
+from tests.helpers.programs import Builder
 
 Map = ox.TmaDescriptor[Any, Any, Any, Any]
 
@@ -112,6 +113,28 @@ def test_the_second_of_two_barriers_around_a_store_is_left_out() -> None:
     assert len(before) - len(after) == 1
     others = [[s.op for s in p.walk() if not isinstance(s.op, ops.BarSync)] for p in (program, trimmed(program))]
     assert others[0] == others[1]
+
+
+@pytest.mark.parametrize(
+    ("roles", "left"), [(((0, 64),), 1), (((0, 32), (32, 64)), 4)], ids=["all are there", "another role waits elsewhere"]
+)
+def test_a_barrier_that_others_reach_elsewhere_is_kept(roles: tuple[tuple[int, int], ...], left: int) -> None:
+    """Of two roles that meet twice, one stores in between and the other fills a tile: each has to come twice."""
+    b = Builder(threads=64)
+    b.map("dst")
+    b.tile("stored")
+    b.tile("filled")
+    for role in roles:
+        with b.scope(role):
+            b.sync(64, number=1)
+            if role[0] == 0:
+                with b.elect():
+                    b.s2g((0, 0), "dst")
+                    b.commit()
+            else:
+                b.fill(1)
+            b.sync(64, number=1)
+    assert sum(isinstance(step.op, ops.BarSync) for step in trimmed(b.program()).walk()) == left
 
 
 def test_scalars_and_vectors_are_operands() -> None:
