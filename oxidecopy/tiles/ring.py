@@ -123,17 +123,24 @@ class Ring(Generic[Slots_co, Tiles_co]):
         recorder, ring = self._recorder, self._stages
         check_leader(leader_of(leader, f"forwarding from {ring.name}"), recorder)
         (_, param, what), (tile, request) = parameter(dst, "forward"), ring.tiles[0]
-        if (
-            len(ring.tiles) != 1
-            or ring.multicast
-            or (param.tile_dtype, param.layout.shape, param.swizzle) != (request.dtype, request.shape, request.swizzle)
-        ):
+        if len(ring.tiles) != 1 or ring.multicast:
+            refuse(
+                ShapeError,
+                "OX1103",
+                f"stages of {ring.name} cannot be forwarded",
+                got=f"tiles that the cluster shares, {len(ring.tiles)} in a stage"
+                if ring.multicast
+                else f"{len(ring.tiles)} tiles in a stage",
+                required="one tile in a stage, which this CTA alone loads (`cta.ring`)",
+                fix="consume the stage, and store through a store ring: `outs.put(group, at)`",
+            )
+        if (param.tile_dtype, param.layout.shape, param.swizzle) != (request.dtype, request.shape, request.swizzle):
             refuse(
                 ShapeError,
                 "OX1103",
                 f"{param.name!r} cannot take what {ring.name} brings",
                 got=f"{param.tile_dtype}, {param.layout.shape}, swizzle {param.swizzle}",
-                required=f"a ring of one tile, of {request.dtype}, {request.shape}, swizzle {request.swizzle}",
+                required=f"{request.dtype}, {request.shape}, swizzle {request.swizzle}",
                 fix="give both descriptors the same element type, box and swizzle",
             )
         most = min(ring.stages - 1, limits.WAIT_GROUP_MAX)

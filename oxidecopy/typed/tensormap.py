@@ -12,6 +12,7 @@ from typing_extensions import TypeVar
 
 from oxidecopy.errors import Cause, DTypeError, MovedError, RecordError, ScopeError
 from oxidecopy.isa import limits, ops
+from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.isa.expr import ZERO, Expr, sub
 from oxidecopy.isa.ops import ArrayRef, SlotRef, TileRef
 from oxidecopy.isa.swizzle import SWIZZLES
@@ -200,13 +201,15 @@ def slot_for(recorder: Recorder, like: object, slots: object) -> TensorMapSlot[A
     owner, param, _ = desc._recorded("tensormap")
     recorder.check_open("a descriptor", owner)
     plain = desc._index is None and desc._replaced is None
-    if not plain or (param.mode, param.interleave) != (TILE, "none") or param.swizzle not in SWIZZLES:
+    packed = DTYPES[param.dtype].packed
+    if not plain or packed or (param.mode, param.interleave) != (TILE, "none") or param.swizzle not in SWIZZLES:
+        kind = f"packed {param.dtype}" if packed else f"interleave {param.interleave}, swizzle {param.swizzle}"
         refuse(
             RecordError,
             "OX1171",
             f"{what} takes a descriptor that can be replaced",
-            got=f"interleave {param.interleave}, swizzle {param.swizzle}" if plain else "an entry of a table, or one that was replaced",
-            required="a tiled one that is a parameter by itself, without interleave, its swizzle none, 32B, 64B or 128B",
+            got=kind if plain else "an entry of a table, or one that was replaced",
+            required="a tiled one that is a parameter by itself, of whole bytes, without interleave, its swizzle none, 32B, 64B or 128B",
             fix="make it with `ox.TmaDescriptor.tiled`, and pass it as a parameter of its own",
         )
     array = array_of(recorder, slots, what)

@@ -199,7 +199,7 @@ def _too_many(machine: Machine, at: At, bar: Bar, phase: int, arrivals: int, arr
         ids.TOO_MANY,
         f"{bar.name} gets more arrivals in phase {phase - bar.base} than it counts",
         step=at.step,
-        got=f"{arrivals} arrivals",
+        got=f"{arrivals} arrivals or more",
         required=f"{bar.count} (the count of `init`)",
         fix="let one thread arrive, or initialise with the number of threads that arrive",
         causes=[*_born(bar, "count set here"), *(("arrived here", m.step) for m in arrived if m.step is not at.step)],

@@ -356,6 +356,23 @@ def test_no_such_multicast_ring(dev: ox.Device, tiles: int, own: int) -> None:
     assert ("tiles=()" in caught.value.diagnostics[0].got) == (not tiles)
 
 
+@pytest.mark.parametrize("cluster", [1, 2])
+def test_stages_that_cannot_be_forwarded(dev: ox.Device, cluster: int) -> None:
+    @ox.pipeline(warps=ox.roles(producer=1, consumers=1), cluster=2)
+    def wrong(cta: ox.ClusterCta, src: F32) -> None:
+        made: Any = cta
+        ring = made.multicast_ring(stages=2, tiles=(src,)) if cluster == 2 else made.ring(stages=2, tiles=(src, src))
+        with cta.producer() as leader, ring.produce(leader) as slots:
+            for slot in slots:
+                slot.load(src, (0, 0))
+        with cta.consumers() as group, group.elect() as leader:
+            ring.forward(leader, src, (0, 0))
+
+    with pytest.raises(OxidecopyError, match="cannot be forwarded") as caught:
+        wrong[2].bind(ox.TmaDescriptor.tiled(dev.array(A), box=(8, 16)))
+    assert caught.value.rule == "OX1103"
+
+
 def test_slices_of_a_multicast_ring_are_aligned(dev: ox.Device) -> None:
     @ox.pipeline(warps=ox.roles(producer=1, consumers=1), cluster=2)
     def wrong(cta: ox.ClusterCta, src: F32) -> None:

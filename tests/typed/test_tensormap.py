@@ -144,6 +144,7 @@ def test_what_is_refused(what: str, rule: str) -> None:
     [
         ({"src": MapParam(name="src", dtype="f32", box_dim=(8, 32), element_strides=(1, 1), entries=2)}, "OX1171"),
         ({"src": MapParam(name="src", dtype="f32", box_dim=(4, 1, 2, 8), element_strides=(1,) * 4, interleave="16B")}, "OX1171"),
+        ({"src": MapParam(name="src", dtype="u4x16_align8b", box_dim=(8, 32), element_strides=(1, 1))}, "OX1171"),
         ({"x": ArrayParam(name="x", dtype="f16", rank=2)}, "OX1011"),
         ({"x": ArrayParam(name="x", dtype="f32", rank=3)}, "OX1173"),
         ({"slots": ArrayParam(name="slots", dtype="u8", rank=1)}, "OX1171"),
