@@ -21,7 +21,7 @@ from oxidecopy.typed.descriptor import TmaDescriptor
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.frames import Frame, fresh
 from oxidecopy.typed.geometry import AnyBox
-from oxidecopy.typed.im2col import Im2colDescriptor
+from oxidecopy.typed.im2col import Im2colDescriptor, Im2colWideDescriptor
 from oxidecopy.typed.refusal import refuse, require
 from oxidecopy.typed.sites import caller_site
 from oxidecopy.typed.symbolic import Idx, SymIdx, to_expr
@@ -76,7 +76,18 @@ def parameter(desc: object, method: str) -> tuple[Recorder, MapParam, str]:
 
 def loadable(desc: object, method: str) -> tuple[Recorder, MapParam, str]:
     """As `parameter`, of a descriptor that a ring's slots are loaded through: an im2col one will do as well."""
-    return desc._recorded(method) if isinstance(desc, Im2colDescriptor) else parameter(desc, method)
+    if isinstance(desc, Im2colDescriptor):
+        return desc._recorded(method)
+    if isinstance(desc, Im2colWideDescriptor):
+        refuse(
+            RecordError,
+            "OX1009",
+            f"`{method}` takes no wide im2col descriptor",
+            got="Im2colWideDescriptor",
+            required="TmaDescriptor or Im2colDescriptor",
+            fix="load by hand, with a barrier: `src.g2s(leader, tile, coords, token, halo=...)`",
+        )
+    return parameter(desc, method)
 
 
 @final

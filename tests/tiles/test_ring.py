@@ -533,3 +533,16 @@ def test_a_descriptor_of_another_box(dev: ox.Device) -> None:
     with pytest.raises(ShapeError) as caught:
         wrong[1].bind(ox.TmaDescriptor.tiled(a, box=(32, 32)), ox.TmaDescriptor.tiled(a, box=(16, 32)))
     assert caught.value.rule == "OX1103"
+
+
+def test_rings_take_no_wide_im2col_descriptors() -> None:
+    @ox.pipeline(warps=ox.roles(producer=1, consumers=1))
+    def wrong(cta: ox.Cta, src: ox.Im2colWideDescriptor[ox.f16, ox.D4]) -> None:
+        made: Any = cta
+        made.ring(stages=2, tiles=(src,))
+
+    array = ox.Device.open("sim", arch=100).empty((2, 3, 9, 64), ox.f16)
+    wide = ox.TmaDescriptor.im2col_wide(array, lower=-1, upper=-1, channels=64, pixels=16, swizzle=ox.Swizzle128B)
+    with pytest.raises(OxidecopyError, match="takes no wide im2col descriptor") as caught:
+        wrong[1].bind(wide)
+    assert caught.value.rule == "OX1009"
