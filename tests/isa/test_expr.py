@@ -105,6 +105,8 @@ def test_two_constants_fold(make: Callable[[Expr, Expr], Expr], meaning: Callabl
         (expr.floordiv(Const(3), ZERO), FloorDiv(Const(3), ZERO)),
         (expr.mod(X, ONE), ZERO),
         (expr.mod(Const(3), ZERO), Mod(Const(3), ZERO)),
+        (expr.mod(FloorDiv(X, ZERO), ONE), Mod(FloorDiv(X, ZERO), ONE)),
+        (expr.mul(Add(X, Mod(X, ZERO)), ZERO), Mul(Add(X, Mod(X, ZERO)), ZERO)),
         (expr.minimum(X, ONE), Min(X, ONE)),
         (expr.maximum(X, ONE), Max(X, ONE)),
     ],

@@ -10,7 +10,7 @@ import pytest
 from oxidecopy.isa import expr
 from oxidecopy.program.program import Edge
 from oxidecopy.verify import inspect
-from tests.helpers.programs import BX, BY, Builder, add, div, lt, mul
+from tests.helpers.programs import BX, BY, Builder, add, div, lt, mod, mul
 from tests.helpers.verdicts import Make, accepted, made, refused
 
 BYTES = 64 * 64 * 4
@@ -179,10 +179,10 @@ def test_a_store_that_stays_inside_goes_over_nothing() -> None:
 
 
 @pytest.mark.parametrize("runs", [False, True])
-@pytest.mark.parametrize("where", ["coordinate", "trip count"])
+@pytest.mark.parametrize("where", ["coordinate", "trip count", "a coordinate of which nothing is left"])
 def test_a_divisor_of_zero_matters_where_it_is_asked_for(where: str, runs: bool) -> None:
     b = Builder(grid=(2, 1, 1))
-    zero = b.index("zero", 0)
+    zero, one = b.index("zero", 0), b.index("one", 1)
     b.map()
     b.tile()
     b.fill()
@@ -191,6 +191,8 @@ def test_a_divisor_of_zero_matters_where_it_is_asked_for(where: str, runs: bool)
     with b.elect(), b.when(lt(zero, 1 if runs else 0)):
         if where == "coordinate":
             b.s2g((mul(div(BX, zero), 64), 0))
+        elif where != "trip count":
+            b.s2g((mod(div(BX, zero), one), 0))  # one row of boxes: the remainder is 0, whatever is divided
         else:
             with b.loop(div(64, zero)) as i:
                 b.s2g((mul(i, 64), 0))
