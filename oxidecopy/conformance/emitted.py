@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from oxidecopy.engines.cuda.emit import emitted
-from oxidecopy.engines.cuda.emit.raw import compiled, raw_launch
+from oxidecopy.engines.cuda.emit.raw import run_emitted
 from oxidecopy.engines.cuda.engine import CudaEngine
 from oxidecopy.errors import DeviceError, Diagnostic
 
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def by_emitted_code(made: Made, device: Device) -> None:
-    """Compiles, launches and waits. Waits in the kernel are bounded, so that a program that hangs ends.
+    """Compiles, launches and waits, as `run_emitted`.
 
     Raises:
         DeviceError: the device is no GPU.
@@ -23,9 +22,4 @@ def by_emitted_code(made: Made, device: Device) -> None:
     engine = device.engine
     if not isinstance(engine, CudaEngine):
         raise DeviceError(Diagnostic(rule="OX6014", what="emitted code runs on a GPU", got=device.name, fix="--device cuda:0"))
-    verified = made.launch.verify()
-    code = emitted(verified)
-    counter = engine.allocate(256)
-    engine.fill(counter, 0, 256, 0)
-    cubin = compiled(code, engine.sm, "-DOXIDECOPY_BOUNDED_WAITS")
-    engine.launch_raw(raw_launch(code, cubin, verified, made.launch.bindings, counter), None)
+    run_emitted(engine, made.launch.verify(), made.launch.bindings)

@@ -18,8 +18,7 @@ from time import monotonic
 from typing import Final, TypeAlias, final
 
 from oxidecopy.engines.base import Engine
-from oxidecopy.engines.cuda.emit import emitted
-from oxidecopy.engines.cuda.emit.raw import compiled, raw_launch
+from oxidecopy.engines.cuda.emit.raw import run_emitted
 from oxidecopy.engines.cuda.engine import CudaEngine
 from oxidecopy.errors import DeviceCodeError, OxidecopyError, VerificationError
 from oxidecopy.fuzz.campaign import MUTANTS, program
@@ -35,7 +34,6 @@ Launcher: TypeAlias = Callable[[Case, Engine, VerifiedProgram], dict[str, bytes]
 BATCH: Final = {"engine": 320, "emitted": 24}  # programs of a process, refused ones among them
 _BATCH_SECONDS: Final = 240  # after which a batch is given up; the longest took a tenth of it
 _LAST_WORDS: Final = 60  # of a process that died, its error among them
-_COUNTERS: Final = 256  # bytes of the counters of an emitted kernel
 
 
 @final
@@ -67,11 +65,7 @@ def by_emitted_code(case: Case, engine: Engine, proof: VerifiedProgram) -> dict[
     if not isinstance(engine, CudaEngine):
         raise TypeError("emitted code runs on a GPU")
     bindings, buffers = case.on(engine)
-    counter = engine.allocate(_COUNTERS)
-    engine.fill(counter, 0, _COUNTERS, 0)
-    code = emitted(proof)
-    cubin = compiled(code, engine.sm, "-DOXIDECOPY_BOUNDED_WAITS")
-    engine.launch_raw(raw_launch(code, cubin, proof, bindings, counter), None)
+    run_emitted(engine, proof, bindings)
     return case.contents(engine, buffers)
 
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import TYPE_CHECKING, Final
 
 from oxidecopy.engines.base import Bindings, BoundArray, BoundMap, Buffer, RawLaunch, RawParameter
 from oxidecopy.engines.cuda.elf import read_cubin
-from oxidecopy.engines.cuda.emit.source import Emitted
+from oxidecopy.engines.cuda.emit.source import Emitted, emitted
 from oxidecopy.engines.cuda.nvrtc import compile_cubin
 from oxidecopy.program.verified import VerifiedProgram
+
+if TYPE_CHECKING:
+    from oxidecopy.engines.cuda.engine import CudaEngine
+
+COUNTERS_BYTES: Final = 256  # room for the counters of a kernel
 
 
 @lru_cache(maxsize=256)
@@ -52,3 +58,12 @@ def raw_launch(made: Emitted, cubin: bytes, verified: VerifiedProgram, bindings:
         parameters=tuple(parameters),
         parameter_bytes=kernel.parameter_bytes,
     )
+
+
+def run_emitted(engine: CudaEngine, verified: VerifiedProgram, bindings: Bindings) -> None:
+    """Compiles a program's CUDA C++, launches it and waits. Waits in the kernel are bounded, so that a program that hangs ends."""
+    made = emitted(verified)
+    counter = engine.allocate(COUNTERS_BYTES)
+    engine.fill(counter, 0, COUNTERS_BYTES, 0)
+    cubin = compiled(made, engine.sm, "-DOXIDECOPY_BOUNDED_WAITS")
+    engine.launch_raw(raw_launch(made, cubin, verified, bindings, counter), None)
