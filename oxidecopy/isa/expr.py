@@ -191,7 +191,7 @@ def mul(a: Expr, b: Expr) -> Expr:
         return Const(a.value * b.value)
     if isinstance(a, Const):
         a, b = b, a
-    if b == ZERO and not _divides_by_zero(a):
+    if b == ZERO and not divides_by_zero(a):
         return ZERO
     return a if b == ONE else Mul(a, b)
 
@@ -212,14 +212,7 @@ def mod(a: Expr, b: Expr) -> Expr:
     """The remainder, of the divisor's sign."""
     if isinstance(a, Const) and isinstance(b, Const) and b.value:
         return Const(a.value % b.value)
-    return ZERO if b == ONE and not _divides_by_zero(a) else Mod(a, b)
-
-
-def _divides_by_zero(e: Expr) -> bool:
-    """True for what has no value: it is kept, however little would be left of it, so that it is refused where it runs."""
-    if isinstance(e, Const | Sym):
-        return False
-    return (isinstance(e, FloorDiv | Mod) and e.b == ZERO) or _divides_by_zero(e.a) or _divides_by_zero(e.b)
+    return ZERO if b == ONE and not divides_by_zero(a) else Mod(a, b)
 
 
 def minimum(a: Expr, b: Expr) -> Expr:
@@ -244,6 +237,13 @@ def symbols(e: Expr | Cond) -> Iterator[Sym]:
             stack.append(node.a)
         elif not isinstance(node, Const | Bool | Answer):
             stack += (node.a, node.b)
+
+
+def divides_by_zero(e: Expr) -> bool:
+    """True for what has no value. Folding keeps it, however little would be left of it, so that it is refused where it runs."""
+    if isinstance(e, Const | Sym):
+        return False
+    return (isinstance(e, FloorDiv | Mod) and e.b == ZERO) or divides_by_zero(e.a) or divides_by_zero(e.b)
 
 
 def is_launch_constant(e: Expr) -> bool:

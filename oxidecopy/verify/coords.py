@@ -32,6 +32,8 @@ Placed = Through | Run | ops.LoadIndex | ops.TensormapReplaceArray  # ops whose 
 def doubtful(program: Program, launch: Launch, folded: Mapping[int, ops.Instr], opaque: Opaque, out: Collector) -> set[int]:
     """Ids of the copies and reads whose coordinates must be watched in the walk. Warns of what no walk can see."""
     found: set[int] = set()
+    edges = dict(launch.edges)
+    unknown = {name: bound for name, bound in launch.maps if edges.get(name, "unknown") == "unknown"}
 
     def visit(steps: tuple[Step, ...], env: dict[str, Range]) -> None:
         for step in steps:
@@ -40,7 +42,7 @@ def doubtful(program: Program, launch: Launch, folded: Mapping[int, ops.Instr], 
                 if isinstance(op, ops.Loop):
                     visit(step.body, {**env, op.counter: counter_range(op, env)})
                 elif isinstance(op, Placed):
-                    found.update(_look(program, launch, step, op, env, out))
+                    found.update(_look(program, launch, step, op, env, unknown, out))
                 else:
                     visit(step.body, env)
             except ZeroDivisionError:  # it may never run
@@ -50,15 +52,16 @@ def doubtful(program: Program, launch: Launch, folded: Mapping[int, ops.Instr], 
     return found
 
 
-def _look(program: Program, launch: Launch, step: Step, op: Placed, env: Mapping[str, Range], out: Collector) -> list[int]:
-    """The id of a step whose coordinates must be watched, if they must."""
+def _look(
+    program: Program, launch: Launch, step: Step, op: Placed, env: Mapping[str, Range], unknown: Mapping[str, TensorMap], out: Collector
+) -> list[int]:
+    """The id of a step whose coordinates must be watched, if they must. `unknown`: maps for which nobody knows what lies behind rows."""
     broken = any(True for _ in faults(program, launch, op, env))
     if isinstance(op, ops.TensormapReplaceArray):
         warn_of_window(program, launch, step, op, env, out)
     if isinstance(op, Through):
-        maps, edges = dict(launch.maps), dict(launch.edges)
         _unscaled(program, launch, step, op, out)
-        _edges(step, op, [(name, maps[name]) for name in _through(program, op, env) if edges.get(name, "unknown") == "unknown"], out)
+        _edges(step, op, [(name, unknown[name]) for name in _through(program, op, env) if name in unknown], out)
     return [id(step)] if broken else []
 
 
