@@ -8,6 +8,7 @@ import pytest
 
 from oxidecopy.rules import all_rules
 from oxidecopy.verify import inspect
+from oxidecopy.verify.report import WARNING_PREFIX
 from tests.helpers.violations import FOLDER, GROUPS, MARK, NAMES, PAGE, SEEDS, case, page
 
 each = pytest.mark.parametrize("name", NAMES)
@@ -31,9 +32,9 @@ def test_the_broken_one_is_refused_and_the_edit_is_named(name: str) -> None:
     c = case(name)
     ready = c.broken()
     report = inspect(ready.program, ready.launch)
-    found = report.warnings if c.rule.startswith("OX31") else report.violations
+    found = report.warnings if c.rule.startswith(WARNING_PREFIX) else report.violations
     assert c.rule in {d.rule for d in found}
-    if c.rule.startswith("OX31"):
+    if c.rule.startswith(WARNING_PREFIX):
         assert not report.violations
 
 

@@ -175,12 +175,14 @@ INDEX_NAME: Final = Kind("index_name")  # names what the op reads, for the steps
 TRIPS_NAME: Final = Kind("trips_name")  # names how many tiles this CTA is given, for the steps that follow in the same body
 TOKENS: Final = Kind("tokens")  # one or more token numbers
 TILES: Final = Kind("tiles")  # 1 to MAP_INPUTS_MAX tiles, of the shape of the tile beside them
+ARRAYS: Final = Kind("arrays")  # 0 to EPILOGUE_ARRAYS_MAX global arrays, which the element expression beside them reads
 ELEM: Final = Kind("elem")  # an element expression over the tiles beside it
 GATHER: Final = Kind("gather")  # four rows, then the column that they start at: 5 expressions, in elements
 OFFSETS: Final = Kind("offsets")  # im2col: an expression for each spatial dimension, outermost first; of other copies none
 HINT: Final = Kind("hint")  # a CacheHint or None
 SLOT: Final = Kind("slot")  # a SlotRef
 MAP_INPUTS_MAX: Final = 4
+EPILOGUE_ARRAYS_MAX: Final = 3
 
 TX_BYTES: Final = Imm(0, limits.MBARRIER_TX_MAX)
 BULK_BYTES: Final = Imm(0, limits.MBARRIER_TX_MAX)  # of a plain bulk copy; a multiple of 16, else the hardware copies less
@@ -193,6 +195,8 @@ MAP_FIELDS: Final = (
     "fill_mode",
 )  # fmt: skip
 FIELDS_BY_ORD: Final = ("box_dim", "global_dim", "global_stride", "element_stride")
+MAJOR: Final = Choice(("k", "mn"))  # which side of an operand of a product lies dense in its rows
+DEPTH: Final = Imm(1, 256)  # elements of K in one stage
 REDUCE: Final = Choice(("add", "min", "max", "inc", "dec", "bit_and", "bit_or", "bit_xor"))
 
 # Kinds that may be absent, with the value that stands for it.
@@ -306,6 +310,62 @@ class LoadStoreStage:
     release: Cond = _op(COND)
     token: int = _op(NEW_TOKEN)
     hint: CacheHint | None = _op(HINT)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contract:
+    """One warpgroup multiplies a row of stages of a ring, on tensor cores, and stores the result: the loop over K and the epilogue.
+
+    Step k of `steps` uses stage number `first` + k, which is slot (`first` + k) % `stages` of `a`, `b`, `full` and `empty` (whose indices
+    here are 0) for the ((`first` + k) // `stages`)-th time. It waits for the slot, adds a * b^T to the sums and releases it, as
+    `ConsumeStage` does, at the latest when it has multiplied the next one. See `MmaStep` for what a and b are.
+
+    Then `out` gets `fn` of the sums, as many columns at once as it has, and of those as many rows; each time the next of its stages, from
+    use number `put` on. Each is stored to `map` (or, with `combine`, added to what is there), the first at `coords`, the others where
+    they belong. The lane waits for no store's end; before a stage is written over it waits until that has been read. `ContractDrain`
+    stands where the last ones end. See `MmaOut` for `arrays` and `fn`.
+    """
+
+    opcode: ClassVar[int] = 0x07
+    mnemonic: ClassVar[str] = "contract"
+    min_sm: ClassVar[int] = 90
+    full: BarrierRef = _op(BARRIER)
+    empty: BarrierRef = _op(BARRIER)
+    stages: int = _op(Imm(2, 64))
+    first: Expr = _op(EXPR)
+    steps: Expr = _op(EXPR)
+    peers: int = _op(Imm(0, limits.CLUSTER_MAX))
+    number: int = _op(Imm(0, limits.NAMED_BARRIERS - 1))
+    threads: int = _op(Imm(1, limits.THREADS_MAX))
+    lane: int = _op(Imm(0, limits.THREADS_MAX - 1))
+    token: int = _op(NEW_TOKEN)
+    a: TileRef = _op(TILE)
+    b: TileRef = _op(TILE)
+    a_major: str = _op(MAJOR)
+    b_major: str = _op(MAJOR)
+    depth: int = _op(DEPTH)
+    out: TileRef = _op(TILE)
+    put: Expr = _op(EXPR)
+    map: MapRef = _op(MAP)
+    coords: tuple[Expr, ...] = _op(COORDS)
+    combine: str = _op(Choice(("none", "add")))
+    arrays: tuple[ArrayRef, ...] = _op(ARRAYS)
+    fn: Elem = _op(ELEM)
+    hint: CacheHint | None = _op(HINT)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContractDrain:
+    """The lane of a warpgroup waits until the stores of its contractions have been read, and the others for it."""
+
+    opcode: ClassVar[int] = 0x08
+    mnemonic: ClassVar[str] = "contract.drain"
+    min_sm: ClassVar[int] = 90
+    number: int = _op(Imm(0, limits.NAMED_BARRIERS - 1))
+    threads: int = _op(Imm(1, limits.THREADS_MAX))
+    lane: int = _op(Imm(0, limits.THREADS_MAX - 1))
 
 
 # ---- mbarriers (PTX 9.7.13.15)
@@ -937,6 +997,57 @@ class MapTiles:
     fn: Elem = _op(ELEM)
 
 
+# ---- products on tensor cores (PTX 9.7.16, wgmma): what `Contract` stands for. The sums belong to the threads that run these ops together.
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MmaZero:
+    """Sets the sums of the threads in scope to zero."""
+
+    opcode: ClassVar[int] = 0x58
+    mnemonic: ClassVar[str] = "mma.zero"
+    min_sm: ClassVar[int] = 90
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MmaStep:
+    """Adds a * b^T to the sums, both read through the async proxy, which is over when the op is.
+
+    The rows of a K-major tile are those of the operand (M or N of them), K along the innermost dimension. An MN-major tile holds blocks
+    of as many columns of the operand's transpose as it has, one block below the other, each with `depth` rows.
+    """
+
+    opcode: ClassVar[int] = 0x59
+    mnemonic: ClassVar[str] = "mma.step"
+    min_sm: ClassVar[int] = 90
+    a: TileRef = _op(TILE)
+    b: TileRef = _op(TILE)
+    a_major: str = _op(MAJOR)
+    b_major: str = _op(MAJOR)
+    depth: int = _op(DEPTH)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MmaOut:
+    """Sets every element of `tile` to `fn` of the sum in its row and column, counted from `row` and `column`.
+
+    The first element of `fn` is the sum, rounded once to f32; the others are elements of `arrays`, read by plain loads: of those with as
+    many dimensions as `coords`, that at the element's own place in global memory, where `coords` is the first one's; of those with one
+    dimension, that at its row or column there. Outside of an array is zero.
+    """
+
+    opcode: ClassVar[int] = 0x5A
+    mnemonic: ClassVar[str] = "mma.out"
+    min_sm: ClassVar[int] = 90
+    tile: TileRef = _op(TILE)
+    row: int = _op(Imm(0, 255))
+    column: int = _op(Imm(0, 255))
+    coords: tuple[Expr, ...] = _op(COORDS)
+    arrays: tuple[ArrayRef, ...] = _op(ARRAYS)
+    fn: Elem = _op(ELEM)
+
+
 # ---- sorts of ops
 TensorLoad: TypeAlias = TensorG2S | TensorG2SMulticast | TensorGather4
 TensorStore: TypeAlias = TensorS2G | TensorReduce | TensorScatter4
@@ -952,7 +1063,8 @@ Grouped: TypeAlias = TensorStore | BulkStore  # over when their bulk group is
 Copy: TypeAlias = TensorCopy | BulkCopy | Send | Prefetch  # all that one thread issues
 Through: TypeAlias = TensorCopy | TensorPrefetch  # copies that go through a map
 Edit: TypeAlias = TensormapCopy | TensormapReplace | TensormapReplaceArray  # write a map in shared memory
-Stage: TypeAlias = ProduceStage | ConsumeStage | LoadStoreStage
+Stage: TypeAlias = ProduceStage | ConsumeStage | LoadStoreStage | Contract | ContractDrain  # stand for primitive ops
+Mma: TypeAlias = MmaZero | MmaStep | MmaOut
 Block: TypeAlias = Scope | When | Loop | ProduceStage | ConsumeStage
 Instr: TypeAlias = (
     Scope
@@ -961,6 +1073,8 @@ Instr: TypeAlias = (
     | ProduceStage
     | ConsumeStage
     | LoadStoreStage
+    | Contract
+    | ContractDrain
     | MbarrierInit
     | MbarrierInval
     | MbarrierArrive
@@ -1008,6 +1122,9 @@ Instr: TypeAlias = (
     | ShareTiles
     | NextTile
     | MapTiles
+    | MmaZero
+    | MmaStep
+    | MmaOut
 )
 OPS: Final[tuple[type[Instr], ...]] = get_args(Instr)
 EDITS: Final[tuple[type[Edit], ...]] = get_args(Edit)

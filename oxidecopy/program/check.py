@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, final
 
 from oxidecopy.errors import Diagnostic, Site
-from oxidecopy.isa import elem, limits, ops
+from oxidecopy.isa import elem, limits, mma, ops
 from oxidecopy.isa.elem import Elem, Input, Parameter
 from oxidecopy.isa.expr import Answer, Cond, Const, Expr, FloorDiv, Mod, Sym
 from oxidecopy.isa.im2col import HALO_MAX
@@ -28,6 +28,7 @@ ANSWER: Final = Imm(ops.NEW_PRED.low, ops.NEW_PRED.high, ops.NEW_PRED.sigil)  # 
 VALUE_MAX: Final = (1 << 64) - 1  # a fill may be any u64
 GATHER_COORDS: Final = 5  # of gather4 and scatter4
 GATHER_RANK: Final = 2
+_OPERANDS: Final = frozenset({"a", "b"})  # of a product: tiles that its element expression does not write
 
 
 def check_operands(program: Program, places: Places | None = None) -> list[Diagnostic]:
@@ -205,22 +206,24 @@ class _Steps:
 
     def elem(self, operand: _Operand, fn: Elem) -> Iterator[Diagnostic]:
         """An element expression over the tiles beside it."""
-        inputs: list[TileRef] = []
+        inputs: list[str] = []
         for name, kind in ops.operands(type(operand.op)):
             value = getattr(operand.op, name)
             if kind == ops.TILES:
-                inputs += value
-            elif kind == ops.TILE and self.dtype(value) not in (fn.dtype, ""):
+                inputs += [self.dtype(ref) for ref in value]
+            elif kind == ops.ARRAYS:
+                inputs += [mma.SUM_DTYPE, *(self.array(ref)[0] for ref in value)]
+            elif kind == ops.TILE and name not in _OPERANDS and self.dtype(value) not in (fn.dtype, ""):
                 yield operand.broken("OX1920", f"does not give what {name!r} holds", got=fn.dtype, required=self.dtype(value))
         for node in {id(e): e for e in elem.elements(fn)}.values():  # by id: a hash would walk the tree below each
             wrong = elem.problem(node) or self.leaf_problem(node, inputs)
             if wrong:
                 yield operand.broken("OX1920", "does not fit its tiles and parameters", got=wrong)
 
-    def leaf_problem(self, node: Elem, inputs: Sequence[TileRef]) -> str:
-        """Why a leaf refers to nothing of its type; "" when it does, and for other nodes."""
+    def leaf_problem(self, node: Elem, inputs: Sequence[str]) -> str:
+        """Why a leaf refers to nothing of its type; "" when it does, and for other nodes. `inputs` are the types of what it may refer to."""
         match node:
-            case Input(index, dtype) if not 0 <= index < len(inputs) or self.dtype(inputs[index]) not in (dtype, ""):
+            case Input(index, dtype) if not 0 <= index < len(inputs) or inputs[index] not in (dtype, ""):
                 return f"x{index} is no input of {dtype}"
             case Parameter(name, dtype):
                 param = self._params.get(name)
@@ -228,6 +231,31 @@ class _Steps:
                 return "" if found else f"{name!r} is no scalar parameter of {dtype}"
             case _:
                 return ""
+
+    def arrays(self, operand: _Operand, refs: tuple[ArrayRef, ...]) -> Iterator[Diagnostic]:
+        """What an epilogue reads: vectors along the rows or columns, and arrays as its result."""
+        if len(refs) > ops.EPILOGUE_ARRAYS_MAX:
+            yield operand.broken("OX1910", "are too many", got=len(refs), required=f"at most {ops.EPILOGUE_ARRAYS_MAX}")
+        fns = [getattr(operand.op, name) for name, kind in ops.operands(type(operand.op)) if kind == ops.ELEM]
+        places = [getattr(operand.op, name) for name, kind in ops.operands(type(operand.op)) if kind == ops.COORDS]
+        ways = {i: w for fn in fns for i, w in elem.ways(fn).items()}
+        whole = {elem.Along.ALL}
+        if ways.get(0, whole) != whole:
+            yield operand.broken("OX1920", "come with a sum that is spread", required="x0 as it is")
+        for i, ref in enumerate(refs, 1):
+            yield from self.param(operand, ref)
+            rank, used = self.array(ref)[1], ways.get(i, whole)
+            wanted = len(places[0]) if used == whole and places else 1
+            if len(used) > 1 or rank not in (wanted, 0):
+                required = "a vector along the rows or the columns, or an array with as many dimensions as there are coordinates"
+                yield operand.broken(
+                    "OX1920", "hold one that does not fit how it is used", got=f"{ref.name}, rank {rank}", required=required
+                )
+
+    def array(self, ref: ArrayRef) -> tuple[str, int]:
+        """Element type and rank of an array parameter; empty and 0 where there is none."""
+        param = self._params.get(ref.name)
+        return (param.dtype, param.rank) if isinstance(param, ArrayParam) else ("", 0)
 
     def dtype(self, ref: TileRef) -> str:
         """Of a tile; empty where there is none."""
@@ -377,6 +405,7 @@ _CHECKS: Final[dict[Kind, Callable[[_Steps, _Operand, Any], Iterator[Diagnostic]
     ops.TRIPS_NAME: _Steps.name,
     ops.TOKENS: _Steps.tokens,
     ops.TILES: _Steps.tiles,
+    ops.ARRAYS: _Steps.arrays,
     ops.ELEM: _Steps.elem,
 }
 

@@ -12,7 +12,7 @@ from oxidecopy.program.replaced import pointed_at
 How: TypeAlias = Literal["store", "reduce"]
 
 # What each op does to the memory behind its map or array; a test holds that every op with such an operand is named here.
-STORES: Final = (ops.StoreGlobal, ops.TensorS2G, ops.TensorScatter4, ops.BulkS2G, ops.LoadStoreStage)
+STORES: Final = (ops.StoreGlobal, ops.TensorS2G, ops.TensorScatter4, ops.BulkS2G, ops.LoadStoreStage, ops.Contract)
 REDUCES: Final = (ops.TensorReduce, ops.BulkReduce)
 READS: Final = (
     ops.TensorG2S,
@@ -24,6 +24,7 @@ READS: Final = (
     ops.BulkPrefetch,
     ops.LoadIndex,
     ops.TensormapCopy,
+    ops.MmaOut,
     ops.TensormapReplaceArray,  # by itself; what is copied through the map does as those copies do
 )
 
@@ -37,10 +38,10 @@ def destinations(program: Program) -> dict[str, dict[How, Site | None]]:
     through = pointed_at(program)
     for step in program.walk():
         op = step.op
-        how: How = "reduce" if isinstance(op, REDUCES) else "store"
+        how: How = "reduce" if isinstance(op, REDUCES) or (isinstance(op, ops.Contract) and op.combine != "none") else "store"
         if isinstance(op, ops.TensormapCpFenceproxy):
             names: tuple[str, ...] = (op.slot.array,)
-        elif isinstance(op, ops.TensorStore | ops.LoadStoreStage):
+        elif isinstance(op, ops.TensorStore | ops.LoadStoreStage | ops.Contract):
             names = (op.map.name,) if op.map.slot is None else through.get(op.map.slot, ())
         elif isinstance(op, ops.StoreGlobal | ops.BulkStore):
             names = (op.array.name,)

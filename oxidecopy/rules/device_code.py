@@ -199,4 +199,10 @@ RULES: Final[tuple[Rule, ...]] = (
         "Wide im2col copies run on the simulator, and as emitted code",
         "The kernels of this version have none. " + _NO_SCRIPT_OF + "they exist on compute capability 10.0 and newer alone.",
     ),
+    _rule(
+        69,
+        "Products on tensor cores are computed by `contract` as a whole, and by the kernels of this package",
+        "Sums live in registers of a warpgroup from the first product to the epilogue, which no sequence of ops could keep there. Emitted "
+        "code has a function for each PTX instruction, and none for a mainloop. " + _NO_SCRIPT_OF + "typed pipelines record `contract`.",
+    ),
 )

@@ -10,6 +10,7 @@ from oxidecopy.rules.replaced import VERIFIER_RULES as REPLACED_RULES
 from oxidecopy.rules.rule import Rule
 from oxidecopy.rules.tables import VERIFIER_RULES as TABLE_RULES
 from oxidecopy.rules.verifier_barriers import BARRIER_RULES
+from oxidecopy.rules.verifier_contract import CONTRACT_RULES
 from oxidecopy.rules.verifier_launch import LAUNCH_RULES
 from oxidecopy.rules.verifier_opaque import OPAQUE_RULES
 from oxidecopy.rules.verifier_outputs import OUTPUT_RULES
@@ -25,4 +26,5 @@ RULES: Final[tuple[Rule, ...]] = (
     *COPY_RULES,
     *NEWER_RULES,
     *REPLACED_RULES,
+    *CONTRACT_RULES,
 )

@@ -10,7 +10,7 @@ from oxidecopy.errors import Cause, Diagnostic, Explanation, Site
 from oxidecopy.program.program import Step
 from oxidecopy.program.verified import Bound
 
-WARNING_PREFIX: Final = "OX31"
+WARNING_PREFIX: Final = "OX310"
 _OF_TILES: Final = "OX304"
 _CAUSES_MAX: Final = 6  # few enough to read; the first ones matter most
 

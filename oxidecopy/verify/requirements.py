@@ -52,6 +52,12 @@ def _needs(op: Instr) -> tuple[Need, ...]:  # noqa: C901  one case per op
     match op:
         case ops.Scope() | ops.When() | ops.Loop() | ops.ProduceStage() | ops.ConsumeStage() | ops.LoadStoreStage():
             return ()
+        case ops.Contract() | ops.ContractDrain() | ops.MmaZero():
+            return ()
+        case ops.MmaStep():
+            return (Need.READ_ASYNC,)
+        case ops.MmaOut():
+            return (Need.WRITE,)
         case ops.MbarrierInit():
             return (Need.FRESH,)
         case ops.MbarrierInval():
@@ -142,6 +148,8 @@ def _harmless(op: Instr) -> bool:  # noqa: C901  one case per op
         case ops.TensormapCpFenceproxy() | ops.FenceProxyTensormap():
             return False
         case ops.WaitGroup() | ops.WaitGroupRead() | ops.FenceMbarrierInit() | ops.BarSync() | ops.ClusterSync():
+            return False
+        case ops.Contract() | ops.ContractDrain() | ops.MmaZero() | ops.MmaStep() | ops.MmaOut():
             return False
         case _:
             assert_never(op)

@@ -90,6 +90,8 @@ def naming(op: ops.Instr) -> tuple[Expr, ...] | None:
     """The expressions whose values name the barriers, tiles and CTAs of `op`; None where it has none of them."""
     tile: ops.TileRef | None = getattr(op, "tile", None)
     refs = [op.out, *op.inputs] if isinstance(op, ops.MapTiles) else [tile] if tile is not None else []
+    if isinstance(op, ops.MmaStep):
+        refs = [op.a, op.b]
     if isinstance(op, ops.Send):
         refs.append(op.into)
     bar: ops.BarrierRef | None = getattr(op, "bar", None)
@@ -156,6 +158,9 @@ def _tiles(machine: Machine, at: At, ranks: list[int]) -> bool:
     if isinstance(op, ops.Send):
         at.tiles, at.sources = _spans(machine, at, op.into, ranks), _spans(machine, at, op.tile, [at.agent.rank])
         return bool(at.tiles and at.sources)
+    if isinstance(op, ops.MmaStep):
+        at.sources = [span for ref in (op.a, op.b) for span in _spans(machine, at, ref, ranks)]
+        return len(at.sources) == 2  # noqa: PLR2004 - both operands
     tile = op.out if isinstance(op, ops.MapTiles) else getattr(op, "tile", None)
     if tile is None:
         return True

@@ -1,4 +1,4 @@
-"""Rule ids of the verifier, by meaning; their pages are in `oxidecopy.rules.verifier`. OX31xx are warnings."""
+"""Rule ids of the verifier, by meaning; their pages are in `oxidecopy.rules.verifier`. OX3101 to OX3109 are warnings."""
 
 from __future__ import annotations
 
@@ -120,6 +120,12 @@ IM2COL_OFFSET: Final = "OX3097"
 # ---- one way only
 LOADS_ONLY: Final = "OX3098"
 STORED_AS_LOADED: Final = "OX3099"
+
+# ---- contractions
+CONTRACT_OPERANDS: Final = "OX3130"
+CONTRACT_ARRAYS: Final = "OX3131"
+CONTRACT_GROUP: Final = "OX3132"
+CONTRACT_ARCH: Final = "OX3133"
 
 # ---- warnings
 UNSCALED: Final = "OX3101"

@@ -62,7 +62,14 @@ def _read(machine: Machine, at: At, *, fence: bool) -> None:
     clean = True
     for stage, access in _overlapping(at, _read_spans(at)):
         if access.way is WRITE and not machine.order(at.agent, access.mark):
-            _race(machine, at, stage, access, "written", verb="stored" if fence else "read")
+            _race(
+                machine,
+                at,
+                stage,
+                access,
+                "written",
+                verb="multiplied" if isinstance(at.op, ops.MmaStep) else "stored" if fence else "read",
+            )
             clean = False
         elif access.way is WRITE and fence and not machine.fenced(at.agent, access.mark):
             _unfenced(machine, at, stage, access)

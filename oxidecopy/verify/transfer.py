@@ -229,11 +229,15 @@ def effect_of(op: ops.Instr) -> Effect:  # noqa: C901  one case per op
             return _write
         case ops.MapTiles():
             return _map
+        case ops.MmaStep():
+            return _operands
+        case ops.MmaOut():
+            return _write
         case ops.BarSync() | ops.ClusterSync():
             return _go_on
         case (
             ops.Scope() | ops.When() | ops.Loop() | ops.ProduceStage() | ops.ConsumeStage() | ops.LoadStoreStage()
-            | ops.LoadIndex() | ops.ShareTiles() | ops.NextTile()
+            | ops.Contract() | ops.ContractDrain() | ops.MmaZero() | ops.LoadIndex() | ops.ShareTiles() | ops.NextTile()
         ):  # fmt: skip
             return nothing  # what the last three read is known by its range alone, from the start
         case _:
@@ -463,6 +467,12 @@ def _map(machine: Machine, at: At) -> None:
     for span in at.sources:
         _share(at, _touch(at, span, READ))
     _write(machine, at)
+
+
+def _operands(_machine: Machine, at: At) -> None:
+    """Reads that are over when the op is: what is loaded over them needs an order, and no fence."""
+    for span in at.sources:
+        _touch(at, span, READ)
 
 
 def _share(at: At, access: Access) -> None:

@@ -16,6 +16,7 @@ from oxidecopy.program.verified import Assumptions, VerifiedProgram, seal
 from oxidecopy.verify import rule_ids as ids
 from oxidecopy.verify.affine import Range, moduli
 from oxidecopy.verify.build import Compiled, build, cluster_box, compile_program, unshared
+from oxidecopy.verify.contract import check_contracts
 from oxidecopy.verify.ending import check_ending
 from oxidecopy.verify.outputs import check_outputs
 from oxidecopy.verify.report import Collector, Report
@@ -43,10 +44,10 @@ def verify(program: Program, launch: Launch) -> VerifiedProgram:
 
 def inspect(program: Program, launch: Launch) -> Report:
     """All violations and warnings of `program` under `launch`; never raises for a wrong program."""
-    program = expanded(program)
     out = Collector()
-    program = unshared(program)
-    if check_static(program, launch, out):
+    fits = check_contracts(program, launch, out)
+    program = unshared(expanded(program))
+    if check_static(program, launch, out) and fits:
         ran: dict[int, int] = {}
         try:
             compiled = compile_program(program, launch, out)

@@ -24,6 +24,7 @@ import oxidecopy as ox
 from oxidecopy.engines.base import Bindings
 from oxidecopy.engines.sim import Exploration, explore
 from oxidecopy.program.program import Launch, Program
+from oxidecopy.verify.report import WARNING_PREFIX
 from tests.engines.sim.harness import Rig
 
 FOLDER: Final = Path(__file__).parents[1] / "cases" / "violations"
@@ -194,7 +195,7 @@ def page() -> str:
 
 
 def _row(c: Case) -> str:
-    word = "a warning, " if c.rule.startswith("OX31") else ""
+    word = "a warning, " if c.rule.startswith(WARNING_PREFIX) else ""
     earlier = f"; by the types and the recorder first ({c.earlier})" if c.earlier else ""
     link = f"[{c.kind}](../tests/cases/violations/{c.name}.py)"
     return f"| {link} | {word}{c.rule}{earlier} | {c.hardware} | {_ending(c)}: {', '.join(c.simulator)} |"

@@ -10,7 +10,7 @@ D = ox.TmaDescriptor[ox.f32, ox.D2]
 
 
 def test_every_op_that_touches_global_memory_is_named() -> None:
-    touching = {op for op in ops.OPS if any(kind in (ops.MAP, ops.ARRAY) for _, kind in ops.operands(op))}
+    touching = {op for op in ops.OPS if any(kind in (ops.MAP, ops.ARRAY, ops.ARRAYS) for _, kind in ops.operands(op))}
     assert touching == {*STORES, *REDUCES, *READS}
     assert len(touching) == len(STORES) + len(REDUCES) + len(READS)
 

@@ -28,7 +28,7 @@ class Access:
     who knows of it may treat the copy as over; a load has no target until it has landed.
     """
 
-    __slots__ = ("agent", "alone", "counter", "epoch", "high", "kind", "low", "op", "past", "reduces", "site", "target", "turn")
+    __slots__ = ("agent", "alone", "counter", "epoch", "fenced", "high", "kind", "low", "op", "past", "reduces", "site", "target", "turn")
 
     def __init__(self, kind: Kind, low: int, high: int, agent: int, epoch: int, site: Site | None) -> None:
         self.kind = kind
@@ -39,6 +39,7 @@ class Access:
         self.site = site
         self.op: Instr | None = None
         self.turn: tuple[int, ...] = ()  # counters of the loops around an access that classes share
+        self.fenced = False  # of a read: by the async proxy
         self.alone = True  # no other class does a part of this access
         self.past: Clock | None = None  # of a load: what had happened when it was issued
         self.reduces: tuple[str, str] | None = None  # of a copy that combines: operation and element type

@@ -9,6 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
 
+import numpy as np
+import numpy.typing as npt
+
 from oxidecopy.engines.sim.faults import ILLEGAL_ADDRESS, MISALIGNED_ADDRESS, Fault
 from oxidecopy.engines.sim.mbarrier import Mbarrier
 from oxidecopy.isa.limits import MBARRIER_BYTES
@@ -61,8 +64,8 @@ class Agent:
     """One class of threads of one CTA."""
 
     __slots__ = (
-        "answers", "clock", "code", "cta", "ended", "env", "given", "groups", "index", "kind", "open_group", "pc", "synced", "threads",
-        "wait",
+        "answers", "clock", "code", "cta", "ended", "env", "given", "groups", "index", "kind", "open_group", "pc", "sums", "synced",
+        "threads", "wait",
     )  # fmt: skip
 
     def __init__(self, cta: Cta, kind: ThreadClass, code: Code, index: int) -> None:
@@ -85,6 +88,7 @@ class Agent:
         self.synced = 0  # generation of the thread or cluster barrier it arrived at
         self.groups: list[Group] = []  # committed bulk groups that are not finished, oldest first
         self.open_group: Group | None = None
+        self.sums: npt.NDArray[np.float64] | None = None  # of a product on tensor cores, of its whole group; None: zero
 
     @property
     def site(self) -> Site | None:

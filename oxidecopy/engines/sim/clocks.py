@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from oxidecopy.engines.sim.images import TileImage
     from oxidecopy.engines.sim.mbarrier import Mbarrier
     from oxidecopy.errors import Site
-    from oxidecopy.isa.ops import Edit, Fill, Instr, Iota, MapTiles, StoreGlobal, TensormapCpFenceproxy
+    from oxidecopy.isa.ops import Edit, Fill, Instr, Iota, MapTiles, MmaOut, MmaStep, StoreGlobal, TensormapCpFenceproxy
     from oxidecopy.program.program import Program
 
 Clock = npt.NDArray[np.int64]
@@ -282,7 +282,9 @@ class Clocks:
         clock.open = np.zeros(self._size, np.int64)
 
     # ---- tiles
-    def write(self, agent: Agent, image: TileImage, op: Fill | Iota, turn: tuple[int, ...], site: Site | None, *, alone: bool) -> None:
+    def write(
+        self, agent: Agent, image: TileImage, op: Fill | Iota | MmaOut, turn: tuple[int, ...], site: Site | None, *, alone: bool
+    ) -> None:
         access = self._plain(Kind.WRITE, agent, image, op, site)
         access.turn, access.alone = turn, alone
         self._check(agent, agent.cta, access)
@@ -291,6 +293,14 @@ class Clocks:
     def read(self, agent: Agent, image: TileImage, op: StoreGlobal | TensormapCpFenceproxy, site: Site | None) -> None:
         self._check(agent, agent.cta, self._plain(Kind.READ, agent, image, op, site))
         self._check_written(agent, image, site)
+
+    def operands(self, agent: Agent, sources: Sequence[TileImage], op: MmaStep, site: Site | None) -> None:
+        """Reads through the async proxy that are over when the op is: as plain ones, but of what plain stores wrote only behind a fence."""
+        for source in sources:
+            read = self._plain(Kind.READ, agent, source, op, site)
+            read.fenced = True
+            self._check(agent, agent.cta, read)
+            self._check_written(agent, source, site)
 
     def map(
         self,
@@ -420,7 +430,7 @@ class Clocks:
             return reports.OVERWRITTEN_BEFORE_READ if writes and known[old.counter] < old.target else ""
         if old.kind is Kind.READ and not writes:
             return ""
-        asynchronous = new.kind in (Kind.LOAD, Kind.STORE)
+        asynchronous = new.kind in (Kind.LOAD, Kind.STORE) or new.fenced
         if known[old.agent] < old.epoch and not new.same_step(old):
             return reports.UNORDERED_COPY if asynchronous else reports.RACE
         if asynchronous and old.kind is Kind.WRITE and known[self._fence + old.agent] < old.epoch:

@@ -215,6 +215,12 @@ def touches(low: Lowering, op: Plain) -> tuple[Touches, ...]:  # noqa: C901 - on
             return (_write(low, op, ()),)
         case ops.MapTiles():
             return (_write(low, op, op.inputs),)
+        case ops.MmaZero():
+            return (_nothing,)
+        case ops.MmaStep():
+            return (_operands(low, op),)
+        case ops.MmaOut():
+            return (_all,)  # it reads arrays, too
         case ops.LoadIndex():
             return (_whole_array(low, low.bound.arrays[op.array.name]),)
         case ops.CommitGroup() | ops.FenceProxyAsync() | ops.FenceMbarrierInit() | ops.ShareTiles() | ops.NextTile():
@@ -401,6 +407,11 @@ def _write(low: Lowering, op: ops.Fill | ops.Iota | ops.MapTiles, inputs: tuple[
 def _edit(low: Lowering, ref: ops.TileRef) -> Touches:
     tile_at, layout = low.tile_address(ref), low.tile_layout(ref)
     return lambda agent: Touch(frozenset({shared(agent.cta.rank, *_span(tile_at(agent.env), layout), Way.MOVE)}))
+
+
+def _operands(low: Lowering, op: ops.MmaStep) -> Touches:
+    read = [(low.tile_address(ref), low.tile_layout(ref)) for ref in (op.a, op.b)]
+    return lambda agent: Touch(frozenset(shared(agent.cta.rank, *_span(at(agent.env), layout), Way.LOOK) for at, layout in read))
 
 
 def _store_global(low: Lowering, op: ops.StoreGlobal) -> Touches:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
-from oxidecopy.engines.sim import lower_access, lower_barriers, lower_bulk, lower_copies, lower_map, lower_maps, shares
+from oxidecopy.engines.sim import lower_access, lower_barriers, lower_bulk, lower_copies, lower_map, lower_maps, lower_mma, shares
 from oxidecopy.engines.sim.agents import Op
 from oxidecopy.isa import ops
 
@@ -61,6 +61,7 @@ Plain: TypeAlias = (
     | ops.ShareTiles
     | ops.NextTile
     | ops.MapTiles
+    | ops.Mma
 )
 
 
@@ -129,5 +130,11 @@ def lower_op(low: Lowering, op: Plain) -> list[Make]:  # noqa: C901 - one line p
             return [shares.next_tile(low, op)]
         case ops.MapTiles():
             return lower_map.map_tiles(low, op)
+        case ops.MmaZero():
+            return [lower_mma.zero()]
+        case ops.MmaStep():
+            return [lower_mma.step(low, op)]
+        case ops.MmaOut():
+            return lower_mma.out(low, op)
         case _:
             assert_never(op)

@@ -24,7 +24,7 @@ from oxidecopy.engines.sim.tma import TensorPlan
 from oxidecopy.errors import Site
 from oxidecopy.isa.expr import Expr
 from oxidecopy.isa.limits import MBARRIER_BYTES, SHARED_BASE
-from oxidecopy.isa.ops import BarrierRef, ClusterSync, ConsumeStage, LoadStoreStage, Loop, ProduceStage, Scope, TileRef, When
+from oxidecopy.isa.ops import BarrierRef, ClusterSync, Loop, Scope, Stage, TileRef, When
 from oxidecopy.program.program import Program, Step, TileDecl, walk
 from oxidecopy.program.tensor_map import TileLayout
 
@@ -105,7 +105,7 @@ class Lowering:
             self._when(op, step)
         elif isinstance(op, Loop):
             self._loop(op, step)
-        elif isinstance(op, ProduceStage | ConsumeStage | LoadStoreStage):
+        elif isinstance(op, Stage):
             raise TypeError("stages are expanded before a program is lowered")  # a bug of ours
         else:
             self.site = step.site

@@ -136,8 +136,8 @@ class Snapshots:
         _, ready, live, cluster_barrier = saved.machine
         places = {id(group): (i, j) for i, agent in enumerate(self._machine.agents) for j, group in enumerate(_groups(agent, saved))}
         agents = [
-            (pc, ended, _wait_key(wait), synced, env, answers, _pending(groups), opened is not None, *clock)
-            for pc, ended, wait, synced, env, answers, _, groups, opened, clock in map(_agent_key, saved.agents)
+            (pc, ended, _wait_key(wait), synced, env, answers, _pending(groups), opened is not None, sums, *clock)
+            for pc, ended, wait, synced, env, answers, _, groups, opened, sums, clock in map(_agent_key, saved.agents)
         ]
         ctas = [
             (
@@ -183,8 +183,13 @@ def _agent_row(agent: Agent, groups: dict[int, Group]) -> Row:
         dict(agent.given),
         tuple(agent.groups),
         agent.open_group,
+        _sums_row(agent),
         _clock_row(agent.clock),
     )
+
+
+def _sums_row(agent: Agent) -> Row:
+    return () if agent.sums is None else (agent.sums.shape, agent.sums.tobytes())
 
 
 def _pending(groups: tuple[Group, ...]) -> list[tuple[int, int]]:
@@ -203,8 +208,9 @@ def _agent_key(row: Row) -> Row:
 
 
 def _put_agent(agent: Agent, row: Row) -> None:
-    agent.pc, agent.ended, agent.wait, agent.synced, env, answers, given, groups, agent.open_group, clock = row
+    agent.pc, agent.ended, agent.wait, agent.synced, env, answers, given, groups, agent.open_group, sums, clock = row
     agent.env, agent.answers, agent.given, agent.groups = list(env), dict(answers), dict(given), list(groups)
+    agent.sums = np.frombuffer(sums[1], np.float64).reshape(sums[0]).copy() if sums else None
     if agent.clock is not None and clock:
         known, agent.clock.now, agent.clock.committed, agent.clock.last_store = clock
         agent.clock.known = np.frombuffer(known, np.int64).copy()
@@ -296,7 +302,7 @@ def _place_key(place: tuple[Release | None, tuple[Acquire, ...], tuple[Use, ...]
 def _access_key(access: Access) -> Row:
     past = b"" if access.past is None else access.past.tobytes()
     what = access.kind.value, access.low, access.high, access.agent, access.epoch, id(access.site), id(access.op)
-    return (*what, access.turn, access.alone, past, access.reduces or (), access.counter, access.target)
+    return (*what, access.turn, access.alone, access.fenced, past, access.reduces or (), access.counter, access.target)
 
 
 def _copy_key(copy: Copy, places: dict[int, tuple[int, int]]) -> Row:

@@ -43,6 +43,7 @@ FORMS: Final[dict[Kind, Codec]] = {
     ops.TRIPS_NAME: codec_of(str),
     ops.TOKENS: codec_of(tuple[int, ...]),
     ops.TILES: codec_of(tuple[TileRef, ...]),
+    ops.ARRAYS: codec_of(tuple[ArrayRef, ...]),
     ops.ELEM: codec_of(Elem),
 }
 

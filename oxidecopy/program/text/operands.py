@@ -168,6 +168,20 @@ def _read_tiles(cursor: Cursor, names: Names) -> tuple[TileRef, ...]:
     return tuple(refs)
 
 
+def _write_arrays(refs: tuple[ArrayRef, ...], _: Names) -> str:
+    return f"({', '.join(format_name(ref.name) for ref in refs)})"
+
+
+def _read_arrays(cursor: Cursor, _: Names) -> tuple[ArrayRef, ...]:
+    cursor.expect("(")
+    refs: list[ArrayRef] = []
+    while not cursor.take(")"):
+        if refs:
+            cursor.expect(",")
+        refs.append(ArrayRef(cursor.name("the name of an array")))
+    return tuple(refs)
+
+
 def _write_map(ref: MapRef, names: Names) -> str:
     text = format_name(ref.name) + (f"[{format_node(ref.index)}]" if ref.index is not None else "")
     return text if ref.slot is None else f"{text}@{_write_slot(ref.slot, names)}"
@@ -336,6 +350,7 @@ FORMS: Final[dict[Kind, Form]] = {
     ops.TRIPS_NAME: Form(lambda name, _: format_name(name), lambda cursor, _: cursor.name("a name for the number of tiles")),
     ops.TOKENS: Form(_write_tokens, _read_tokens),
     ops.TILES: Form(_write_tiles, _read_tiles),
+    ops.ARRAYS: Form(_write_arrays, _read_arrays, keyword=True),
     ops.ELEM: Form(lambda e, _: format_elem(e), lambda cursor, _: read_elem(cursor), keyword=True),
 }
 

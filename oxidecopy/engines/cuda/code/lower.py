@@ -123,7 +123,7 @@ class AgentLowering(Operands):
                         nodes += self._when(op, step, where)
                     case Loop():
                         nodes += self._loop(op, step, where)
-                    case ops.ProduceStage() | ops.ConsumeStage() | ops.LoadStoreStage():
+                    case _ if isinstance(op, ops.Stage):
                         raise TypeError("stages are expanded before a program is lowered")  # a bug of ours
                     case _:
                         nodes += lower_op(self, op, where)

@@ -50,6 +50,7 @@ Plain: TypeAlias = (
     | ops.ShareTiles
     | ops.NextTile
     | ops.MapTiles
+    | ops.Mma
 )
 
 
@@ -118,6 +119,9 @@ def lower_op(low: AgentLowering, op: Plain, where: Where) -> list[Node]:  # noqa
             return []
         case ops.NextTile():
             low.next_tile(op)
+            return []
+        case ops.MmaZero() | ops.MmaStep() | ops.MmaOut():
+            low.refused.append(refusals.contraction(where, f"`{op.mnemonic}` stands by itself"))
             return []
         case _:
             assert_never(op)

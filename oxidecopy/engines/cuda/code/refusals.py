@@ -24,6 +24,18 @@ def overflow(where: Where, words: str, low: int, high: int) -> Diagnostic:
     )
 
 
+def contraction(where: Where, why: str) -> Diagnostic:
+    """Sums that device code cannot keep between ops: they would be lost, or moved through memory at every one."""
+    return Diagnostic(
+        rule="OX5569",
+        what="no device code computes this contraction",
+        got=why,
+        required="`contract` as a whole, by a device with a kernel for it",
+        fix="see docs/contract.md for what runs where; the simulator runs all of it",
+        site=where.site,
+    )
+
+
 def division(where: Where) -> Diagnostic:
     """A divisor that is 0 for this launch."""
     return Diagnostic(

@@ -94,7 +94,7 @@ class Body:
                 self._close()
             case ops.Loop():
                 self._loop(op, step)
-            case ops.ProduceStage() | ops.ConsumeStage() | ops.LoadStoreStage():
+            case _ if isinstance(op, ops.Stage):
                 raise TypeError("stages are expanded before a program is emitted")  # a bug of ours
             case _:
                 for text in self._statements(op):

@@ -17,6 +17,8 @@ from oxidecopy.engines.cuda.emit.host import launch_snippet
 from oxidecopy.engines.cuda.emit.names import comment
 from oxidecopy.engines.cuda.emit.parameters import MAP_BYTES, POINTER_BYTES, Parameter
 from oxidecopy.engines.cuda.emit.shares import SLOT_BYTES, counted_shares
+from oxidecopy.errors import DeviceCodeError, Diagnostic
+from oxidecopy.isa import ops
 from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.isa.limits import MBARRIER_BYTES
 from oxidecopy.program.expansion import expanded
@@ -81,6 +83,7 @@ def emitted(verified: VerifiedProgram) -> Emitted:
         DeviceCodeError: OX5501 where the words of tokens do not fit in shared memory, OX5510 where an index needs more than 64 bits.
     """
     launch = verified.assumptions.launch
+    _refuse_contractions(verified)
     program = expanded(verified.program)
     counted = counted_shares(program, verified.assumptions.sm)
     used = max([program.shared_bytes, *(share.slots + share.stages * SLOT_BYTES for share in counted.values())])
@@ -106,6 +109,21 @@ def emitted(verified: VerifiedProgram) -> Emitted:
         cluster=program.cluster,
         shared_bytes=shared,
     )
+
+
+def _refuse_contractions(verified: VerifiedProgram) -> None:
+    """Registers of wgmma, and an epilogue on them, are a kernel of their own, not a function for each instruction."""
+    for step in verified.program.walk():
+        if isinstance(step.op, ops.Contract | ops.Mma):
+            raise DeviceCodeError(
+                Diagnostic(
+                    rule="OX5569",
+                    what=f"`{step.op.mnemonic}` is not written as CUDA C++",
+                    required="copies, synchronisation, maps and plain stores",
+                    fix="launch the pipeline; or emit one without it, and put a kernel of your own in its place",
+                    site=step.site,
+                )
+            )
 
 
 def _head(ctx: Context, shared: int) -> Iterator[str]:

@@ -1,0 +1,160 @@
+"""What products on tensor cores need that no state decides: the device, who runs them, operands that fit, arrays that nobody writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from oxidecopy.isa import limits, mma, ops
+from oxidecopy.isa.dtypes import DTYPES
+from oxidecopy.isa.ops import ThreadSet, TileRef
+from oxidecopy.program.destinations import destinations
+from oxidecopy.program.expansion import operand
+from oxidecopy.program.program import Launch, Program, Step, TileDecl
+from oxidecopy.verify import rule_ids as ids
+from oxidecopy.verify.report import Collector
+
+OPS = ops.Contract | ops.ContractDrain | ops.Mma
+
+
+def check_contracts(program: Program, launch: Launch, out: Collector) -> bool:
+    """Judges every contraction, before it is expanded; False when a walk would make no sense."""
+    found = list(_found(program.steps, ThreadSet(((0, program.threads),))))
+    if not found:
+        return True
+    good = _arch(found[0][0], launch, out)
+    for step, threads in found:
+        good = _group(step, threads, out) and good
+        if isinstance(step.op, ops.Contract | ops.MmaStep):
+            good = _operands(program, step, step.op, out) and good
+        if isinstance(step.op, ops.Contract | ops.MmaOut):
+            good = _result(program, step, step.op, out) and good
+            _arrays(program, launch, step, step.op, out)
+    return good
+
+
+def _found(steps: tuple[Step, ...], threads: ThreadSet) -> Iterator[tuple[Step, ThreadSet]]:
+    for step in steps:
+        if isinstance(step.op, OPS):
+            yield step, threads
+        yield from _found(step.body, step.op.threads if isinstance(step.op, ops.Scope) else threads)
+
+
+def _arch(step: Step, launch: Launch, out: Collector) -> bool:
+    if launch.sm == mma.SM:
+        return True
+    out.add(
+        ids.CONTRACT_ARCH,
+        "this device has no such tensor cores: contractions are made of `wgmma`, which Hopper GPUs alone have",
+        step=step,
+        got=f"sm_{launch.sm}",
+        required=f"sm_{mma.SM}",
+        fix="run it on an H100, H200 or the simulator as one; Blackwell GPUs need `tcgen05`, which is planned (docs/contract.md)",
+    )
+    return False
+
+
+def _group(step: Step, threads: ThreadSet, out: Collector) -> bool:
+    first = threads.first if threads.ranges else 0
+    if threads.ranges == ((first, first + mma.WARPGROUP),) and first % mma.WARPGROUP == 0:
+        op = step.op
+        named = (op.threads, op.lane) if isinstance(op, ops.Contract | ops.ContractDrain) else (mma.WARPGROUP, first)
+        if named == (mma.WARPGROUP, first):
+            return True
+    out.add(
+        ids.CONTRACT_GROUP,
+        "a product on tensor cores is computed by one warpgroup",
+        step=step,
+        got=f"threads {', '.join(f'{lo} to {hi - 1}' for lo, hi in threads.ranges)}",
+        required="4 warps whose first one is a multiple of 4, all of them, and their own lane and sync",
+        fix="give each warpgroup a role of its own: `ox.roles(consumers=(4, 4))`",
+    )
+    return False
+
+
+def _operands(program: Program, step: Step, op: ops.Contract | ops.MmaStep, out: Collector) -> bool:
+    wrong = "; ".join(operand_problems(program.tiles, program, op))
+    if wrong:
+        out.add(
+            ids.CONTRACT_OPERANDS,
+            "the operands of a contraction do not fit each other, or the tensor cores",
+            step=step,
+            got=wrong,
+            required=f"rows of {mma.DEPTH_BYTES} bytes of K (or blocks of as many columns), swizzle {mma.SWIZZLE}, one type on both sides",
+            fix="see docs/contract.md for what fits",
+        )
+    return not wrong
+
+
+def operand_problems(tiles: tuple[TileDecl, ...], program: Program, op: ops.Contract | ops.MmaStep) -> Iterator[str]:
+    """What is wrong with a and b."""
+    a, b = tiles[op.a.tile], tiles[op.b.tile]
+    pair = mma.pair_problem(a.dtype, b.dtype)
+    if pair:
+        yield pair
+        return
+    sides: list[tuple[TileDecl, TileRef, str]] = [(a, op.a, op.a_major), (b, op.b, op.b_major)]
+    rows = []
+    for tile, ref, major in sides:
+        if tile.swizzle != mma.SWIZZLE or tile.shape[-1] * DTYPES[tile.dtype].nbytes != mma.DEPTH_BYTES:
+            yield f"{tile.name!r} has rows of {tile.shape[-1] * DTYPES[tile.dtype].nbytes} bytes, swizzle {tile.swizzle}"
+        if major == "mn" and tile.dtype not in mma.TRANSPOSABLE:
+            yield f"{tile.name!r}: {tile.dtype} is read K-major only"
+        rows.append(operand(program, ref, major, op.depth)[0])
+        if not rows[-1]:
+            yield f"{tile.name!r} of shape {tile.shape} holds no {major.upper()}-major operand of {op.depth} elements of K"
+    if op.depth != mma.depth_of(a.dtype):
+        yield f"{op.depth} elements of K in a stage, not {mma.depth_of(a.dtype)}"
+    elif all(rows):
+        wrong = mma.shape_problem(*rows)
+        if wrong:
+            yield wrong
+    if isinstance(op, ops.Contract):
+        counts = (a.stages, b.stages, program.barriers[op.full.barrier].stages, program.barriers[op.empty.barrier].stages)
+        if any(n < op.stages for n in counts):
+            yield f"{op.stages} stages of a ring that has {min(counts)}"
+
+
+def _result(program: Program, step: Step, op: ops.Contract | ops.MmaOut, out: Collector) -> bool:
+    tile = program.tiles[(op.out if isinstance(op, ops.Contract) else op.tile).tile]
+    wrong = "; ".join(result_problems(tile, op, program))
+    if wrong:
+        out.add(
+            ids.CONTRACT_OPERANDS,
+            "the staging tile of a contraction does not fit its result",
+            step=step,
+            got=wrong,
+            required=f"a box of {mma.ROWS} rows of {mma.DEPTH_BYTES} bytes, swizzle {mma.SWIZZLE}, of f32, bf16 or f16",
+            fix="see docs/contract.md for what fits",
+        )
+    return not wrong
+
+
+def result_problems(tile: TileDecl, op: ops.Contract | ops.MmaOut, program: Program) -> Iterator[str]:
+    """What is wrong with the staging tile and where it goes."""
+    rows, columns = mma.extents(tile.shape)
+    if tile.dtype not in mma.RESULTS:
+        yield f"{tile.dtype} is no type of results"
+    elif rows != mma.ROWS or columns * DTYPES[tile.dtype].nbytes != mma.DEPTH_BYTES or tile.swizzle != mma.SWIZZLE:
+        yield f"{tile.name!r} is {tile.dtype} {tile.shape}, swizzle {tile.swizzle}"
+    elif isinstance(op, ops.Contract) and operand(program, op.b, op.b_major, op.depth)[0] % columns:
+        yield f"{operand(program, op.b, op.b_major, op.depth)[0]} columns in parts of {columns}"
+    if not 2 <= len(op.coords) <= limits.MAX_RANK:  # noqa: PLR2004 - rows and columns
+        yield f"{len(op.coords)} coordinates"
+
+
+def _arrays(program: Program, launch: Launch, step: Step, op: ops.Contract | ops.MmaOut, out: Collector) -> None:
+    """Plain loads of an epilogue are ordered behind nothing: nobody may write what they read."""
+    written = destinations(program)
+    for ref in op.arrays:
+        together = {ref.name, *(n for group in (*launch.same, *launch.overlapping) if ref.name in group for n in group)}
+        stored = next((name for name in written if name in together), None)
+        if stored is not None:
+            out.add(
+                ids.CONTRACT_ARRAYS,
+                f"an epilogue reads {ref.name!r}, which this launch writes",
+                step=step,
+                got=f"stores to {stored!r}" + ("" if stored == ref.name else ", which shares its memory"),
+                required="arrays that stay as they are",
+                fix="write to another array",
+                key=(ref.name, step.site or id(step)),
+            )
