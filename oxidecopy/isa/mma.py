@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Final
 
@@ -42,12 +42,23 @@ def operand_shape(shape: Sequence[int], major: str, depth: int) -> tuple[int, in
 
     Outer dimensions of a K-major tile count as rows. An MN-major one holds blocks of `depth` rows, each of as many columns as it has.
     """
-    if len(shape) < 2:  # noqa: PLR2004 - rows and columns
+    if len(shape) < 2:
         return None
     rows, inner = prod(shape[:-1]), shape[-1]
     if major == "k":
         return (rows, inner) if inner == depth else None
     return (rows // depth * inner, depth) if rows % depth == 0 else None
+
+
+def tile_problems(name: str, dtype: str, shape: Sequence[int], swizzle: str, major: str, rows: int) -> Iterator[str]:
+    """What is wrong with the tile of one operand, which holds so many rows of it (0: none)."""
+    size = shape[-1] * DTYPES[dtype].nbytes
+    if swizzle != SWIZZLE or size != DEPTH_BYTES:
+        yield f"{name!r} has rows of {size} bytes, swizzle {swizzle}"
+    if major != "k" and dtype not in TRANSPOSABLE:
+        yield f"{name!r}: {dtype} is read K-major only"
+    elif not rows:
+        yield f"{name!r} of shape {tuple(shape)} holds no {major.upper()}-major operand"
 
 
 def extents(shape: Sequence[int]) -> tuple[int, int]:

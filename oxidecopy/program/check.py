@@ -221,7 +221,7 @@ class _Steps:
                 yield operand.broken("OX1920", "does not fit its tiles and parameters", got=wrong)
 
     def leaf_problem(self, node: Elem, inputs: Sequence[str]) -> str:
-        """Why a leaf refers to nothing of its type; "" when it does, and for other nodes. `inputs` are the types of what it may refer to."""
+        """Why a leaf refers to nothing of its type; "" when it does, and for other nodes. `inputs` are types."""
         match node:
             case Input(index, dtype) if not 0 <= index < len(inputs) or inputs[index] not in (dtype, ""):
                 return f"x{index} is no input of {dtype}"

@@ -68,7 +68,7 @@ def results(program: Program, op: ops.Contract) -> tuple[tuple[int, int], ...]:
     """Row and column of each part of the sums that `out` takes at once, in order; none where it does not divide them."""
     rows, columns = mma.extents(program.tiles[op.out.tile].shape)
     m, n = operand(program, op.a, op.a_major, op.depth)[0], operand(program, op.b, op.b_major, op.depth)[0]
-    if m % rows or n % columns or len(op.coords) < 2:  # noqa: PLR2004 - rows and columns
+    if m % rows or n % columns or len(op.coords) < 2:
         return ()
     return tuple((i * rows, j * columns) for j in range(n // columns) for i in range(m // rows))
 

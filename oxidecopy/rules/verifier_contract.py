@@ -19,8 +19,7 @@ CONTRACT_RULES: Final[tuple[Rule, ...]] = (
     _rule(
         "OX3130",
         "The operands and the result of a contraction fit each other and the tensor cores",
-        "A descriptor of wgmma says where rows of 128 bytes lie under a 128-byte swizzle, and what it cannot say is read as something else. "
-        + _RECORDED,
+        "A descriptor of wgmma says where rows of 128 bytes lie under a 128-byte swizzle; anything else is misread. " + _RECORDED,
         "PTX 9.7.16.5, wgmma: shapes, element types and matrix descriptors",
     ),
     _rule(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from oxidecopy.isa import limits, mma, ops
 from oxidecopy.isa.dtypes import DTYPES
-from oxidecopy.isa.ops import ThreadSet, TileRef
+from oxidecopy.isa.ops import ThreadSet
 from oxidecopy.program.destinations import destinations
 from oxidecopy.program.expansion import operand
 from oxidecopy.program.program import Launch, Program, Step, TileDecl
@@ -72,7 +72,7 @@ def _group(step: Step, threads: ThreadSet, out: Collector) -> bool:
 
 
 def _operands(program: Program, step: Step, op: ops.Contract | ops.MmaStep, out: Collector) -> bool:
-    wrong = "; ".join(operand_problems(program.tiles, program, op))
+    wrong = "; ".join(operand_problems(program, op))
     if wrong:
         out.add(
             ids.CONTRACT_OPERANDS,
@@ -85,29 +85,20 @@ def _operands(program: Program, step: Step, op: ops.Contract | ops.MmaStep, out:
     return not wrong
 
 
-def operand_problems(tiles: tuple[TileDecl, ...], program: Program, op: ops.Contract | ops.MmaStep) -> Iterator[str]:
+def operand_problems(program: Program, op: ops.Contract | ops.MmaStep) -> Iterator[str]:
     """What is wrong with a and b."""
-    a, b = tiles[op.a.tile], tiles[op.b.tile]
+    a, b = program.tiles[op.a.tile], program.tiles[op.b.tile]
     pair = mma.pair_problem(a.dtype, b.dtype)
     if pair:
         yield pair
         return
-    sides: list[tuple[TileDecl, TileRef, str]] = [(a, op.a, op.a_major), (b, op.b, op.b_major)]
-    rows = []
-    for tile, ref, major in sides:
-        if tile.swizzle != mma.SWIZZLE or tile.shape[-1] * DTYPES[tile.dtype].nbytes != mma.DEPTH_BYTES:
-            yield f"{tile.name!r} has rows of {tile.shape[-1] * DTYPES[tile.dtype].nbytes} bytes, swizzle {tile.swizzle}"
-        if major == "mn" and tile.dtype not in mma.TRANSPOSABLE:
-            yield f"{tile.name!r}: {tile.dtype} is read K-major only"
-        rows.append(operand(program, ref, major, op.depth)[0])
-        if not rows[-1]:
-            yield f"{tile.name!r} of shape {tile.shape} holds no {major.upper()}-major operand of {op.depth} elements of K"
+    rows = (operand(program, op.a, op.a_major, op.depth)[0], operand(program, op.b, op.b_major, op.depth)[0])
+    yield from mma.tile_problems(a.name, a.dtype, a.shape, a.swizzle, op.a_major, rows[0])
+    yield from mma.tile_problems(b.name, b.dtype, b.shape, b.swizzle, op.b_major, rows[1])
     if op.depth != mma.depth_of(a.dtype):
         yield f"{op.depth} elements of K in a stage, not {mma.depth_of(a.dtype)}"
-    elif all(rows):
-        wrong = mma.shape_problem(*rows)
-        if wrong:
-            yield wrong
+    elif all(rows) and (wrong := mma.shape_problem(*rows)):
+        yield wrong
     if isinstance(op, ops.Contract):
         counts = (a.stages, b.stages, program.barriers[op.full.barrier].stages, program.barriers[op.empty.barrier].stages)
         if any(n < op.stages for n in counts):
@@ -138,7 +129,7 @@ def result_problems(tile: TileDecl, op: ops.Contract | ops.MmaOut, program: Prog
         yield f"{tile.name!r} is {tile.dtype} {tile.shape}, swizzle {tile.swizzle}"
     elif isinstance(op, ops.Contract) and operand(program, op.b, op.b_major, op.depth)[0] % columns:
         yield f"{operand(program, op.b, op.b_major, op.depth)[0]} columns in parts of {columns}"
-    if not 2 <= len(op.coords) <= limits.MAX_RANK:  # noqa: PLR2004 - rows and columns
+    if not 2 <= len(op.coords) <= limits.MAX_RANK:
         yield f"{len(op.coords)} coordinates"
 
 

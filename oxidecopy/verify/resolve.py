@@ -160,7 +160,7 @@ def _tiles(machine: Machine, at: At, ranks: list[int]) -> bool:
         return bool(at.tiles and at.sources)
     if isinstance(op, ops.MmaStep):
         at.sources = [span for ref in (op.a, op.b) for span in _spans(machine, at, ref, ranks)]
-        return len(at.sources) == 2  # noqa: PLR2004 - both operands
+        return len(at.sources) == 2
     tile = op.out if isinstance(op, ops.MapTiles) else getattr(op, "tile", None)
     if tile is None:
         return True

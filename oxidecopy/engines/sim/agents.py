@@ -9,14 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
 
-import numpy as np
-import numpy.typing as npt
-
 from oxidecopy.engines.sim.faults import ILLEGAL_ADDRESS, MISALIGNED_ADDRESS, Fault
 from oxidecopy.engines.sim.mbarrier import Mbarrier
 from oxidecopy.isa.limits import MBARRIER_BYTES
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from oxidecopy.engines.sim.classes import ThreadClass
     from oxidecopy.engines.sim.clocks import AgentClock, Clock
     from oxidecopy.engines.sim.flight import Group
