@@ -71,13 +71,13 @@ class Cursor:
         self._levels = [_Level(recorder.frames[0], ZERO)]
         self.taken = False
 
-    def take(self) -> Expr:
-        """The number of the next stage; counts it."""
+    def take(self, count: Expr = ONE) -> Expr:
+        """The number of the next stage; counts it, and with `count` as many."""
         self._open()
         self.taken = True
         top = self._levels[-1]
         number = expr.add(top.entry, top.used)
-        top.used = expr.add(top.used, ONE)
+        top.used = expr.add(top.used, count)
         return number
 
     def _open(self) -> None:

@@ -14,6 +14,8 @@ from oxidecopy.isa import elem
 from oxidecopy.isa.elem import Along, Binary, Cast, Compare, CompareOp, ElemOp, Fn, Neg, Number, Parameter, Select, Unary
 from oxidecopy.program.nesting import NESTING_MAX, NODES_MAX, fits
 from oxidecopy.typed.dtypes import DType, bf16, f16, f32, f64, i32, i64, u8, u16, u32, u64
+from oxidecopy.typed.geometry import D1
+from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.refusal import described, refuse
 from oxidecopy.typed.scalar import Scalar, ScalarValue, TakesScalars
 from oxidecopy.typed.smem import SharedArray
@@ -380,14 +382,36 @@ class Vector(Generic[DT]):
         self.along = along
 
 
-def per_row(tile: SharedArray[DT, Any, Any], /) -> Vector[DT]:
-    """An input of `map`: element i of `tile` for all of row i of the output (rows are counted over all outer dimensions)."""
-    return Vector(tile, Along.ROW)
+@final
+class ArrayVector(Generic[DT]):
+    """A 1-D array that an epilogue reads, spread over the result: made by `per_row` or `per_column`."""
+
+    __slots__ = ("along", "array")
+
+    def __init__(self, array: GlobalArray[DT, D1], along: Along) -> None:
+        self.array = array
+        self.along = along
 
 
-def per_column(tile: SharedArray[DT, Any, Any], /) -> Vector[DT]:
-    """An input of `map`: element j of `tile` for all of column j of the output."""
-    return Vector(tile, Along.COLUMN)
+@overload
+def per_row(of: SharedArray[DT, Any, Any], /) -> Vector[DT]: ...
+@overload
+def per_row(of: GlobalArray[DT, D1], /) -> ArrayVector[DT]: ...
+def per_row(of: SharedArray[DT, Any, Any] | GlobalArray[DT, D1], /) -> Vector[DT] | ArrayVector[DT]:
+    """An input of `map`: element i of a tile for all of row i of the output (rows are counted over all outer dimensions).
+
+    Of an array, for `ring.contract`: element i for all of row i of the whole result.
+    """
+    return Vector(of, Along.ROW) if isinstance(of, SharedArray) else ArrayVector(of, Along.ROW)
+
+
+@overload
+def per_column(of: SharedArray[DT, Any, Any], /) -> Vector[DT]: ...
+@overload
+def per_column(of: GlobalArray[DT, D1], /) -> ArrayVector[DT]: ...
+def per_column(of: SharedArray[DT, Any, Any] | GlobalArray[DT, D1], /) -> Vector[DT] | ArrayVector[DT]:
+    """An input of `map`: element j of a tile for all of column j of the output. Of an array, for `ring.contract`: of the whole result."""
+    return Vector(of, Along.COLUMN) if isinstance(of, SharedArray) else ArrayVector(of, Along.COLUMN)
 
 
 def _limited(node: elem.Elem) -> elem.Elem:

@@ -46,6 +46,7 @@ class StoreRing(Generic[DT, C, Bx]):
         self._request = request
         self._cursor = Cursor(recorder, f"{request.name}.put")
         self._threads: ops.ThreadSet | None = None
+        self._contracts: bool | None = None  # filled by contractions, not by hand; None: not filled yet
 
     def put(
         self, group: AnyGroup, at: C, /, *, cache_hint: CachePolicy | None = None
@@ -65,8 +66,28 @@ class StoreRing(Generic[DT, C, Bx]):
                 got=type(group).__name__,
                 required="what `cta.consumers()` gives",
             )
+        self._belongs(group, contracts=False)
+        group._frame.at_close(self._drain)
+        return _Put(self, group, recorder.coordinates(at, self._param.rank, f"a store to {self._param.name!r}"), hint_of(cache_hint))
+
+    def _take(self, group: AnyGroup, count: int) -> expr.Expr:
+        """The number of the first of so many uses, which a contraction of the group makes."""
+        self._belongs(group, contracts=True)
+        group._frame.at_close(self._drain_contracts)
+        return self._cursor.take(Const(count))
+
+    def _belongs(self, group: AnyGroup, *, contracts: bool) -> None:
+        """One group fills the tiles, in one way."""
         if self._threads is None:
-            self._threads = group._frame.threads
+            self._threads, self._contracts = group._frame.threads, contracts
+        if self._contracts is not contracts:
+            refuse(
+                ScopeError,
+                "OX1236",
+                f"{self._request.name} is filled by contractions, and by hand",
+                required="one way for each store ring: a warpgroup that contracts does nothing else with its tiles",
+                fix="make a second one",
+            )
         if self._threads != group._frame.threads:
             refuse(
                 ScopeError,
@@ -75,8 +96,11 @@ class StoreRing(Generic[DT, C, Bx]):
                 required="a store ring for each group: bulk groups belong to a thread",
                 fix="make a second one",
             )
-        group._frame.at_close(self._drain)
-        return _Put(self, group, recorder.coordinates(at, self._param.rank, f"a store to {self._param.name!r}"), hint_of(cache_hint))
+
+    def _drain_contracts(self, frame: Frame) -> None:
+        """As `_drain`, of a warpgroup that stays together."""
+        number, threads = self._recorder.barrier_number(frame.threads), len(frame.threads)
+        self._recorder.emit(ops.ContractDrain(number=number, threads=threads, lane=frame.threads.first))
 
     def _drain(self, frame: Frame) -> None:
         """The group's block ends: its elected lane waits for what it stored, so that shared memory outlives the reads."""

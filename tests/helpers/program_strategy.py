@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from hypothesis import strategies as st
 
 from oxidecopy.errors import Site
-from oxidecopy.isa import limits, ops
+from oxidecopy.isa import limits, mma, ops
 from oxidecopy.isa.dtypes import DTYPES
-from oxidecopy.isa.elem import FLOATS, INTEGERS, Binary, Cast, Elem, ElemOp, Input, Neg, Number, Parameter, integer_range
+from oxidecopy.isa.elem import FLOATS, INTEGERS, Binary, Cast, Elem, ElemOp, Input, Neg, Number, Parameter, integer_range, pair_problem
 from oxidecopy.isa.expr import (
     LAUNCH_KINDS,
     Add,
@@ -179,6 +179,7 @@ class StepMaker:
         self.rank = 1  # of the map or array drawn last: its coordinates follow it
         self.inputs: list[TileRef] = []  # tiles drawn together last: the tile and the element expression beside them follow them
         self.out = ""  # the element type of that tile
+        self.summed: list[str] | None = None  # element types of arrays drawn together last: the element expression beside them follows them
 
     def steps(self, count: int, depth: int) -> tuple[Step, ...]:
         return tuple(self.step(self.draw(st.sampled_from(self.usable(depth))), depth) for _ in range(self.draw(st.integers(0, count))))
@@ -265,6 +266,7 @@ class StepMaker:
         if self.draw(st.booleans()):
             of = self.draw(st.sampled_from([n for n in range(1, tile.shape[0] + 1) if tile.shape[0] % n == 0]))
             part = Part(self.index(of), of)
+        self.out = tile.dtype
         return TileRef(position, self.index(tile.stages), part)
 
     def beside(self) -> TileRef:
@@ -280,9 +282,16 @@ class StepMaker:
             self.inputs.append(self.beside())
         return tuple(self.inputs)
 
+    def arrays(self) -> tuple[ArrayRef, ...]:
+        """Arrays of as many dimensions as the coordinates beside them."""
+        fitting = [p for p in self.params if isinstance(p, ArrayParam) and p.rank == self.rank]
+        drawn = self.draw(st.lists(st.sampled_from(fitting), max_size=ops.EPILOGUE_ARRAYS_MAX)) if fitting else []
+        self.summed = [mma.SUM_DTYPE, *(p.dtype for p in drawn)]
+        return tuple(ArrayRef(p.name) for p in drawn)
+
     def elem(self) -> Elem:
-        inputs = [(i, self.tiles[ref.tile].dtype) for i, ref in enumerate(self.inputs)]
-        self.inputs = []
+        inputs = list(enumerate(self.summed if self.summed is not None else [self.tiles[ref.tile].dtype for ref in self.inputs]))
+        self.inputs, self.summed = [], None
         return self.elements(self.out, inputs, self.draw(st.integers(0, 4)))
 
     def elements(self, dtype: str, inputs: list[tuple[int, str]], depth: int) -> Elem:
@@ -291,7 +300,7 @@ class StepMaker:
         if choice == 1:
             return Cast(self.elements(self.draw(dtypes), inputs, depth - 1), dtype)
         if choice > 1 and dtype in FLOATS | INTEGERS:
-            ops_of = list(ElemOp) if dtype in FLOATS else [ElemOp.ADD, ElemOp.SUB, ElemOp.MUL]
+            ops_of = [op for op in ElemOp if not pair_problem(op, dtype, dtype)]
             a = self.elements(dtype, inputs, depth - 1)
             if choice == 2:
                 return Neg(a)
@@ -371,6 +380,7 @@ KINDS: dict[Kind, Callable[[StepMaker], object]] = {
     ops.TRIPS_NAME: StepMaker.name,
     ops.TOKENS: StepMaker.tokens,
     ops.TILES: StepMaker.together,
+    ops.ARRAYS: StepMaker.arrays,
     ops.ELEM: StepMaker.elem,
 }
 
