@@ -41,6 +41,7 @@ class Case:
     Attributes:
         group: the part of the programming model that it belongs to; a row of the table.
         whole: compare the arrays' memory; else only their elements, where what lies between rows was never set.
+        emitted: `oxidecopy emit` writes it as CUDA C++, too.
         ulp: how far elements of f32 may be from the reference, in units of the last place; 0: every bit.
     """
 
@@ -49,6 +50,7 @@ class Case:
     make: Callable[[Device], Made]
     whole: bool = True
     ulp: int = 0
+    emitted: bool = True
 
 
 def random_bits(dtype: type[DType], shape: Sequence[int], seed: int) -> npt.NDArray[Any]:

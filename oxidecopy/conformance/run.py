@@ -19,6 +19,7 @@ from oxidecopy.conformance import (
     classes,
     clusters,
     compute,
+    contractions,
     copies,
     im2col,
     lessons,
@@ -39,7 +40,23 @@ if TYPE_CHECKING:
     from oxidecopy.conformance.case import Made
 
 REFERENCE: Final = "sim-fast"
-_SUITES: Final = (copies, bulk, im2col, compute, sync, clusters, rings, tables, replaced, carried, wide, classes, mixed, lessons)
+_SUITES: Final = (
+    copies,
+    bulk,
+    im2col,
+    compute,
+    sync,
+    clusters,
+    rings,
+    tables,
+    replaced,
+    carried,
+    wide,
+    classes,
+    mixed,
+    contractions,
+    lessons,
+)
 _MESSAGE_LINES: Final = 6
 Launcher = Callable[["Made", Device], None]
 
@@ -55,10 +72,10 @@ class Verdict:
     seconds: float = 0.0
 
 
-def cases(pattern: str = "") -> list[Case]:
-    """All cases whose group or name holds `pattern`, in a fixed order."""
+def cases(pattern: str = "", *, emitted: bool = False) -> list[Case]:
+    """All cases whose group or name holds `pattern`, in a fixed order; with `emitted` only those that are written as CUDA C++."""
     every: Iterator[Case] = chain.from_iterable(suite.cases() for suite in _SUITES)
-    return [case for case in every if pattern in f"{case.group}: {case.name}"]
+    return [case for case in every if pattern in f"{case.group}: {case.name}" and (case.emitted or not emitted)]
 
 
 def by_engine(made: Made, _: Device) -> None:

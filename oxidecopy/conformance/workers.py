@@ -36,7 +36,7 @@ def run_all(device: str, pattern: str, starting: Callable[[str, int, int], None]
         starting: told of the progress.
         emitted: run each program as the CUDA C++ that `oxidecopy emit` writes, compiled here.
     """
-    total, jobs = len(cases(pattern)), EMITTED_JOBS if emitted else 1
+    total, jobs = len(cases(pattern, emitted=emitted)), EMITTED_JOBS if emitted else 1
     told: SimpleQueue[Verdict | None] = SimpleQueue()
 
     def run(job: int) -> None:
@@ -62,7 +62,7 @@ def run_all(device: str, pattern: str, starting: Callable[[str, int, int], None]
 
 def _run_share(device: str, pattern: str, share: tuple[int, int], *, emitted: bool) -> Iterator[Verdict]:
     """Every n-th case from one on. When several in a row take their process with them, the fault is not theirs: the rest is given up."""
-    wanted = cases(pattern)[share[0] :: share[1]]
+    wanted = cases(pattern, emitted=emitted)[share[0] :: share[1]]
     done = died = 0
     while done < len(wanted) and died < _DEATHS_MAX:
         command = [sys.executable, "-m", "oxidecopy.conformance.workers", device, str(done), pattern, *map(str, share)]
@@ -101,7 +101,7 @@ def work(arguments: Sequence[str]) -> int:
         from oxidecopy.conformance.emitted import by_emitted_code
 
         launch = by_emitted_code
-    for case in cases(pattern)[int(job) :: int(jobs)][int(first) :]:
+    for case in cases(pattern, emitted=bool(emitted))[int(job) :: int(jobs)][int(first) :]:
         verdict = run_case(case, reference, device, launch)
         sys.stdout.write(json.dumps(asdict(verdict)) + "\n")
         sys.stdout.flush()

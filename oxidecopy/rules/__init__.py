@@ -22,6 +22,7 @@ def all_rules() -> dict[str, Rule]:
         host,
         plugin,
         recorder,
+        recorder_contract,
         rings,
         simulator,
         tables,
@@ -33,6 +34,7 @@ def all_rules() -> dict[str, Rule]:
         r
         for m in (
             recorder,
+            recorder_contract,
             rings,
             text,
             binary,

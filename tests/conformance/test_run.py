@@ -39,6 +39,7 @@ def test_cases_hold_every_op() -> None:
         "reduce add f32",
         "plain stores: unload f32",
         "replaced maps",
+        "contractions: bf16 128x64",
         *MORE,
     ):
         for case in run.cases(group):

@@ -1,0 +1,215 @@
+"""Products on tensor cores: every tile, element type, major, epilogue and cluster.
+
+Operands are small integers, whose sums are exact in f32 in any order: such results are compared bit for bit. One group has random numbers
+and sums in f32, compared within the error that a tensor core may make.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, final
+
+import numpy as np
+
+import oxidecopy as ox
+from oxidecopy.conformance.case import Case, Made, small_integers
+from oxidecopy.conformance.copies import Pipe
+from oxidecopy.isa import mma
+from oxidecopy.typed.global_array import storage_dtype
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from oxidecopy.host.device import Device
+    from oxidecopy.typed.dtypes import DType
+
+Map = ox.TmaDescriptor[Any, ox.D2, ox.Swizzle128B]
+Vec = ox.GlobalArray[ox.f32, ox.D1]
+Whole = ox.GlobalArray[Any, ox.D2]
+Fn = Callable[..., Any]
+SHAPE: Final = (200, 184, 176)  # M, N and K: remainders of every tile
+GRID: Final = 3
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """One program. `m` rows are one group's; `reads` are what the epilogue reads: a row, a column, a residual."""
+
+    a: type[DType] = ox.bf16
+    b: type[DType] = ox.bf16
+    out: type[DType] = ox.f32
+    m: int = 64
+    n: int = 128
+    groups: int = 2
+    stages: int = 4
+    staged: int = 2
+    majors: tuple[Any, Any] = ("k", "k")
+    cluster: int = 1
+    splits: int = 1  # of K, each added to the result by a store of its own
+    epilogue: Fn | None = None
+    reads: tuple[str, ...] = ()
+    shape: tuple[int, int, int] = SHAPE
+
+    @property
+    def depth(self) -> int:
+        """K of a stage."""
+        return mma.depth_of(self.a.info.name)
+
+    @property
+    def rows(self) -> int:
+        """Rows of a block's result."""
+        return self.m * self.groups
+
+
+def program(plan: Plan) -> Pipe:
+    """A producer, one or two warpgroups that share its stages, persistent over the tiles of the result.
+
+    `a_tile` and `b_tile` are descriptors that say the shape of a stage's tiles; `a` and `b` are loaded through.
+    """
+    roles = ox.roles(producer=1, consumers=(4,) * plan.groups)
+    if plan.cluster == 1:
+
+        @ox.pipeline(warps=roles)
+        def one(  # noqa: PLR0917 - parameters of a launch
+            cta: ox.Cta, a: Map, b: Map, c: Map, a_tile: Map, b_tile: Map, row: Vec, column: Vec, residual: Whole
+        ) -> None:
+            ring = cta.ring(stages=plan.stages, tiles=(a_tile, b_tile))
+            _body(plan, cta, ring, (a, b, c), {"row": ox.per_row(row), "column": ox.per_column(column), "residual": residual})
+
+        return one
+
+    @ox.pipeline(warps=roles, cluster=plan.cluster)
+    def clustered(  # noqa: PLR0917 - parameters of a launch
+        cta: ox.ClusterCta, a: Map, b: Map, c: Map, a_tile: Map, b_tile: Map, row: Vec, column: Vec, residual: Whole
+    ) -> None:
+        ring = cta.multicast_ring(stages=plan.stages, tiles=(b_tile,), own=(a_tile,))
+        _body(plan, cta, ring, (a, b, c), {"row": ox.per_row(row), "column": ox.per_column(column), "residual": residual})
+        cta.cluster_sync()
+
+    return clustered
+
+
+def _body(plan: Plan, cta: Any, ring: Any, maps: tuple[Map, Map, Map], values: dict[str, Any]) -> None:
+    a, b, c = maps
+    steps = (a.shape[1 if plan.majors[0] == "k" else 0] + plan.depth - 1) // plan.depth
+    share = (steps + plan.splits - 1) // plan.splits
+    outs = [cta.store_ring(c, stages=plan.staged) for _ in range(plan.groups)]
+    shared = plan.cluster > 1
+    shift = cta.cta_rank * plan.rows if shared else 0
+
+    def places() -> Any:
+        return cta.tiles(c, box=(plan.rows * plan.cluster, plan.n), per="cluster" if shared else "cta")
+
+    with cta.producer() as leader:
+        for at in places():
+            for k in cta.range(share * plan.splits):
+                with ring.produce(leader) as slots:
+                    first, second = slots[::-1] if shared else slots
+                    _load(plan.majors[0], first, a, at[0] + shift, k * plan.depth, plan.rows)
+                    _load(plan.majors[1], second, b, at[1], k * plan.depth, plan.n)
+    reads = tuple(values[name] for name in plan.reads)
+    for me in range(plan.groups):
+        with cta.consumers(me) as group:
+            for at in places():
+                for _ in range(plan.splits):
+                    ring.contract(
+                        group, outs[me], (at[0] + shift, at[1]), steps=share, part=(me, plan.groups), majors=plan.majors,
+                        swapped=shared, add=plan.splits > 1, epilogue=plan.epilogue, reads=reads,
+                    )  # fmt: skip
+
+
+def _load(major: str, slot: Any, src: Map, first: Any, k: Any, rows: int) -> None:
+    """Rows `first` and on of an operand, in its own order."""
+    if major == "k":
+        slot.load(src, (first, k))
+        return
+    blocks = rows // 64
+    for i in range(blocks):
+        slot.load_part(src, (k, first + i * 64), i, of=blocks)
+
+
+def made(plan: Plan, dev: Device, *, exact: bool = True) -> Made:
+    """A launch; K-major operands are (rows, K), the others (K, rows)."""
+    m, n, k = plan.shape
+    x, y = _numbers(plan.a, (m, k), 1, exact=exact), _numbers(plan.b, (n, k), 2, exact=exact)
+    a, a_tile = _operand(dev, plan.a, x, plan.majors[0], plan.rows, plan.depth, 1)
+    b, b_tile = _operand(dev, plan.b, y, plan.majors[1], plan.n, plan.depth, plan.cluster)
+    out = dev.zeros((m, n), plan.out, pad=True)
+    c = ox.TmaDescriptor.tiled(out, box=(64, 128 // plan.out.info.nbytes), swizzle=ox.Swizzle128B)
+    row, column = (dev.array(_numbers(ox.f32, (size,), 3, exact=exact), ox.f32) for size in (m, n))
+    residual = dev.array(_numbers(plan.out, (m, n), 4, exact=exact), plan.out)
+    launch = program(plan)[GRID * plan.cluster].bind(a, b, c, a_tile, b_tile, row, column, residual)
+    sizes = (np.abs(x.astype(np.float64)) @ np.abs(y.astype(np.float64)).T).astype(np.float32)
+    return Made(launch=launch, outputs={"out": out}, sizes=None if exact else sizes)
+
+
+def _numbers(dtype: type[DType], shape: tuple[int, ...], seed: int, *, exact: bool) -> npt.NDArray[Any]:
+    if exact:
+        return small_integers(dtype, shape, seed)
+    return np.random.default_rng(seed).standard_normal(shape).astype(storage_dtype(dtype.info))
+
+
+def _operand(
+    dev: Device, dtype: type[DType], values: npt.NDArray[Any], major: str, rows: int, depth: int, slices: int
+) -> tuple[Map, Map]:  # fmt: skip
+    """What it is loaded through, and what has the shape of its tile (of one CTA's slice of it)."""
+    turned = np.ascontiguousarray(values if major == "k" else values.T)
+    array = dev.array(turned, dtype, pad=True)
+    boxes = ((rows // slices, depth),) * 2 if major == "k" else ((depth, 64), (rows // 64 * depth, 64))
+    load, tile = (ox.TmaDescriptor.tiled(array, box=box, swizzle=ox.Swizzle128B) for box in boxes)
+    return load, tile
+
+
+def _biased(s: Any, column: Any) -> Any:
+    return (s + column).relu()
+
+
+def _all(s: Any, row: Any, column: Any, residual: Any) -> Any:
+    return (s * row + column).cast(ox.bf16) + residual
+
+
+PLANS: Final[dict[str, Plan]] = {
+    "bf16 128x128": Plan(),
+    "bf16 128x256": Plan(n=256, stages=3),
+    "bf16 128x64": Plan(n=64),
+    "bf16 one group": Plan(groups=1),
+    "bf16 one group 128x128": Plan(groups=1, m=128),
+    "bf16 256x128": Plan(m=128, stages=3),
+    "f16": Plan(a=ox.f16, b=ox.f16, out=ox.f16),
+    "bf16 to bf16": Plan(out=ox.bf16),
+    "bf16 two stages, one staging tile": Plan(stages=2, staged=1),
+    "tf32": Plan(a=ox.tf32, b=ox.tf32),
+    "e4m3": Plan(a=ox.e4m3, b=ox.e4m3, out=ox.bf16),
+    "e5m2 and e4m3": Plan(a=ox.e5m2, b=ox.e4m3, n=64),
+    "b MN-major": Plan(majors=("k", "mn")),
+    "a MN-major": Plan(majors=("mn", "k")),
+    "both MN-major": Plan(majors=("mn", "mn"), n=256, stages=3),
+    "cluster of 2": Plan(cluster=2),
+    "cluster of 4": Plan(cluster=4, n=256, stages=3),
+    "K in two halves, added": Plan(splits=2),
+    "column bias, relu": Plan(epilogue=_biased, reads=("column",)),
+    "row scale, column bias, residual": Plan(out=ox.bf16, epilogue=_all, reads=("row", "column", "residual")),
+    "one tile": Plan(shape=(128, 128, 64)),
+    "smaller than a tile": Plan(shape=(5, 24, 8)),
+    "long K": Plan(shape=(64, 64, 2048), n=64),
+}
+RANDOM: Final = {"bf16": Plan(), "f16": Plan(a=ox.f16, b=ox.f16), "tf32": Plan(a=ox.tf32, b=ox.tf32), "e4m3": Plan(a=ox.e4m3, b=ox.e4m3)}
+
+
+def cases() -> Iterator[Case]:
+    """All of this module."""
+    for name, plan in PLANS.items():
+        yield Case(name=name, group="contractions", make=partial(made, plan), emitted=False)
+    for name, plan in RANDOM.items():
+        # mma.error_bound, in units of the last place of the sum of the absolute values
+        yield Case(
+            name=f"{name}, random numbers",
+            group="contractions",
+            make=partial(made, plan, exact=False),
+            whole=False,
+            ulp=2 * plan.shape[2],
+            emitted=False,
+        )
