@@ -28,7 +28,7 @@ class Edit(Protocol):
 
 
 _RUNS: Final = (*get_args(ops.BulkCopy), *get_args(ops.Send), ops.BulkPrefetch)
-_REFERENCES: Final = (ops.BARRIER, ops.TILE, ops.TOKENS, ops.MAP, ops.ARRAY, ops.TILES)
+_REFERENCES: Final = (ops.BARRIER, *ops.ONE_TILE, ops.TOKENS, ops.MAP, ops.ARRAY, ops.TILES)
 _CHILDREN: Final = (expr.Add, expr.Mul, expr.FloorDiv, expr.Mod, expr.Min, expr.Max)
 
 
@@ -211,7 +211,7 @@ def _another(rng: Random, program: Program, kind: ops.OperandKind, old: Any) -> 
     """Any: a reference of the same kind as it came."""
     if kind == ops.BARRIER:
         return replace(old, barrier=rng.randrange(len(program.barriers)))
-    if kind == ops.TILE:
+    if kind in ops.ONE_TILE:
         return replace(old, tile=rng.randrange(len(program.tiles)))
     if kind == ops.TILES:
         return (replace(old[0], tile=rng.randrange(len(program.tiles))), *old[1:])
@@ -235,9 +235,9 @@ def _holes(op: ops.Instr) -> Iterator[tuple[str, Any, Callable[[Any], Any]]]:
         old, kind = getattr(op, f.name), f.metadata["kind"]
         if kind in (ops.EXPR, ops.COND):
             yield f.name, old, _itself
-        if kind in (ops.BARRIER, ops.TILE):
+        if kind in (ops.BARRIER, *ops.ONE_TILE):
             yield f.name, old.index, partial(_put_index, old)
-        if kind == ops.TILE and old.part is not None:
+        if kind in ops.ONE_TILE and old.part is not None:
             yield f.name, old.part.rank, partial(_put_rank, old)
         if kind == ops.MAP and old.index is not None:
             yield f.name, old.index, partial(_put_index, old)

@@ -87,7 +87,7 @@ def _plainer_operands(old: Any, kind: ops.OperandKind) -> Iterator[Any]:
         yield None
     elif kind == ops.EXPR:
         yield from _simpler(old)
-    elif kind in (ops.BARRIER, ops.TILE):
+    elif kind in (ops.BARRIER, *ops.ONE_TILE):
         yield from (replace(old, index=new) for new in _simpler(old.index))
     elif kind == ops.COORDS:
         for i, e in enumerate(old):

@@ -176,6 +176,9 @@ TRIPS_NAME: Final = Kind("trips_name")  # names how many tiles this CTA is given
 TOKENS: Final = Kind("tokens")  # one or more token numbers
 TILES: Final = Kind("tiles")  # 1 to MAP_INPUTS_MAX tiles, of the shape of the tile beside them
 ARRAYS: Final = Kind("arrays")  # 0 to EPILOGUE_ARRAYS_MAX global arrays, which the element expression beside them reads
+FLIPPED: Final = Kind("flipped")  # a tile; the one beside it has its type and its shape, with the last two dimensions swapped
+FOLDED: Final = Kind("folded")  # a tile of two dimensions; the one beside it is a vector of f32 as long as one of its sides
+ONE_TILE: Final = (TILE, FLIPPED, FOLDED)  # kinds of operands that are a TileRef
 ELEM: Final = Kind("elem")  # an element expression over the tiles beside it
 GATHER: Final = Kind("gather")  # four rows, then the column that they start at: 5 expressions, in elements
 OFFSETS: Final = Kind("offsets")  # im2col: an expression for each spatial dimension, outermost first; of other copies none
@@ -197,6 +200,10 @@ MAP_FIELDS: Final = (
 FIELDS_BY_ORD: Final = ("box_dim", "global_dim", "global_stride", "element_stride")
 MAJOR: Final = Choice(("k", "mn"))  # which side of an operand of a product lies dense in its rows
 DEPTH: Final = Imm(1, 256)  # elements of K in one stage
+FOLDS: Final = ("sum", "max")  # of the elements of a row or column
+FOLD_BYTES: Final = 128  # of a row, whose elements begin a partial each
+FOLD_ROWS: Final = 4  # of a column, whose elements do
+FOLDABLE: Final = ("f32", "f16", "bf16")
 REDUCE: Final = Choice(("add", "min", "max", "inc", "dec", "bit_and", "bit_or", "bit_xor"))
 
 # Kinds that may be absent, with the value that stands for it.
@@ -1048,7 +1055,50 @@ class MmaOut:
     fn: Elem = _op(ELEM)
 
 
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransposeTile:
+    """Sets element (.., j, i) of `out` to element (.., i, j) of `source`, bit for bit. Threads read what others need, so `out` is another tile."""
+
+    opcode: ClassVar[int] = 0x44
+    mnemonic: ClassVar[str] = "transpose.tile"
+    min_sm: ClassVar[int] = 90
+    source: TileRef = _op(FLIPPED)
+    out: TileRef = _op(TILE)
+
+    @property
+    def inputs(self) -> tuple[TileRef, ...]:
+        """The tiles that are read."""
+        return (self.source,)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReduceTile:
+    """Sets each element of `out` to the sum or maximum of a row (axis 1) or column (axis 0) of `source`, in f32 and in a fixed order.
+
+    A row has one partial for each element that fits into `FOLD_BYTES`: partial p takes elements p, p + P, p + 2P, ... in that order. Then
+    neighbours are put together, partial 2i with partial 2i + 1, until one is left. A column has `FOLD_ROWS` partials, each of every fourth
+    row, put together likewise. With `onto`, the element of `out` comes before that. A maximum is NaN where one of its elements is.
+    """
+
+    opcode: ClassVar[int] = 0x45
+    mnemonic: ClassVar[str] = "reduce.tile"
+    min_sm: ClassVar[int] = 90
+    op: str = _op(Choice(FOLDS))
+    onto: int = _op(Imm(0, 1))
+    axis: int = _op(Imm(0, 1))
+    source: TileRef = _op(FOLDED)
+    out: TileRef = _op(TILE)
+
+    @property
+    def inputs(self) -> tuple[TileRef, ...]:
+        """The tiles that are read."""
+        return (self.source, self.out) if self.onto else (self.source,)
+
+
 # ---- sorts of ops
+Made: TypeAlias = MapTiles | TransposeTile | ReduceTile  # set all of a tile, `out`, from others, `inputs`
 TensorLoad: TypeAlias = TensorG2S | TensorG2SMulticast | TensorGather4
 TensorStore: TypeAlias = TensorS2G | TensorReduce | TensorScatter4
 BulkLoad: TypeAlias = BulkG2S | BulkG2SMulticast
@@ -1125,6 +1175,8 @@ Instr: TypeAlias = (
     | MmaZero
     | MmaStep
     | MmaOut
+    | TransposeTile
+    | ReduceTile
 )
 OPS: Final[tuple[type[Instr], ...]] = get_args(Instr)
 EDITS: Final[tuple[type[Edit], ...]] = get_args(Edit)

@@ -95,6 +95,8 @@ enum : u32 {
     OP_FILL = 0x41,
     OP_IOTA = 0x42,
     OP_MAP_TILES = 0x43,
+    OP_TRANSPOSE_TILE = 0x44,
+    OP_REDUCE_TILE = 0x45,
     OP_LOAD_INDEX = 0x48,
     OP_END = 0x80,
     OP_EVAL = 0x81,
@@ -576,6 +578,51 @@ static_assert(OFFSET_OF(Units, down) == 8);
 static_assert(OFFSET_OF(Units, right) == 12);
 static_assert(OFFSET_OF(Units, magic) == 16);
 static_assert(OFFSET_OF(Units, shift) == 20);
+
+struct alignas(16) FlipRecord {
+    u32 blocks;
+    u32 source_pitch;
+    u32 out_pitch;
+    u8 source_mask;
+    u8 out_mask;
+    u8 element;
+    u8 side;
+    u32 across;
+    u32 across_magic;
+    u32 down;
+    u32 down_magic;
+};
+static_assert(sizeof(FlipRecord) == 32);
+static_assert(OFFSET_OF(FlipRecord, blocks) == 0);
+static_assert(OFFSET_OF(FlipRecord, source_pitch) == 4);
+static_assert(OFFSET_OF(FlipRecord, out_pitch) == 8);
+static_assert(OFFSET_OF(FlipRecord, source_mask) == 12);
+static_assert(OFFSET_OF(FlipRecord, out_mask) == 13);
+static_assert(OFFSET_OF(FlipRecord, element) == 14);
+static_assert(OFFSET_OF(FlipRecord, side) == 15);
+static_assert(OFFSET_OF(FlipRecord, across) == 16);
+static_assert(OFFSET_OF(FlipRecord, across_magic) == 20);
+static_assert(OFFSET_OF(FlipRecord, down) == 24);
+static_assert(OFFSET_OF(FlipRecord, down_magic) == 28);
+
+struct alignas(16) FoldRecord {
+    u32 rows;
+    u32 columns;
+    u32 pitch;
+    u8 source_mask;
+    u8 out_mask;
+    u8 form;
+    u8 whole;
+    u8 gap[16];
+};
+static_assert(sizeof(FoldRecord) == 32);
+static_assert(OFFSET_OF(FoldRecord, rows) == 0);
+static_assert(OFFSET_OF(FoldRecord, columns) == 4);
+static_assert(OFFSET_OF(FoldRecord, pitch) == 8);
+static_assert(OFFSET_OF(FoldRecord, source_mask) == 12);
+static_assert(OFFSET_OF(FoldRecord, out_mask) == 13);
+static_assert(OFFSET_OF(FoldRecord, form) == 14);
+static_assert(OFFSET_OF(FoldRecord, whole) == 15);
 
 struct alignas(16) ReportHeader {
     u32 skip;

@@ -3,9 +3,9 @@
 // record is there as a whole before it is its turn.
 #pragma once
 #include "barriers.cuh"
-#include "compute.cuh"
 #include "copies.cuh"
 #include "drain.cuh"
+#include "group_part.cuh"
 
 // A record in registers, as RecordAt.
 struct Held {
@@ -45,8 +45,8 @@ OX_DEVICE void tight(const L& launch, Warp& w, u32 first, bool alone) {
 #pragma unroll 1
     for (;;) {
         const u32 after = now.op() == OP_NEXT ? static_cast<u32>(now.imm(4)) : w.pc + 1 + now.flags();
-        if (now.op() == OP_COMPUTE) {
-            if (!w.skip) compute(launch, w, now);
+        if (is_group_part(now.op())) {
+            if (!w.skip) group_part(launch, w, now);
             if (alone) return;
             w.pc = after;
             now = held(launch, after);
@@ -101,18 +101,18 @@ OX_DEVICE void tight(const L& launch, Warp& w, u32 first, bool alone) {
     }
 }
 
-// A tight loop, COMPUTE or PLACE; false for any other op.
+// A tight loop, PLACE or the part of a group; false for any other op.
 template <bool NAMED, class L>
 OX_DEVICE bool tight_op(const L& launch, Warp& w, const RecordAt<L>& r, u32& next) {
     const bool loop = r.op() == OP_LOOP && r.flags() == LOOP_TIGHT;
-    if (!loop && r.op() != OP_COMPUTE && r.op() != OP_PLACE) return false;
+    if (!loop && !is_group_part(r.op()) && r.op() != OP_PLACE) return false;
     if (loop) {
         next = static_cast<u32>(r.imm(4));
         const i32 k = w.value(r, 1);
         if (k >= w.value(r, 2)) return true;
         w.set(r.reg(0), static_cast<u32>(k));
     } else {
-        next = r.op() == OP_COMPUTE ? behind_compute(w.pc, r) : behind_place(w.pc, r);
+        next = r.op() == OP_PLACE ? behind_place(w.pc, r) : behind_group_part(w.pc, r);
     }
     tight<NAMED>(launch, w, loop ? w.pc + 1 : w.pc, !loop);
     return true;

@@ -198,6 +198,46 @@ class _Steps:
         elif way is not elem.Along.ALL and ref.tile == out.tile:
             yield operand.broken("OX1920", "hold a vector of the tile that is written", required="another tile")
 
+    def beside(self, operand: _Operand, ref: TileRef) -> Iterator[tuple[TileRef, Diagnostic | None]]:
+        """The tiles that an op writes, with what is wrong where `ref` is one of them: its threads read what others write."""
+        for name, kind in ops.operands(type(operand.op)):
+            out = getattr(operand.op, name)
+            if kind == ops.TILE:
+                same = out.tile == ref.tile
+                yield out, operand.broken("OX1920", "is the tile that is written", required="another tile") if same else None
+
+    def flipped(self, operand: _Operand, ref: TileRef) -> Iterator[Diagnostic]:
+        """A tile whose last two dimensions are swapped in the one beside it."""
+        yield from self.tile(operand, ref)
+        mine = self.shape(ref)
+        for out, same in self.beside(operand, ref):
+            other, dtypes = self.shape(out), (self.dtype(ref), self.dtype(out))
+            needed = (*mine[:-2], *mine[:-3:-1])
+            if same is not None:
+                yield same
+            elif mine and other and (len(mine) < 2 or other != needed):
+                required = f"{needed} in the one beside it" if len(mine) > 1 else "two dimensions or more"
+                yield operand.broken("OX1920", "is no transpose of the tile beside it", got=[mine, other], required=required)
+            elif all(dtypes) and dtypes[0] != dtypes[1]:
+                yield operand.broken("OX1920", "and the tile beside it differ in type", got=dtypes[0], required=dtypes[1])
+
+    def folded(self, operand: _Operand, ref: TileRef) -> Iterator[Diagnostic]:
+        """A tile of which each row or column is put together to an element of the vector beside it."""
+        yield from self.tile(operand, ref)
+        mine, axis = self.shape(ref), getattr(operand.op, "axis", 0)
+        for out, same in self.beside(operand, ref):
+            other, dtypes = self.shape(out), (self.dtype(ref), self.dtype(out))
+            if same is not None:
+                yield same
+            elif mine and other and (len(mine) != 2 or other != (mine[1 - axis],)):
+                required = f"({mine[1 - axis]},) in the one beside it" if len(mine) == 2 else "two dimensions"
+                yield operand.broken("OX1920", "and the vector beside it do not fit each other", got=[mine, other], required=required)
+            elif all(dtypes) and (dtypes[0] not in ops.FOLDABLE or dtypes[1] != "f32"):
+                required = f"{', '.join(ops.FOLDABLE)} into f32"
+                yield operand.broken(
+                    "OX1920", "cannot be put together into the tile beside it", got=" into ".join(dtypes), required=required
+                )
+
     def shape(self, ref: TileRef) -> tuple[int, ...]:
         """Of a tile or part, in elements; empty where there is none."""
         decls, of = self._program.tiles, ref.part.of if ref.part is not None else 1
@@ -406,6 +446,8 @@ _CHECKS: Final[dict[Kind, Callable[[_Steps, _Operand, Any], Iterator[Diagnostic]
     ops.TOKENS: _Steps.tokens,
     ops.TILES: _Steps.tiles,
     ops.ARRAYS: _Steps.arrays,
+    ops.FLIPPED: _Steps.flipped,
+    ops.FOLDED: _Steps.folded,
     ops.ELEM: _Steps.elem,
 }
 

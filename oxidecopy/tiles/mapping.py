@@ -16,6 +16,7 @@ from oxidecopy.errors import DTypeError, RecordError, ShapeError
 from oxidecopy.isa import elem, ops
 from oxidecopy.isa.elem import Along
 from oxidecopy.tiles.elem import Elem, Trace, Vector
+from oxidecopy.tiles.reshaping import Reshapes
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.geometry import AnyBox
 from oxidecopy.typed.refusal import described, refuse
@@ -32,14 +33,10 @@ _DO = TypeVar("_DO", bound=DType)
 _B1 = TypeVar("_B1", bound=AnyBox)
 
 
-class Maps:
+class Maps(Reshapes):
     """Base of what executes maps: a group, or all threads of the CTA in scope."""
 
     __slots__ = ()
-
-    def _executes(self, what: str) -> Recorder:
-        """The recorder, when this handle's threads are those that execute now."""
-        raise NotImplementedError
 
     @overload
     def map(

@@ -33,7 +33,7 @@ ArgumentSpec = MapParam | ArrayParam | IdxParam | ScalarParam | Plain
 _ROOMS: Final = (barrier, barrier_array, level1, descriptor, descriptor_table, handles, leader, scalar, smem, symbolic, tokens)
 _HANDLES: Final = frozenset(name for room in _ROOMS for name, cls in vars(room).items() if isinstance(cls, type) and name[0].isupper())
 # Of the rooms built on this one.
-_TILES: Final = frozenset({"Elem", "Landed", "Maps", "Ring", "Slot", "StageAt", "StageTuple", "StoreRing", "Work"})
+_TILES: Final = frozenset({"Elem", "Landed", "Maps", "Reshapes", "Ring", "Slot", "StageAt", "StageTuple", "StoreRing", "Work"})
 
 
 def record(

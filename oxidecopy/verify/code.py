@@ -110,7 +110,7 @@ def fold_op(op: ops.Instr, env: Mapping[str, int]) -> ops.Instr:  # noqa: C901  
         value = getattr(op, name)
         if kind is ops.BARRIER:
             new: object = replace(value, index=fold(value.index, env))
-        elif kind is ops.TILE:
+        elif kind in ops.ONE_TILE:
             new = _fold_tile(value, env)
         elif kind is ops.MAP:
             new = replace(value, index=fold(value.index, env)) if value.index is not None else value

@@ -68,7 +68,7 @@ def _tiles(program: Program, out: Collector) -> bool:
     good = True
     for step in program.walk():
         op = step.op
-        refs = [*op.inputs, op.out] if isinstance(op, ops.MapTiles) else [op.into] if isinstance(op, ops.Send) else []
+        refs = [*op.inputs, op.out] if isinstance(op, ops.Made) else [op.into] if isinstance(op, ops.Send) else []
         tile = getattr(op, "tile", None)
         for ref in [*refs, *([tile] if tile is not None else [])]:
             if ref.tile not in edited:

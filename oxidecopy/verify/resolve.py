@@ -89,7 +89,7 @@ def truth(machine: Machine, agent: Agent, c: Cond) -> bool:
 def naming(op: ops.Instr) -> tuple[Expr, ...] | None:
     """The expressions whose values name the barriers, tiles and CTAs of `op`; None where it has none of them."""
     tile: ops.TileRef | None = getattr(op, "tile", None)
-    refs = [op.out, *op.inputs] if isinstance(op, ops.MapTiles) else [tile] if tile is not None else []
+    refs = [op.out, *op.inputs] if isinstance(op, ops.Made) else [tile] if tile is not None else []
     if isinstance(op, ops.MmaStep):
         refs = [op.a, op.b]
     if isinstance(op, ops.Send):
@@ -161,11 +161,11 @@ def _tiles(machine: Machine, at: At, ranks: list[int]) -> bool:
     if isinstance(op, ops.MmaStep):
         at.sources = [span for ref in (op.a, op.b) for span in _spans(machine, at, ref, ranks)]
         return len(at.sources) == 2
-    tile = op.out if isinstance(op, ops.MapTiles) else getattr(op, "tile", None)
+    tile = op.out if isinstance(op, ops.Made) else getattr(op, "tile", None)
     if tile is None:
         return True
     at.tiles = _spans(machine, at, tile, ranks)
-    if not isinstance(op, ops.MapTiles):
+    if not isinstance(op, ops.Made):
         return bool(at.tiles) or not ranks
     at.sources = [span for ref in op.inputs for span in _spans(machine, at, ref, ranks)]
     return bool(at.tiles) and len(at.sources) == len(op.inputs)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, zip_longest
 from random import Random
 
-from oxidecopy.engines.cuda.abi import COMPUTE_FAMILY
+from oxidecopy.engines.cuda.abi import COMPUTE_FAMILY, RECORD_BYTES, RESHAPE_FAMILY, DeviceOp
 from oxidecopy.engines.cuda.code import Image, encode_program
 from oxidecopy.engines.cuda.code.trim import trimmed
 from oxidecopy.isa import ops
@@ -41,8 +41,8 @@ def deal(program: Program, launch: Launch, seed: int) -> list[list[int]]:
 
 def compare(program: Program, launch: Launch, image: Image, dealt: Sequence[list[int]] | None = None) -> None:
     """AssertionError at the first difference."""
-    computes = image.family.startswith(COMPUTE_FAMILY)
-    mapped = any(isinstance(step.op, ops.MapTiles) for step in program.walk())
+    computes = image.family.startswith((COMPUTE_FAMILY, RESHAPE_FAMILY))
+    mapped = any(isinstance(step.op, ops.Made) for step in program.walk())
     walk = Walk(trimmed(expanded(program)) if mapped else program, launch)
     numbers: dict[int, int] = {}  # what the barriers of device code are in the program
     agents = {agent.words: i for i, agent in enumerate(image.agents)}
@@ -56,7 +56,7 @@ def compare(program: Program, launch: Launch, image: Image, dealt: Sequence[list
         for who in walk.classes:
             wanted = walk.events(who, place, tiles)
             if computes:
-                wanted = list(computed(wanted))
+                wanted = list(computed(wanted, maps=not any(image.code[pc * RECORD_BYTES] == DeviceOp.MAP_TILES for pc in image.sites)))
             if str(who) not in agents:
                 idle = {event[0] for event in wanted} <= IDLE
                 assert idle or len(agents) == 1, f"{who} was left out"
@@ -73,15 +73,18 @@ def compare(program: Program, launch: Launch, image: Image, dealt: Sequence[list
                 assert mine == theirs, f"{who} of block {place.number}, event {i}: {mine}, not {theirs}"
 
 
-def computed(events: list[Event]) -> Iterator[Event]:
-    """Events where the maps of family "compute" say nothing of layouts and shares, and one thread beside others leaves them those."""
+def computed(events: list[Event], *, maps: bool) -> Iterator[Event]:
+    """Events where a group's part in a tile says nothing of layouts and shares, and one thread beside others leaves it to those.
+
+    `maps`: they, too, are run by the fast machine.
+    """
     for event in events:
-        if event[0] != "map_tiles":
+        if event[0] not in ("transpose", "fold", "map_tiles" if maps else ""):
             yield event
             continue
-        low, high, total = event[3]
+        low, high, total = event[3] if event[0] == "map_tiles" else event[-1]
         if high - low > 1 or total == 1:
-            yield ("compute", event[1], tuple([at for at, _ in event[2]]))
+            yield ("compute", event[1], tuple([at for at, _ in event[2]])) if event[0] == "map_tiles" else event[:-1]
 
 
 def plainly(events: list[Event]) -> Iterator[Event]:

@@ -16,7 +16,7 @@ from oxidecopy.engines.cuda import abi
 from oxidecopy.engines.cuda.abi import NO_REG, DeviceOp, DTypeCode, EvalFn
 from oxidecopy.engines.cuda.code import Image
 from oxidecopy.isa.dtypes import REDUCE_OPS
-from oxidecopy.isa.ops import MAP_FIELDS
+from oxidecopy.isa.ops import FOLDS, MAP_FIELDS
 
 Event = tuple[Any, ...]
 ARRIVALS = (DeviceOp.MBARRIER_ARRIVE, DeviceOp.MBARRIER_ARRIVE_EXPECT_TX, DeviceOp.MBARRIER_ARRIVE_DROP)
@@ -24,6 +24,7 @@ WRITERS = (DeviceOp.MBARRIER_TEST_PARITY, DeviceOp.MBARRIER_TEST_TOKEN, DeviceOp
 STEPS_MAX = 200_000
 KINDS = {"u8": "B", "u16": "H", "u32": "I", "i32": "i", "u64": "Q", "u8[8]": "8B", "i32[5]": "5i"}
 COPIES = (DeviceOp.TENSOR_G2S, DeviceOp.TENSOR_G2S_MULTICAST, DeviceOp.TENSOR_S2G, DeviceOp.TENSOR_REDUCE)
+RESHAPES = (DeviceOp.TRANSPOSE_TILE, DeviceOp.REDUCE_TILE)
 PLAIN = (DeviceOp.STORE_GLOBAL, DeviceOp.FILL, DeviceOp.IOTA, DeviceOp.MAP_TILES)
 
 
@@ -160,6 +161,8 @@ class _Run:
             yield self.plain(op, r)
         elif op is DeviceOp.COMPUTE:
             yield self.compute(r)
+        elif op in RESHAPES:
+            yield self.reshape(op, r)
         elif op is DeviceOp.PLACE:
             self.place(r["imm"][1])
         else:
@@ -488,6 +491,18 @@ class _Run:
             raise BadCodeError("units of another share")
         self.pc += -(-r["imm"][1] // 4)
         return ("compute", self.value(r, 0), tuple([offsets[i] + self.read(r["reg"][1 + i]) for i in range(r["aux"])]))
+
+    def reshape(self, op: DeviceOp, r: dict[str, Any]) -> Event:
+        """A transpose or a reduction: its tiles; what it moves is another test's."""
+        what = self.record(abi.FLIP if op is DeviceOp.TRANSPOSE_TILE else abi.FOLD)
+        low, high, total = r["imm"][2] & 0xFFFF, r["imm"][2] >> 16, r["imm"][3]
+        if not low < high <= total or total % 32 or low % 32 or high % 32:
+            raise BadCodeError("warps share the work, not lanes")
+        if op is DeviceOp.REDUCE_TILE:
+            how, shape = r["aux"], (what["rows"], what["columns"])
+            return ("fold", (FOLDS[how & 1], how >> 1 & 1, how >> 2), self.value(r, 0), self.value(r, 1), shape)
+        blocks = what["blocks"] << 2 * what["side"]
+        return ("transpose", self.value(r, 0), self.value(r, 1), blocks << what["element"])
 
     # ---- plain accesses
     def layout(self) -> Event:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any, final
 
 from oxidecopy.engines.cuda.abi import DeviceOp
@@ -232,6 +233,12 @@ class _Run:
             case ops.MapTiles(inputs=inputs, out=out):
                 sources = tuple((self.tile(t), self.layout(t)) for t in inputs)
                 yield ("map_tiles", self.tile(out), sources, self.share(), self.layout(out))
+            case ops.TransposeTile(source=source, out=out):
+                shape, _, size, *_ = self.layout(source)
+                yield ("transpose", self.tile(out), self.tile(source), prod(shape) * size, self.share())
+            case ops.ReduceTile(source=source, out=out):
+                how = (op.op, op.axis, op.onto)
+                yield ("fold", how, self.tile(out), self.tile(source), self.layout(source)[0], self.share())
             case ops.LoadIndex(name=name, array=a, index=index, below=below):
                 found = self.oracle.index(a.name, self.value(index), self.value(below))
                 dtype = self.program.arrays[a.name].dtype

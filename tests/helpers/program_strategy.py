@@ -180,6 +180,8 @@ class StepMaker:
         self.inputs: list[TileRef] = []  # tiles drawn together last: the tile and the element expression beside them follow them
         self.out = ""  # the element type of that tile
         self.summed: list[str] | None = None  # element types of arrays drawn together last: the element expression beside them follows them
+        self.number = 0  # the immediate drawn last: the axis of what is folded
+        self.written: int | None = None  # position of the tile that the tile drawn last must be beside
 
     def steps(self, count: int, depth: int) -> tuple[Step, ...]:
         return tuple(self.step(self.draw(st.sampled_from(self.usable(depth))), depth) for _ in range(self.draw(st.integers(0, count))))
@@ -213,6 +215,8 @@ class StepMaker:
             ops.BARRIER: self.barriers,
             ops.TILE: self.tiles,
             ops.TILES: self.tiles,
+            ops.FLIPPED: self.flips(),
+            ops.FOLDED: self.folds(0) and self.folds(1),
             ops.MAP: self.of(MapParam),
             ops.GATHER: self.of_rank_2(),
             ops.ARRAY: self.of(ArrayParam),
@@ -245,7 +249,8 @@ class StepMaker:
             return numbers[-1]
         if kind.sigil:
             return self.draw(st.sampled_from(self.made[kind.sigil]))
-        return self.draw(st.integers(kind.low, kind.high).filter(lambda n: n != 0 or not kind.nonzero))
+        self.number = self.draw(st.integers(kind.low, kind.high).filter(lambda n: n != 0 or not kind.nonzero))
+        return self.number
 
     def expr(self) -> Expr:
         return self.draw(expressions(self.symbols))
@@ -258,6 +263,9 @@ class StepMaker:
         return BarrierRef(position, self.index(self.barriers[position].stages))
 
     def tile(self) -> TileRef:
+        if self.written is not None:
+            position, self.written = self.written, None
+            return TileRef(position, self.index(self.tiles[position].stages))
         if self.inputs:
             return self.beside()
         position = self.draw(st.integers(0, len(self.tiles) - 1))
@@ -288,6 +296,28 @@ class StepMaker:
         drawn = self.draw(st.lists(st.sampled_from(fitting), max_size=ops.EPILOGUE_ARRAYS_MAX)) if fitting else []
         self.summed = [mma.SUM_DTYPE, *(p.dtype for p in drawn)]
         return tuple(ArrayRef(p.name) for p in drawn)
+
+    def flips(self) -> list[tuple[int, int]]:
+        """Positions of two tiles, one the other transposed."""
+        all_of = list(enumerate(self.tiles))
+        flipped = [(i, t.dtype, (*t.shape[:-2], *t.shape[:-3:-1])) for i, t in all_of if len(t.shape) > 1]
+        return [(i, j) for i, dtype, shape in flipped for j, o in all_of if i != j and (o.dtype, o.shape) == (dtype, shape)]
+
+    def folds(self, axis: int) -> list[tuple[int, int]]:
+        """Positions of a tile and of a vector of what is folded along `axis`."""
+        all_of = list(enumerate(self.tiles))
+        sides = [(i, (t.shape[1 - axis],)) for i, t in all_of if len(t.shape) == 2 and t.dtype in ops.FOLDABLE]
+        return [(i, j) for i, shape in sides for j, o in all_of if (o.dtype, o.shape) == ("f32", shape)]
+
+    def pair(self, pairs: list[tuple[int, int]]) -> TileRef:
+        position, self.written = self.draw(st.sampled_from(pairs))
+        return TileRef(position, self.index(self.tiles[position].stages))
+
+    def flipped(self) -> TileRef:
+        return self.pair(self.flips())
+
+    def folded(self) -> TileRef:
+        return self.pair(self.folds(self.number))
 
     def elem(self) -> Elem:
         inputs = list(enumerate(self.summed if self.summed is not None else [self.tiles[ref.tile].dtype for ref in self.inputs]))
@@ -381,6 +411,8 @@ KINDS: dict[Kind, Callable[[StepMaker], object]] = {
     ops.TOKENS: StepMaker.tokens,
     ops.TILES: StepMaker.together,
     ops.ARRAYS: StepMaker.arrays,
+    ops.FLIPPED: StepMaker.flipped,
+    ops.FOLDED: StepMaker.folded,
     ops.ELEM: StepMaker.elem,
 }
 
@@ -391,6 +423,10 @@ RICH_PARAMS = (
     ArrayParam(name="kept maps", dtype=SLOT_DTYPE, rank=SLOT_RANK),
 )
 RICH_TILE = TileDecl(name="stage", dtype="f32", shape=(8, 32), align=128, swizzle="none", stages=2, offset=0, stage_bytes=1024)
+RICH_FLIP = TileDecl(name="flip", dtype="f32", shape=(32, 8), align=128, swizzle="none", stages=1, offset=2176, stage_bytes=1024)
+RICH_ROWS = TileDecl(name="rows", dtype="f32", shape=(8,), align=128, swizzle="none", stages=2, offset=3200, stage_bytes=128)
+RICH_COLUMNS = TileDecl(name="columns", dtype="f32", shape=(32,), align=128, swizzle="none", stages=1, offset=3456, stage_bytes=128)
+RICH_TILES = (RICH_TILE, RICH_FLIP, RICH_ROWS, RICH_COLUMNS)
 RICH_BARRIER = BarrierDecl(name="ready", kind="TmaBarrier", stages=2, offset=2048)
 
 
@@ -417,7 +453,7 @@ def programs(draw: DrawFn, *, max_steps: int = 6, max_depth: int = 3, holding: t
     """Programs of at most `max_steps` steps on the top level and blocks `max_depth` deep, plus one of `holding` when given."""
     rich = holding is not None or draw(st.booleans())
     declared = (*(p for p in draw(params()) if p.name not in ("tmap", "grid")), *(RICH_PARAMS if rich else ()))
-    tile_decls = (*draw(st.lists(tiles, max_size=2)), *((RICH_TILE,) if rich else ()))
+    tile_decls = (*draw(st.lists(tiles, max_size=2)), *(RICH_TILES if rich else ()))
     barrier_decls = (*draw(st.lists(barriers, max_size=2)), *((RICH_BARRIER,) if rich else ()))
     threads = draw(st.integers(1, limits.THREADS_MAX))
     maker = StepMaker(draw, declared, tile_decls, barrier_decls, threads)

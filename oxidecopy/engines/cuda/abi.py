@@ -163,6 +163,8 @@ class DeviceOp(IntEnum):
     FILL = 0x41  # value0 tile; imm1 argument word that holds the element's bits; share; + layout
     IOTA = 0x42  # value0 tile; imm1 axis; share; + layout
     MAP_TILES = 0x43  # aux inputs; value0 out tile; share; + layouts of out and of each input; + imm1 elem instructions, four to a record
+    TRANSPOSE_TILE = 0x44  # family reshape: value0 out, value1 source; share in lanes; imm4; + flip: see `FLIP` below
+    REDUCE_TILE = 0x45  # family reshape: value0 out, value1 source; share in lanes; aux; + fold: see `FOLD` below
     LOAD_INDEX = 0x48  # map: as STORE_GLOBAL; aux dtype code; value0 index; value1 below; reg2 = the value
     # the interpreter's own
     END = 0x80
@@ -192,7 +194,7 @@ TOKEN_KEPT: Final = 1
 TOKEN_SHARED: Final = 2
 
 # A LOOP with this flag is *tight*: there is nothing in it but PLACE, NEXT_STAGE, MBARRIER_WAIT_PHASE, MBARRIER_ARRIVE, WAIT_GROUP, _READ,
-# COMMIT_GROUP, BAR_SYNC, WARP_SYNC, FENCE_PROXY_ASYNC, TENSOR_S2G and COMPUTE, and the flags of those say how many records follow each.
+# COMMIT_GROUP, BAR_SYNC, WARP_SYNC, FENCE_PROXY_ASYNC, TENSOR_S2G, COMPUTE, TRANSPOSE_TILE and REDUCE_TILE, and the flags of those say how many records follow each.
 # The family "compute" runs it by code that is so short that it stays in the instruction caches.
 LOOP_TIGHT: Final = 1
 
@@ -506,6 +508,33 @@ UNITS: Final = (
 COMPUTE_UNITS: Final = 2
 COMPUTE_VECTORS: Final = 3
 COMPUTE_WARPS: Final = 23  # of a CTA at most: its kernels take 88 registers, and a multiprocessor has 65,536
+RESHAPE_WARPS: Final = 21  # likewise: 96 registers
+
+# What a TRANSPOSE_TILE record is followed by. Blocks of `1 << side` rows and columns are moved as a whole, in rectangles of
+# `1 << tall` by `1 << wide` of them along diagonals. imm4 = across_shift | down_shift << 8 | tall << 16 | wide << 24.
+FLIP: Final = (
+    ("blocks", "u32", 0),
+    ("source_pitch", "u32", 4),
+    ("out_pitch", "u32", 8),
+    ("source_mask", "u8", 12),  # of the swizzle, as in LAYOUT
+    ("out_mask", "u8", 13),
+    ("element", "u8", 14),  # bytes, as a power of two
+    ("side", "u8", 15),  # 0: element by element
+    ("across", "u32", 16),  # rectangles side by side, and
+    ("across_magic", "u32", 20),  # x // across as in COORDINATE
+    ("down", "u32", 24),  # one below the other, in each of the outer dimensions' matrices
+    ("down_magic", "u32", 28),
+)
+# What a REDUCE_TILE record is followed by. aux = position in isa.ops.FOLDS | axis << 1 | onto << 2.
+FOLD: Final = (
+    ("rows", "u32", 0),
+    ("columns", "u32", 4),
+    ("pitch", "u32", 8),
+    ("source_mask", "u8", 12),
+    ("out_mask", "u8", 13),
+    ("form", "u8", 14),  # ElementForm: BITS32, F16 or BF16
+    ("whole", "u8", 15),  # 1: each 16 bytes of a row lie at a multiple of 16
+)
 
 # ---- the report, written by the device, read by the host after the launch. u32 words; entries follow a header of 16 bytes.
 REPORT_ENTRIES: Final = 256
@@ -549,10 +578,12 @@ class ReportKind(IntEnum):
 # once: a `ONCE` record and nothing else, which is always in the parameter.
 # full: COPY_EXTRA too; with named barriers it is there once, for code in global memory.
 # compute: all of full, with COMPUTE for MAP_TILES, and PLACE. It takes 88 registers, and its code is always in global memory.
+# reshape: all of full and compute, with TRANSPOSE_TILE and REDUCE_TILE; 96 registers.
 # wide, many: all ops and all barriers, scalars of 64 bits, tokens as states; the code is always in global memory.
 ONCE_FAMILY: Final = "once"
 FULL_FAMILY: Final = "full"
 COMPUTE_FAMILY: Final = "compute"
+RESHAPE_FAMILY: Final = "reshape"
 WIDE_FAMILY: Final = "wide"
 MANY_FAMILY: Final = "many"
 FAMILIES: Final = (
@@ -565,6 +596,8 @@ FAMILIES: Final = (
     f"{FULL_FAMILY}_named",
     COMPUTE_FAMILY,
     f"{COMPUTE_FAMILY}_named",
+    RESHAPE_FAMILY,
+    f"{RESHAPE_FAMILY}_named",
     WIDE_FAMILY,
     MANY_FAMILY,
 )
@@ -576,6 +609,8 @@ _PARAMETERS: Final = {
     f"{FULL_FAMILY}_named": _IN_MEMORY,
     COMPUTE_FAMILY: _IN_MEMORY,
     f"{COMPUTE_FAMILY}_named": _IN_MEMORY,
+    RESHAPE_FAMILY: _IN_MEMORY,
+    f"{RESHAPE_FAMILY}_named": _IN_MEMORY,
     WIDE_FAMILY: _IN_MEMORY,
     MANY_FAMILY: _IN_MEMORY,
 }
@@ -588,10 +623,10 @@ ENTRY_POINTS: Final = tuple(
     for parameter in PARAMETERS
     if parameter in _PARAMETERS.get(family, PARAMETERS)
 )
-# Kernels come in files of their own: those of the family "compute" beside all others, as they are built with other options.
-PARTS: Final = ("", COMPUTE_FAMILY)
+# Kernels come in files of their own: those of the families "compute" and "reshape" beside all others, as they are built with other options.
+PARTS: Final = ("", COMPUTE_FAMILY, RESHAPE_FAMILY)
 
 
 def part_of(entry_point: str) -> str:
     """Which part of the kernels an entry point is in."""
-    return COMPUTE_FAMILY if entry_point.startswith(f"{KERNEL_PREFIX}{COMPUTE_FAMILY}_") else ""
+    return next((part for part in PARTS if part and entry_point.startswith(f"{KERNEL_PREFIX}{part}_")), "")

@@ -27,6 +27,8 @@ STRUCTS: Final[tuple[tuple[str, tuple[Field, ...], int], ...]] = (
     ("ElemInstr", abi.ELEM_INSTR, abi.EVAL_BYTES),
     ("ComputeInstr", abi.COMPUTE_INSTR, abi.EVAL_BYTES),
     ("Units", abi.UNITS, abi.RECORD_BYTES),
+    ("FlipRecord", abi.FLIP, abi.RECORD_BYTES),
+    ("FoldRecord", abi.FOLD, abi.RECORD_BYTES),
     ("ReportHeader", abi.REPORT_HEADER, 16),
     ("ReportEntry", abi.REPORT_ENTRY, 4 * abi.REPORT_ENTRY_WORDS),
 )

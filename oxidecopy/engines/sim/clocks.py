@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from oxidecopy.engines.sim.images import TileImage
     from oxidecopy.engines.sim.mbarrier import Mbarrier
     from oxidecopy.errors import Site
-    from oxidecopy.isa.ops import Edit, Fill, Instr, Iota, MapTiles, MmaOut, MmaStep, StoreGlobal, TensormapCpFenceproxy
+    from oxidecopy.isa.ops import Edit, Fill, Instr, Iota, Made, MmaOut, MmaStep, StoreGlobal, TensormapCpFenceproxy
     from oxidecopy.program.program import Program
 
 Clock = npt.NDArray[np.int64]
@@ -307,7 +307,7 @@ class Clocks:
         agent: Agent,
         sources: list[TileImage],
         image: TileImage,
-        op: MapTiles,
+        op: Made,
         turn: tuple[int, ...],
         site: Site | None,
         *,

@@ -213,7 +213,7 @@ def touches(low: Lowering, op: Plain) -> tuple[Touches, ...]:  # noqa: C901 - on
             return (_store_global(low, op),)
         case ops.Fill() | ops.Iota():
             return (_write(low, op, ()),)
-        case ops.MapTiles():
+        case ops.MapTiles() | ops.TransposeTile() | ops.ReduceTile():
             return (_write(low, op, op.inputs),)
         case ops.MmaZero():
             return (_nothing,)
@@ -396,9 +396,9 @@ def _send(low: Lowering, op: ops.BulkS2S | ops.BulkReduceS2S) -> Touches:
     return touch
 
 
-def _write(low: Lowering, op: ops.Fill | ops.Iota | ops.MapTiles, inputs: tuple[ops.TileRef, ...]) -> Touches:
+def _write(low: Lowering, op: ops.Fill | ops.Iota | ops.Made, inputs: tuple[ops.TileRef, ...]) -> Touches:
     """A write, of a map after its reads. Classes that do it together touch different elements, but each stands for the whole tile."""
-    out = op.out if isinstance(op, ops.MapTiles) else op.tile
+    out = op.out if isinstance(op, ops.Made) else op.tile
     tiles = [(low.tile_address(ref), low.tile_layout(ref), Way.LOOK) for ref in inputs]
     tiles.append((low.tile_address(out), low.tile_layout(out), Way.MOVE))
     return lambda agent: Touch(frozenset(shared(agent.cta.rank, *_span(at(agent.env), layout), way) for at, layout, way in tiles))

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
-from oxidecopy.engines.sim import lower_access, lower_barriers, lower_bulk, lower_copies, lower_map, lower_maps, lower_mma, shares
+from oxidecopy.engines.sim import (
+    lower_access,
+    lower_barriers,
+    lower_bulk,
+    lower_copies,
+    lower_map,
+    lower_maps,
+    lower_mma,
+    lower_reshape,
+    shares,
+)
 from oxidecopy.engines.sim.agents import Op
 from oxidecopy.isa import ops
 
@@ -62,6 +72,8 @@ Plain: TypeAlias = (
     | ops.NextTile
     | ops.MapTiles
     | ops.Mma
+    | ops.TransposeTile
+    | ops.ReduceTile
 )
 
 
@@ -136,5 +148,9 @@ def lower_op(low: Lowering, op: Plain) -> list[Make]:  # noqa: C901 - one line p
             return [lower_mma.step(low, op)]
         case ops.MmaOut():
             return lower_mma.out(low, op)
+        case ops.TransposeTile():
+            return lower_reshape.transpose_tile(low, op)
+        case ops.ReduceTile():
+            return lower_reshape.reduce_tile(low, op)
         case _:
             assert_never(op)

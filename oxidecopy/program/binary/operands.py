@@ -44,6 +44,8 @@ FORMS: Final[dict[Kind, Codec]] = {
     ops.TOKENS: codec_of(tuple[int, ...]),
     ops.TILES: codec_of(tuple[TileRef, ...]),
     ops.ARRAYS: codec_of(tuple[ArrayRef, ...]),
+    ops.FLIPPED: codec_of(TileRef),
+    ops.FOLDED: codec_of(TileRef),
     ops.ELEM: codec_of(Elem),
 }
 

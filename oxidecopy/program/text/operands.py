@@ -351,6 +351,8 @@ FORMS: Final[dict[Kind, Form]] = {
     ops.TOKENS: Form(_write_tokens, _read_tokens),
     ops.TILES: Form(_write_tiles, _read_tiles),
     ops.ARRAYS: Form(_write_arrays, _read_arrays, keyword=True),
+    ops.FLIPPED: Form(_write_tile, _read_tile),
+    ops.FOLDED: Form(_write_tile, _read_tile),
     ops.ELEM: Form(lambda e, _: format_elem(e), lambda cursor, _: read_elem(cursor), keyword=True),
 }
 

@@ -14,6 +14,7 @@ from oxidecopy.engines.cuda.abi import (
     KERNEL_PREFIX,
     MANY_FAMILY,
     ONCE_FAMILY,
+    RESHAPE_FAMILY,
     RECORD,
     WIDE_FAMILY,
     DeviceOp,
@@ -59,7 +60,7 @@ def encode_program(program: Program, launch: Launch) -> Image:
     What 32 bits, phases that are known and 32 warps are not enough for becomes slower code that has no such limits.
     """
     program = expanded(program)
-    if any(isinstance(step.op, ops.MapTiles) for step in program.walk()):
+    if any(isinstance(step.op, ops.Made) for step in program.walk()):
         program = trimmed(program)
     cast, phases = Cast(program), _phases(program, launch)
     if not cast.many and (phases is None or not phases.unknown):
@@ -211,7 +212,8 @@ def _family(heads: list[bytes]) -> str:
     if heads[0][0] == DeviceOp.ONCE:
         return ONCE_FAMILY
     found = {head[0] for head in heads}
-    fast = COMPUTE_FAMILY if DeviceOp.COMPUTE in found else ""
+    reshapes = bool(found & {DeviceOp.TRANSPOSE_TILE, DeviceOp.REDUCE_TILE})
+    fast = RESHAPE_FAMILY if reshapes else COMPUTE_FAMILY if DeviceOp.COMPUTE in found else ""
     family = fast or (FULL_FAMILY if DeviceOp.COPY_EXTRA in found else "map" if DeviceOp.MAP_TILES in found else "move")
     return f"{family}_named" if any(_barrier(head) >= FEW_BARRIERS for head in heads) else family
 

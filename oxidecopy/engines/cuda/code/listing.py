@@ -12,7 +12,7 @@ from oxidecopy.engines.cuda.code.compute import INSTRUCTION as COMPUTE
 from oxidecopy.engines.cuda.code.coordinates import COORDINATE
 from oxidecopy.engines.cuda.code.image import Image
 from oxidecopy.isa.dtypes import REDUCE_OPS
-from oxidecopy.isa.ops import MAP_FIELDS, PRIMARY_POLICIES, SECONDARY_POLICIES
+from oxidecopy.isa.ops import FOLDS, MAP_FIELDS, PRIMARY_POLICIES, SECONDARY_POLICIES
 
 _RECORD: Final = struct.Struct("<4B8B5i")
 _EVAL: Final = struct.Struct("<BBHi")
@@ -23,6 +23,8 @@ _EXTRA: Final = struct.Struct("<4BfiB19x")
 _ONCE: Final = struct.Struct("<4B2i20x")
 _LAYOUT: Final = struct.Struct("<6i4Bi")
 _UNITS: Final = struct.Struct("<6I")
+_FLIP: Final = struct.Struct("<3I4B4I")
+_FOLD: Final = struct.Struct("<3I4B")
 _OFFSETS: Final = struct.Struct("<4i")
 _TILES: Final = frozenset({ComputeFn.STORE, *[fn for fn in ComputeFn if ComputeFn.LOAD_A <= fn <= ComputeFn.COLUMN_B]})
 _COORDINATES: Final = {
@@ -43,6 +45,7 @@ _OF_ARRAYS: Final = (
     DeviceOp.TENSORMAP_CP_FENCEPROXY,
     DeviceOp.FENCE_PROXY_TENSORMAP,
 )
+_RESHAPES: Final = (DeviceOp.TRANSPOSE_TILE, DeviceOp.REDUCE_TILE)
 _JUMPS: Final = {DeviceOp.JUMP: 0, DeviceOp.JUMP_UNLESS: 0, DeviceOp.LOOP: 4, DeviceOp.NEXT: 4, DeviceOp.NEXT_STAGE: 4}
 _TOKENS: Final = {
     DeviceOp.MBARRIER_ARRIVE,
@@ -114,9 +117,13 @@ def _head(image: Image, op: DeviceOp, tail: bytes, fields: tuple[int, int, int],
     elif op in _COORDINATES and extra not in (DeviceOp.BULK_S2S, DeviceOp.BULK_REDUCE_S2S):
         words.append(f"map {slot + imms[4]} + r{imms[3] - 1}" if imms[3] else image.maps[slot + imms[4]])
     if op in (DeviceOp.STORE_GLOBAL, DeviceOp.FILL, DeviceOp.IOTA, DeviceOp.MAP_TILES, DeviceOp.COMPUTE):
-        words += [_operand(regs[0], imms[0]), f"share {imms[2] & 0xFFFF}-{imms[2] >> 16} of {imms[3]}"]
+        words += [_operand(regs[0], imms[0]), _share(imms)]
         if op is not DeviceOp.STORE_GLOBAL:
             words.append(f"#{imms[1]}")
+    elif op in _RESHAPES:
+        words += [_operand(regs[0], imms[0]), "of", _operand(regs[1], imms[1]), _share(imms)]
+        if op is DeviceOp.REDUCE_TILE:
+            words.insert(1, f"{FOLDS[aux & 1]} axis {aux >> 1 & 1}{' onto' if aux & 4 else ''}")
     else:
         words += [_operand(r, i) for r, i in zip(regs[:first], imms[:first], strict=False) if r != NO_REG or i] or ["0"]
     if op in _COORDINATES and extra is not DeviceOp.TENSORMAP_REPLACE:
@@ -128,6 +135,10 @@ def _head(image: Image, op: DeviceOp, tail: bytes, fields: tuple[int, int, int],
     if op in _JUMPS:
         words.append(f"-> {imms[_JUMPS[op]]}")
     return " ".join(words)
+
+
+def _share(imms: list[int]) -> str:
+    return f"share {imms[2] & 0xFFFF}-{imms[2] >> 16} of {imms[3]}"
 
 
 def _token(flags: int, regs: list[int], imms: list[int]) -> Iterator[str]:
@@ -163,6 +174,13 @@ def _tail(image: Image, op: DeviceOp, aux: int, imms: list[int], head: bytes, ta
         units, per_row, *_ = _UNITS.unpack_from(tail)
         yield f"units {units}, {per_row} to a row; inputs at {', '.join(map(str, _OFFSETS.unpack_from(tail, abi.RECORD_BYTES)[:aux]))}"
         yield "; ".join(_compute(tail, 2 * abi.RECORD_BYTES + 8 * i) for i in range(imms[1]))
+    elif op is DeviceOp.TRANSPOSE_TILE:
+        blocks, *pitches, _, _, element, side, across, _, down, _ = _FLIP.unpack_from(tail)
+        cut = f"{1 << (imms[4] >> 16 & 0xFF)} by {1 << (imms[4] >> 24)} of them, {down} by {across}"
+        yield f"{blocks} blocks of {1 << side} by {1 << side} elements of {1 << element} bytes; {cut}; pitches {pitches[0]}, {pitches[1]}"
+    elif op is DeviceOp.REDUCE_TILE:
+        rows, columns, pitch, _, _, form, whole = _FOLD.unpack_from(tail)
+        yield f"{rows} by {columns} of {ElementForm(form).name.lower()}, pitch {pitch}{', by 16 bytes' if whole else ''}"
     elif op is DeviceOp.MAP_TILES:
         for i in range(1 + aux):
             yield ("out " if not i else f"in {i - 1} ") + _layout(tail, i)

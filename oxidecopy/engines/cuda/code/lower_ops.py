@@ -11,6 +11,7 @@ from oxidecopy.engines.cuda.code.extra import KINDS, coordinates, extra, is_extr
 from oxidecopy.engines.cuda.code.image import Where
 from oxidecopy.engines.cuda.code.maps import acquire, edit, release
 from oxidecopy.engines.cuda.code.nodes import Node, Op
+from oxidecopy.engines.cuda.code.reshape import reshape_records
 from oxidecopy.engines.cuda.code.tile_maps import map_records, share_of
 from oxidecopy.engines.cuda.code.values import Lin, Test
 from oxidecopy.isa import limits, ops
@@ -51,6 +52,8 @@ Plain: TypeAlias = (
     | ops.NextTile
     | ops.MapTiles
     | ops.Mma
+    | ops.TransposeTile
+    | ops.ReduceTile
 )
 
 
@@ -112,6 +115,8 @@ def lower_op(low: AgentLowering, op: Plain, where: Where) -> list[Node]:  # noqa
             return [_write(low, op, where)]
         case ops.MapTiles():
             return list(map_records(low, op, where))
+        case ops.TransposeTile() | ops.ReduceTile():
+            return list(reshape_records(low, op, where))
         case ops.LoadIndex():
             return [_load_index(low, op, where)]
         case ops.ShareTiles():

@@ -72,6 +72,18 @@ def wide_im2col(where: Where) -> Diagnostic:
     )
 
 
+def reshapes(where: Where) -> Diagnostic:
+    """Transposes and reductions that only one family of kernels has, in a program that it cannot run."""
+    return Diagnostic(
+        rule="OX5533",
+        what=f"`{where.words}` stands in a program that the kernels with transposes and reductions cannot run",
+        got="more than 21 warps, integers of more than 32 bits, or a token whose phase cannot be told",
+        required="up to 672 threads, integers of 32 bits, and phases that are known",
+        fix="use fewer threads, or transpose and reduce in a pipeline of its own; emitted CUDA C++ has no such limit",
+        site=where.site,
+    )
+
+
 def registers(program: Program, agent: str) -> Diagnostic:
     """More integers alive at once than there are registers."""
     return Diagnostic(

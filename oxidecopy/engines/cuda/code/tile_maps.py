@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final
 
-from oxidecopy.engines.cuda.abi import COMPUTE_WARPS, EVAL_BYTES, RECORD_BYTES, DeviceOp
+from oxidecopy.engines.cuda.abi import COMPUTE_WARPS, EVAL_BYTES, RECORD_BYTES, RESHAPE_WARPS, DeviceOp
 from oxidecopy.engines.cuda.code import refusals
 from oxidecopy.engines.cuda.code.compute import Place, UnfitError, compute_code, packed
 from oxidecopy.engines.cuda.code.coordinates import magic_of
@@ -31,13 +31,17 @@ _OFFSETS: Final = struct.Struct("<4i")
 
 
 def computes(program: Program, launch: Launch, cast: Cast) -> bool:
-    """True when the family "compute" can run all maps of a program, and there is one."""
-    maps = [step.op for step in program.walk() if isinstance(step.op, ops.MapTiles)]
+    """True when the family "compute" can run all maps of a program, and there is one, or "reshape" what it makes of tiles."""
+    made = [step.op for step in program.walk() if isinstance(step.op, ops.Made)]
     warps = sum(cast.all[i].warps for i in cast.kept)
-    return bool(maps) and warps <= COMPUTE_WARPS and all(_fits(program, launch, op) for op in maps)
+    if not all(isinstance(op, ops.MapTiles) for op in made):
+        return warps <= RESHAPE_WARPS
+    return bool(made) and warps <= COMPUTE_WARPS and all(_fits(program, launch, op) for op in made)
 
 
-def _fits(program: Program, launch: Launch, op: ops.MapTiles) -> bool:
+def _fits(program: Program, launch: Launch, op: ops.Made) -> bool:
+    if not isinstance(op, ops.MapTiles):
+        return True
     alongs = ways(op.fn)
     out = program.tiles[op.out.tile]
     inner = out.shape[-1] // (op.out.part.of if op.out.part is not None and len(out.shape) == 1 else 1)
@@ -67,13 +71,14 @@ def _place(decl: TileDecl) -> Place:
 
 def map_records(low: AgentLowering, op: ops.MapTiles, where: Where) -> list[Op]:
     """The record of a map, with what follows it; none for an agent that leaves it to the others."""
-    share = _lanes(low) if low.shared.computes else low.share
+    computes = low.shared.computes and (not low.shared.reshapes or _fits(low.program, low.shared.launch, op))
+    share = lanes_of(low) if computes else low.share
     if share[0] == share[1]:
         return []
     out = low.tile(op.out)
     inputs = [_in_range(low, low.tile(ref), where) for ref in op.inputs]
     registers = tuple([(1 + i, (0, at[1])) for i, at in enumerate(inputs)])
-    if low.shared.computes:
+    if computes:
         code = compute_code(
             op.fn, [_place(low.program.tiles[ref.tile]) for ref in op.inputs], _place(low.program.tiles[op.out.tile]), low.words
         )
@@ -100,15 +105,16 @@ def share_of(share: tuple[int, int, int]) -> tuple[tuple[int, int], ...]:
     return ((2, low_end | high_end << 16), (3, total))
 
 
-def _lanes(low: AgentLowering) -> tuple[int, int, int]:
+def lanes_of(low: AgentLowering, alone: int = 1) -> tuple[int, int, int]:
     """As `share`, by lanes: whole warps of agents with several threads share the work out, also in place of an elected thread beside them.
 
-    Who of those in scope writes an element makes no difference: whoever reads it is behind a sync of them all.
+    Who of those in scope writes an element makes no difference: whoever reads it is behind a sync of them all. A thread that is alone has
+    `alone` lanes.
     """
     cast = low.shared.cast
     everybody = cast.inside(low.inside)
     several = [i for i in everybody if cast.all[i].count > 1] or everybody
-    lanes = [limits.WARP * cast.all[i].warps if cast.all[i].count > 1 else 1 for i in several]
+    lanes = [limits.WARP * cast.all[i].warps if cast.all[i].count > 1 else alone for i in several]
     if low.me not in several:
         return 0, 0, sum(lanes)
     before = sum(lanes[: several.index(low.me)])

@@ -15,6 +15,7 @@ from oxidecopy.engines.cuda.emit.elements import literal_bits
 from oxidecopy.engines.cuda.emit.maps import map_statements
 from oxidecopy.engines.cuda.emit.names import comment
 from oxidecopy.engines.cuda.emit.ranges import Span
+from oxidecopy.engines.cuda.emit.reshape import fold, transpose
 from oxidecopy.engines.cuda.emit.shares import SLOT_BYTES, CountedShare, fixed_tile, fixed_trips
 from oxidecopy.engines.cuda.emit.tiles import view_of
 from oxidecopy.errors import Site
@@ -186,7 +187,7 @@ class Body:
         match op:
             case op if isinstance(op, ops.Copy):
                 return [copy_text(self.ctx, op)]
-            case ops.StoreGlobal() | ops.Fill() | ops.Iota() | ops.MapTiles():
+            case ops.StoreGlobal() | ops.Fill() | ops.Iota() | ops.MapTiles() | ops.TransposeTile() | ops.ReduceTile():
                 return [self._together(op)]
             case ops.LoadIndex():
                 return [self._load_index(op)]
@@ -322,7 +323,7 @@ class Body:
         return f"answer{pred} = {self.ctx.ptx.test(form)}({self.ctx.barrier(bar)}, {parity});"
 
     # ---- all threads in scope together
-    def _together(self, op: ops.StoreGlobal | ops.Fill | ops.Iota | ops.MapTiles) -> str:
+    def _together(self, op: ops.StoreGlobal | ops.Fill | ops.Iota | ops.Made) -> str:
         ctx = self.ctx
         who = f"{rank_of(self._threads)}, {len(self._threads)}"
         match op:
@@ -343,6 +344,12 @@ class Body:
                 name = ctx.tiles.map(views, view_of(ctx.program, out), op, scalars, ctx.tile_names[out.tile])
                 values = [*(ctx.tile(ref) for ref in (*inputs, out)), *(ctx.scalar(s, cast=True) for s in scalars)]
                 return f"{name}({', '.join(values)}, {who});"
+            case ops.TransposeTile(source=source, out=out) | ops.ReduceTile(source=source, out=out):
+                pair, name = (view_of(ctx.program, source), view_of(ctx.program, out)), ctx.tile_names[out.tile]
+                function = (
+                    fold(ctx.tiles, ctx.elements, pair, op, name) if isinstance(op, ops.ReduceTile) else transpose(ctx.tiles, *pair, name)
+                )
+                return f"{function}({ctx.tile(source)}, {ctx.tile(out)}, {who});"
             case _:
                 assert_never(op)
 

@@ -94,7 +94,8 @@ class Tiles:
         parts += [text.replace("@", name, 1) for text, name in self._made.items()]
         return f"{_VEC}\nnamespace coop {{\n\n" + "\n\n".join(parts) + "\n\n}  // namespace coop\n"
 
-    def _function(self, name: str, note: str, parameters: list[str], body: list[str]) -> str:
+    def function(self, name: str, note: str, parameters: list[str], body: list[str]) -> str:
+        """The name of a function of all threads together with this body, which is there once; it knows `rank` and `count`."""
         head = f"// {note}\n__device__ __forceinline__ void @({', '.join([*parameters, 'int rank', 'int count'])}) {{"
         text = "\n".join([head, *(f"    {line}" for line in body), "}"])
         found = self._made.get(text)
@@ -107,7 +108,7 @@ class Tiles:
             self._made[text] = found
         return f"coop::{found}"
 
-    def _at(self, view: View, base: str) -> str:
+    def at(self, view: View, base: str) -> str:
         """The bytes of the unit at `row`, `x`."""
         inner = f"{base} + x * {view.element}" if view.rows == 1 else f"{base} + row * {view.pitch_bytes} + x * {view.element}"
         if view.swizzle == "none":
@@ -152,7 +153,7 @@ class Tiles:
             body.append(f"    if ({outside}) continue;")
         step = "" if dense else f" + at{last} * stride{last}"
         rows = "".join(f" + at{d} * stride{d}" for d in range(last)) + step
-        body.append(f"    const {vec} v = *reinterpret_cast<const {vec}*>({self._at(view, 'tile')});")
+        body.append(f"    const {vec} v = *reinterpret_cast<const {vec}*>({self.at(view, 'tile')});")
         there = f"reinterpret_cast<u8*>(array){rows}" if rows else "reinterpret_cast<u8*>(array)"
         if dense:
             body.append(f"    {kind}* to = reinterpret_cast<{kind}*>({there}) + at{last};")
@@ -160,7 +161,7 @@ class Tiles:
             body.append(f"    u8* to = {there};")
         body += self._clipped(kind, vec, n, last, dense=dense)
         body.append("}")
-        return self._function(f"store_{names[0]}_to_{names[1]}", f"{array}: clipped at its edges.", parameters, body)
+        return self.function(f"store_{names[0]}_to_{names[1]}", f"{array}: clipped at its edges.", parameters, body)
 
     def _clipped(self, kind: str, vec: str, n: int, last: int, *, dense: bool) -> list[str]:
         at, dim = f"at{last}", f"dim{last}"
@@ -190,8 +191,8 @@ class Tiles:
         n = view.unit // view.element
         vec = f"Vec<{storage(view.dtype)}, {n}>"
         body = [f"{vec} v;", "#pragma unroll", f"for (int e = 0; e < {n}; ++e) v.v[e] = bits;", *self._loop(view, n)]
-        body += [f"    *reinterpret_cast<{vec}*>({self._at(view, 'tile')}) = v;", "}"]
-        return self._function(
+        body += [f"    *reinterpret_cast<{vec}*>({self.at(view, 'tile')}) = v;", "}"]
+        return self.function(
             f"fill_{name}", f"Every element of {name} to the same bits.", ["u32 tile", f"{storage(view.dtype)} bits"], body
         )
 
@@ -211,8 +212,8 @@ class Tiles:
             "    #pragma unroll",
             f"    for (int e = 0; e < {n}; ++e) v.v[e] = {form.format(index)};",
         ]
-        body += [f"    *reinterpret_cast<{vec}*>({self._at(view, 'tile')}) = v;", "}"]
-        return self._function(f"iota_{name}", f"Every element of {name} to its index along axis {axis}.", ["u32 tile"], body)
+        body += [f"    *reinterpret_cast<{vec}*>({self.at(view, 'tile')}) = v;", "}"]
+        return self.function(f"iota_{name}", f"Every element of {name} to its index along axis {axis}.", ["u32 tile"], body)
 
     def map(self, views: list[View], out: View, op: ops.MapTiles, scalars: dict[str, str], name: str) -> str:
         """`op.fn` of each element; parameters: a tile for each input, the output's, scalars as bits in the order given."""
@@ -223,14 +224,14 @@ class Tiles:
         body = self._loop(out, n)
         for i, (v, along) in enumerate(zip(views, alongs, strict=True)):
             vec = storage(v.dtype) if along is Along.ROW else f"Vec<{storage(v.dtype)}, {n}>"
-            at = self._at(v, f"in{i}") if along is Along.ALL else self._in_vector(v, f"in{i}", "x" if along is Along.COLUMN else "row", out)
+            at = self.at(v, f"in{i}") if along is Along.ALL else self._in_vector(v, f"in{i}", "x" if along is Along.COLUMN else "row", out)
             body.append(f"    const {vec} x{i} = *reinterpret_cast<const {vec}*>({at});")
         vec = f"Vec<{storage(out.dtype)}, {n}>"
         texts = [f"x{i}" if along is Along.ROW else f"x{i}.v[e]" for i, along in enumerate(alongs)]
         fn = self._elements.bits(op.fn, texts, {s: f"scalar{i}" for i, s in enumerate(scalars)})
         body += [f"    {vec} y;", "    #pragma unroll", f"    for (int e = 0; e < {n}; ++e) y.v[e] = {fn};"]
-        body += [f"    *reinterpret_cast<{vec}*>({self._at(out, 'out')}) = y;", "}"]
-        return self._function(f"map_{name}", f"Every element of {name} from those at the same place.", parameters, body)
+        body += [f"    *reinterpret_cast<{vec}*>({self.at(out, 'out')}) = y;", "}"]
+        return self.function(f"map_{name}", f"Every element of {name} from those at the same place.", parameters, body)
 
 
 def _digit(view: View, d: int) -> str:

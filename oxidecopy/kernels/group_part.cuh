@@ -1,0 +1,27 @@
+// What a group does with tiles by one record: COMPUTE, and with OX_RESHAPE also transposes and reductions.
+#pragma once
+#include "compute.cuh"
+#ifdef OX_RESHAPE
+#include "reshape.cuh"
+#endif
+
+OX_DEVICE bool is_group_part(u32 op) {
+#ifdef OX_RESHAPE
+    if (op == OP_TRANSPOSE_TILE || op == OP_REDUCE_TILE) return true;
+#endif
+    return op == OP_COMPUTE;
+}
+
+template <class L, class W, class R>
+OX_DEVICE void group_part(const L& launch, const W& w, const R& r) {
+#ifdef OX_RESHAPE
+    if (r.op() == OP_TRANSPOSE_TILE) return transpose(launch, w, r);
+    if (r.op() == OP_REDUCE_TILE) return reduce_tile(launch, w, r);
+#endif
+    compute(launch, w, r);
+}
+
+template <class R>
+OX_DEVICE u32 behind_group_part(u32 pc, const R& r) {
+    return r.op() == OP_COMPUTE ? behind_compute(pc, r) : pc + 2;
+}
