@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import product
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -128,13 +129,13 @@ def odd_fold(how: str, axis: int, dtype: type[DType]) -> Pipe:
 def cases() -> Iterator[Case]:
     """All of this module."""
     for dtype in DTYPES:
-        yield Case(name=f"transpose {dtype.info.name}", group="transposes", make=partial(_flipped, dtype, (32, 48), False))
+        yield Case(name=f"transpose {dtype.info.name}", group="transposes", make=partial(_flipped, dtype, (32, 48)))
     for dtype in _BY_SIZE:
         name, across = dtype.info.name, 128 // dtype.info.nbytes
         for rows, columns in ((across, across), (across // 2, across // 4), (across // 8, across)):
-            make = partial(_flipped, dtype, (rows, columns), True)
+            make = partial(_flipped, dtype, (rows, columns), modes=_SWIZZLES)
             yield Case(name=f"transpose {name} {rows} by {columns} swizzled", group="transposes", make=make)
-        yield Case(name=f"transpose {name} 3-D", group="transposes", make=partial(_flipped, dtype, (3, 16, 32), False))
+        yield Case(name=f"transpose {name} 3-D", group="transposes", make=partial(_flipped, dtype, (3, 16, 32)))
     for threads, who in ((77, "all"), (40, "one")):
         yield Case(name=f"transpose odd by {who}", group="transposes", make=partial(_by_hand, threads, who))
     for dtype, how, axis in product(_FLOATS, ("sum", "max"), (1, 0)):
@@ -148,14 +149,15 @@ def cases() -> Iterator[Case]:
             yield Case(name=f"{words} kept", group="reductions", make=partial(_kept, dtype, how))
 
 
-def _flipped(dtype: type[DType], box: Box, swizzled: bool, dev: Device) -> Made:  # noqa: FBT001 - a case's own
+def _flipped(dtype: type[DType], box: Box, dev: Device, modes: Mapping[int, Any] = MappingProxyType({})) -> Made:
+    """`modes`: swizzles by the bytes of a row."""
     maps: Any = ox.TmaDescriptor.tiled
     shape = (*box[:-2], 3 * box[-2] + 16, 2 * box[-1] + 16)
     other, there = (*shape[:-2], shape[-1], shape[-2]), (*box[:-2], box[-1], box[-2])
-    modes = [_SWIZZLES[b[-1] * dtype.info.nbytes] if swizzled else ox.SwizzleNone for b in (box, there)]
+    swizzles = [modes.get(b[-1] * dtype.info.nbytes, ox.SwizzleNone) for b in (box, there)]
     made = dev.zeros(other, dtype)
-    src = maps(dev.array(random_bits(dtype, shape, 5), dtype), box=box, swizzle=modes[0])
-    return Made(launch=flip[3].bind(src, maps(made, box=there, swizzle=modes[1])), outputs={"out": made})
+    src = maps(dev.array(random_bits(dtype, shape, 5), dtype), box=box, swizzle=swizzles[0])
+    return Made(launch=flip[3].bind(src, maps(made, box=there, swizzle=swizzles[1])), outputs={"out": made})
 
 
 def _by_hand(threads: int, who: str, dev: Device) -> Made:

@@ -1058,7 +1058,10 @@ class MmaOut:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransposeTile:
-    """Sets element (.., j, i) of `out` to element (.., i, j) of `source`, bit for bit. Threads read what others need, so `out` is another tile."""
+    """Sets element (.., j, i) of `out` to element (.., i, j) of `source`, bit for bit.
+
+    Each thread reads what others write to, so `out` is another tile.
+    """
 
     opcode: ClassVar[int] = 0x44
     mnemonic: ClassVar[str] = "transpose.tile"

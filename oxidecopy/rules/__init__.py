@@ -23,6 +23,7 @@ def all_rules() -> dict[str, Rule]:
         plugin,
         recorder,
         recorder_contract,
+        reshaping,
         rings,
         simulator,
         tables,
@@ -35,6 +36,7 @@ def all_rules() -> dict[str, Rule]:
         for m in (
             recorder,
             recorder_contract,
+            reshaping,
             rings,
             text,
             binary,

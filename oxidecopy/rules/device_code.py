@@ -112,6 +112,21 @@ def _rule(number: int, title: str, why: str, wrong: str = "", right: str = "") -
     return Rule(id=f"OX55{number:02}", title=title, error="DeviceCodeError", why=why, source=_MACHINE, wrong=wrong, right=right)
 
 
+_FLIP: Final = (
+    _CODE
+    + """
+@ox.pipeline(threads={threads})
+def kernel(cta: ox.Cta, out: ox.GlobalArray[ox.f32, ox.D2]) -> None:
+    tile, made = cta.shared(ox.f32, (32, 16), align=ox.A128), cta.shared(ox.f32, (16, 32), align=ox.A128)
+    cta.fill(tile, 1)
+    cta.sync()
+    cta.transpose(tile, out=made)
+    cta.sync()
+    cta.store(out, made, (0, 0))
+
+encode(kernel[1].bind(dev.zeros((16, 32), ox.f32)).verify())
+"""
+)
 RULES: Final[tuple[Rule, ...]] = (
     _rule(
         1,
@@ -204,5 +219,14 @@ RULES: Final[tuple[Rule, ...]] = (
         "Products on tensor cores are computed by `contract` as a whole, and by the kernels of this package",
         "Sums live in registers of a warpgroup from the first product to the epilogue, which no sequence of ops could keep there. Emitted "
         "code has a function for each PTX instruction, and none for a mainloop. " + _NO_SCRIPT_OF + "typed pipelines record `contract`.",
+    ),
+    Rule(
+        id="OX5533",
+        title="Device code with transposes and reductions has at most 21 warps, integers of 32 bits, and tokens of known phase",
+        error="DeviceCodeError",
+        why="The kernels that have them keep a block of a tile in 96 registers of each thread, and a multiprocessor has 65,536.",
+        source="oxidecopy.engines.cuda.abi: RESHAPE_WARPS",
+        wrong=_FLIP.format(threads=704),
+        right=_FLIP.format(threads=672),
     ),
 )

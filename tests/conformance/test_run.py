@@ -40,6 +40,8 @@ def test_cases_hold_every_op() -> None:
         "plain stores: unload f32",
         "replaced maps",
         "contractions: bf16 128x64",
+        "transpose u8",
+        "sum of f32 axis 1 kept",
         *MORE,
     ):
         for case in run.cases(group):

@@ -233,12 +233,8 @@ class _Run:
             case ops.MapTiles(inputs=inputs, out=out):
                 sources = tuple((self.tile(t), self.layout(t)) for t in inputs)
                 yield ("map_tiles", self.tile(out), sources, self.share(), self.layout(out))
-            case ops.TransposeTile(source=source, out=out):
-                shape, _, size, *_ = self.layout(source)
-                yield ("transpose", self.tile(out), self.tile(source), prod(shape) * size, self.share())
-            case ops.ReduceTile(source=source, out=out):
-                how = (op.op, op.axis, op.onto)
-                yield ("fold", how, self.tile(out), self.tile(source), self.layout(source)[0], self.share())
+            case ops.TransposeTile() | ops.ReduceTile():
+                yield self.reshape(op)
             case ops.LoadIndex(name=name, array=a, index=index, below=below):
                 found = self.oracle.index(a.name, self.value(index), self.value(below))
                 dtype = self.program.arrays[a.name].dtype
@@ -246,6 +242,12 @@ class _Run:
                 self.env[name] = found
             case _:
                 raise TypeError(op)
+
+    def reshape(self, op: ops.TransposeTile | ops.ReduceTile) -> Event:
+        shape, _, size, *_ = self.layout(op.source)
+        if isinstance(op, ops.TransposeTile):
+            return ("transpose", self.tile(op.out), self.tile(op.source), prod(shape) * size, self.share())
+        return ("fold", (op.op, op.axis, op.onto), self.tile(op.out), self.tile(op.source), shape, self.share())
 
     def edits(self, op: ops.Instr) -> Iterator[Event]:
         match op:

@@ -194,7 +194,8 @@ TOKEN_KEPT: Final = 1
 TOKEN_SHARED: Final = 2
 
 # A LOOP with this flag is *tight*: there is nothing in it but PLACE, NEXT_STAGE, MBARRIER_WAIT_PHASE, MBARRIER_ARRIVE, WAIT_GROUP, _READ,
-# COMMIT_GROUP, BAR_SYNC, WARP_SYNC, FENCE_PROXY_ASYNC, TENSOR_S2G, COMPUTE, TRANSPOSE_TILE and REDUCE_TILE, and the flags of those say how many records follow each.
+# COMMIT_GROUP, BAR_SYNC, WARP_SYNC, FENCE_PROXY_ASYNC, TENSOR_S2G, COMPUTE, TRANSPOSE_TILE and REDUCE_TILE, and the flags of those say how
+# many records follow each.
 # The family "compute" runs it by code that is so short that it stays in the instruction caches.
 LOOP_TIGHT: Final = 1
 

@@ -14,8 +14,8 @@ from oxidecopy.engines.cuda.abi import (
     KERNEL_PREFIX,
     MANY_FAMILY,
     ONCE_FAMILY,
-    RESHAPE_FAMILY,
     RECORD,
+    RESHAPE_FAMILY,
     WIDE_FAMILY,
     DeviceOp,
 )
