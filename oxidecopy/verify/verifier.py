@@ -87,6 +87,8 @@ def _walk_pieces(program: Program, launch: Launch, compiled: Compiled, out: Coll
             todo += split(box, undecided.what, moduli(undecided.what), program.cluster)
             continue
         except OutOfStepsError:
+            if out.report().violations:  # what is wrong may well be why nothing repeats
+                return False
             out.add(
                 ids.STEPS,
                 "the loops of this program do not settle into a pattern within the steps the proof may take",
