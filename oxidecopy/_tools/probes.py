@@ -257,11 +257,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     probes = Probes(dev.engine)
     found: dict[str, Any] = {"queue": list(probes.queue()), "evict_first": probes.fractions(), "nan_of_f64_add": probes.nans()}
     for row in found["queue"]:
-        print(f"{row['ctas_per_multiprocessor']} CTA(s), {row['kind']}: {row['issued_before_a_wait']} before a wait, cycles {row['cycles']}")
+        what = f"{row['ctas_per_multiprocessor']} CTA(s), {row['kind']}"
+        print(f"{what}: {row['issued_before_a_wait']} before a wait, cycles {row['cycles']}")
     print(found["evict_first"])
     print(found["nan_of_f64_add"])
     if options.output:
-        head = {"command": "python -m oxidecopy._tools.probes", "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), "device": dev.engine.context.gpu.name}
+        head = {
+            "command": "python -m oxidecopy._tools.probes",
+            "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "device": dev.engine.context.gpu.name,
+        }
         options.output.write_text(json.dumps({**head, **found}) + "\n", encoding="utf-8")
     return 0
 
