@@ -1,15 +1,14 @@
 """What a GPU does where documents are silent: `python -m oxidecopy._tools.probes [--output FILE.json]`.
 
-Three questions whose answers `docs/hardware.md` gives and no engine relies on: after how many bulk copies a thread that issues them has to
-wait (loads, stores, both in turn; one or two CTAs on a multiprocessor), how much of a window of L2 a stream leaves there whose policy is
-`evict_first` for a fraction of its lines, and which NaN a reduction of f64 leaves. It needs a GPU and NVRTC (the extra `emit`).
+Two questions whose answers `docs/hardware.md` gives and no engine relies on: after how many bulk copies a thread that issues them has to
+wait (loads, stores, both in turn; one or two CTAs on a multiprocessor), and how much of a window of L2 a stream leaves there whose policy is
+`evict_first` for a fraction of its lines. It needs a GPU and NVRTC (the extra `emit`).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,20 +25,14 @@ from oxidecopy.engines.cuda.engine import CudaEngine
 from oxidecopy.engines.cuda.nvrtc import compile_cubin
 
 ISSUES: Final = 48  # copies that one thread issues, one behind the other
-COPY_BYTES: Final = 8192
+COPY_BYTES: Final = 32 << 10  # 256 cycles of the copy engine, more than an issue takes
 KINDS: Final = ("loads", "stores", "in turn")
 FULL_SHARED: Final = {1: 200 << 10, 2: 100 << 10}  # bytes that let so many CTAs onto a multiprocessor
-STALL: Final = 3  # an issue that takes so many times the usual has waited
+STALL: Final = 1.5  # an issue that takes so many times the usual has waited
 WINDOW: Final = 16 << 20  # bytes
-STREAM: Final = 512 << 20
+STREAM: Final = 96 << 20
 SAMPLES: Final = 4096  # places of the window whose latency is taken
-FRACTIONS: Final = (0.0, 0.25, 0.5, 0.75, 1.0)
-NANS: Final = (
-    0x7FF8000000000000, 0xFFF8000000000000, 0x7FF0000000000001, 0xFFF0000000000001, 0x7FF8000000000123, 0x7FFFFFFFFFFFFFFF,
-    0xFFFFFFFFFFFFFFFF, 0x7FF4000000000000, 0x7FF80000DEADBEEF, 0xFFFC00000000BEEF,
-)  # fmt: skip
-NUMBERS: Final = (0x3FF0000000000000, 0x8000000000000000, 0x7FF0000000000000, 0xFFF0000000000000)
-QUIET: Final = 1 << 51
+FRACTIONS: Final = (0.0, 0.25, 0.5, 0.75, 0.875, 1.0)
 
 SOURCE: Final = r"""
 using u32 = unsigned;
@@ -79,8 +72,8 @@ FN queue(u64 kind, u64 n, u64 bytes, unsigned char* memory, u64* stamps) {
         u64* out = stamps + static_cast<u64>(blockIdx.x) * (n + 1);
         out[0] = clock64();
         for (u32 i = 0; i < n; ++i) {
-            if (kind == 0 || (kind == 2 && i % 2 == 0)) load(tile + i % 4 * 8192, mine + i * bytes, static_cast<u32>(bytes), bar);
-            else store(mine + i * bytes, tile + 4 * 8192 + i % 4 * 8192, static_cast<u32>(bytes));
+            if (kind == 0 || (kind == 2 && i % 2 == 0)) load(tile, mine + i * bytes, static_cast<u32>(bytes), bar);
+            else store(mine + i * bytes, tile + 32768, static_cast<u32>(bytes));
             out[i + 1] = clock64();
         }
         stored();
@@ -116,17 +109,6 @@ FN latency(const unsigned char* memory, u64 step, u64 n, u64* cycles) {
     }
 }
 
-// memory[i] + operand[i], each by a copy of its own.
-FN reduce(double* memory, const double* operand, u64 n) {
-    double* tile = reinterpret_cast<double*>(shared);
-    for (u64 i = 0; i < n; ++i) {
-        tile[0] = operand[2 * i], tile[1] = operand[2 * i + 1];
-        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-        asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f64 [%0], [%1], 16;"
-                     ::"l"(memory + 2 * i), "r"(at(tile)) : "memory");
-        stored();
-    }
-}
 """
 
 
@@ -218,33 +200,6 @@ class Probes:
             kept[str(fraction)] = round(float(np.mean(latencies() < border)), 3)
         return {"window_bytes": WINDOW, "stream_bytes": STREAM, "cycles_hit": hit, "cycles_miss": miss, "kept": kept}
 
-    # ---- NaN
-    def nans(self) -> dict[str, Any]:
-        """Memory + operand for all pairs of which one is NaN at least, and inf - inf: whose NaN it is."""
-        every = (*NANS, *NUMBERS)
-        pairs = [(a, b) for a in every for b in every if a in NANS or b in NANS]
-        held = np.repeat(np.array([a for a, _ in pairs], np.uint64), 2)
-        operand = np.repeat(np.array([b for _, b in pairs], np.uint64), 2)
-        memory, other = self.memory(held), self.memory(operand)
-        self.run("reduce", 1, memory, other, len(pairs))
-        got = [int(x) for x in self.read(memory, np.uint64)[::2]]
-        return {
-            "pairs": len(pairs),
-            "whose": dict(Counter(_whose(a, b, c) for (a, b), c in zip(pairs, got, strict=True))),
-            "neither": [[f"{x:#018x}" for x in (a, b, c)] for (a, b), c in zip(pairs, got, strict=True) if _whose(a, b, c) == "neither"],
-        }
-
-
-def _whose(held: int, operand: int, got: int) -> str:
-    """Whose NaN `got` is, made quiet; bits that both have belong to both."""
-    of = [name for name, bits in (("memory", held), ("operand", operand)) if bits in NANS and bits | QUIET == got]
-    if len(of) == 2:
-        return "both"
-    if not of:
-        return "neither"
-    alone = (held in NANS) != (operand in NANS)
-    return f"{of[0]}, the only one" if alone else f"{of[0]}, of two"
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Prints what was found; writes it with date and device."""
@@ -255,12 +210,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not isinstance(dev.engine, CudaEngine):
         raise SystemExit("cuda:0 is no GPU of the engine")
     probes = Probes(dev.engine)
-    found: dict[str, Any] = {"queue": list(probes.queue()), "evict_first": probes.fractions(), "nan_of_f64_add": probes.nans()}
+    found: dict[str, Any] = {"queue": list(probes.queue()), "evict_first": probes.fractions()}
     for row in found["queue"]:
         what = f"{row['ctas_per_multiprocessor']} CTA(s), {row['kind']}"
         print(f"{what}: {row['issued_before_a_wait']} before a wait, cycles {row['cycles']}")
     print(found["evict_first"])
-    print(found["nan_of_f64_add"])
     if options.output:
         head = {
             "command": "python -m oxidecopy._tools.probes",
