@@ -1,8 +1,8 @@
 """What a GPU does where documents are silent: `python -m oxidecopy._tools.probes [--output FILE.json]`.
 
 Two questions whose answers `docs/hardware.md` gives and no engine relies on: after how many bulk copies a thread that issues them has to
-wait (loads, stores, both in turn; one or two CTAs on a multiprocessor), and how much of a window of L2 a stream leaves there whose policy is
-`evict_first` for a fraction of its lines. It needs a GPU and NVRTC (the extra `emit`).
+wait (loads, stores, both in turn; one or two CTAs on a multiprocessor), and how much of a window a stream leaves in L2 when a fraction of
+the stream's lines is `evict_first`. It needs a GPU and NVRTC (the extra `emit`).
 """
 
 from __future__ import annotations
@@ -174,14 +174,14 @@ class Probes:
 
     # ---- fractional policies
     def fractions(self) -> dict[str, Any]:
-        """The share of a window that L2 still has after a stream, by the fraction of the stream's lines that are evict_first."""
+        """The share of a window that L2 still has after a stream, by the fraction of evict_first lines."""
         window = self.memory(np.zeros(WINDOW, np.uint8))
         stream = self.memory(np.zeros(STREAM, np.uint8))
         cycles, total = self.engine.allocate(SAMPLES * 8), self.engine.allocate(8)
 
         def read(buffer: Buffer, fraction: float | None) -> None:
             value = self.memory(np.array([fraction or 0.0, 0.0], np.float32))
-            self.run("stream", 1024, buffer, buffer.nbytes // 16, int(fraction is not None), value, total, threads=1024, shared=0)
+            self.run("stream", 1024, buffer, buffer.nbytes // 16, int(bool(fraction)), value, total, threads=1024, shared=0)
 
         def latencies() -> npt.NDArray[np.int64]:
             self.run("latency", 128, window, WINDOW // SAMPLES, SAMPLES, cycles)
