@@ -37,6 +37,12 @@ Ends with 1 when a target is missed.
 """
 PLUGIN_EXAMPLES: Final = ("oxidecopy bench plugin", "oxidecopy bench plugin --runs 5 --output docs/results/bench_plugin.json")
 
+PEER_HELP: Final = """Measure copies between the first two GPUs, loaded or stored in place, each beside the driver's own peer copy.
+
+Ends with 1 when a target is missed.
+"""
+PEER_EXAMPLES: Final = ("oxidecopy bench peer", "oxidecopy bench peer --output docs/results/bench_peer.json")
+
 _BUSY: Final = 1.5  # this benchmark alone makes a load of 1
 
 app = typer.Typer(help=HELP, no_args_is_help=True)
@@ -62,7 +68,7 @@ class Row(Protocol):
 
 
 class Suite(Protocol):
-    """`oxidecopy.bench.sim` and `oxidecopy.bench.plugin`."""
+    """`oxidecopy.bench.sim`, `oxidecopy.bench.plugin` and `oxidecopy.bench.peer`."""
 
     def measure_all(self, runs: int, say: Callable[[str], None], /) -> Sequence[Row]: ...
     def as_data(self, rows: Sequence[Any], runs: int, /) -> dict[str, object]: ...
@@ -119,6 +125,23 @@ def plugin(
             Diagnostic(rule="OX6011", what="mypy is not installed", required="mypy to measure", fix="pip install 'oxidecopy[mypy]'")
         )
     return _measured("plugin", runs, output, as_json=as_json)
+
+
+@guarded
+def peer(
+    *,
+    runs: Annotated[int, typer.Option("--runs", "-n", min=3, max=101, help="How often each is measured; the median counts.")] = 9,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE.json", help="Write the result with date, devices and command.", show_default=False),
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Prints each median with its range; 1 when a target is missed."""
+    from oxidecopy.typed.sites import no_sites
+
+    with no_sites():
+        return _measured("peer", runs, output, as_json=as_json)
 
 
 def _measured(name: str, runs: int, output: Path | None, *, as_json: bool) -> int:
