@@ -139,8 +139,8 @@ RULES: Final[tuple[Rule, ...]] = (
         "ArgumentError",
         "The driver refuses work on a stream whose context is not current, and streams of the simulator are none of CUDA's.",
         "CUDA driver API, cuStreamGetCtx",
+        "other = ox.Device.open('sim')\nox.Stream(dev).record(ox.Event(other))\n",
         "other = ox.Device.open('sim')\nox.Stream(dev).wait(ox.Event(other))\n",
-        "other = ox.Device.open('sim')\nox.Stream(dev).wait(ox.Event(dev))\n",
     ),
     _rule(
         22,
