@@ -24,7 +24,7 @@ from oxidecopy.engines.cuda.elf import read_cubin
 from oxidecopy.engines.cuda.engine import CudaEngine
 from oxidecopy.engines.cuda.nvrtc import compile_cubin
 
-ISSUES: Final = 48  # copies that one thread issues, one behind the other
+ISSUES: Final = 28  # copies that one thread issues, one behind the other: less than 2^20 bytes that a barrier can expect
 COPY_BYTES: Final = 32 << 10  # 256 cycles of the copy engine, more than an issue takes
 KINDS: Final = ("loads", "stores", "in turn")
 FULL_SHARED: Final = {1: 200 << 10, 2: 100 << 10}  # bytes that let so many CTAs onto a multiprocessor
