@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import oxidecopy as ox
 from oxidecopy.bench.copies import Copy, Map
 from oxidecopy.bench.gpu import AT_ONCE, COLUMNS, Bench, rate, shaped
-from oxidecopy.bench.measure import Measured
+from oxidecopy.bench.measure import Floor, Measured
 from oxidecopy.engines.cuda.driver import check
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def one_way_rows(bench: Bench, runs: int, say: Callable[[str], None]) -> Iterato
         what="reads alone, of the memory's peak", unit="x", samples=tuple(nbytes / t / 1e9 / PEAK_TB_S for t in times),
         target=_OF_PEAK, better="higher",
         of=f"one-shot loads of 16 KiB boxes, {nbytes >> 30} GiB: {nbytes / median(times) / 1e9:.3f} of {PEAK_TB_S} TB/s",
+        floor=Floor("the memory's peak", nbytes / median(times) / 1e9 / PEAK_TB_S),
     )  # fmt: skip
     say("writes alone")
     driver = median(bench.times_ms(lambda: _memset(bench), runs))
@@ -46,6 +47,7 @@ def one_way_rows(bench: Bench, runs: int, say: Callable[[str], None]) -> Iterato
         what="writes alone, of cuMemsetD32", unit="x", samples=tuple(driver / t for t in times), target=_OF_MEMSET, better="higher",
         of=f"stores of one tile of 64 KiB to all of {nbytes >> 30} GiB, {_WRITERS} CTAs per SM: {nbytes / median(times) / 1e9:.3f} TB/s; "
         f"cuMemsetD32Async {nbytes / driver / 1e9:.3f}",
+        floor=Floor("cuMemsetD32", driver / median(times)),
     )  # fmt: skip
 
 
@@ -59,6 +61,7 @@ def like_plain_rows(bench: Bench, runs: int, say: Callable[[str], None]) -> Iter
             what=f"{words}, of the plain 2-D copy", unit="x", samples=tuple(median(first.times_ms) / t for t in second.times_ms),
             target=_OF_PLAIN, better="higher",
             of=f"one-shot boxes of 16 KiB ({'x'.join(map(str, copy.box))} f32), {second.tb_s:.3f} TB/s; 2-D {first.tb_s:.3f}",
+            floor=Floor("the plain 2-D copy", second.tb_s / first.tb_s),
         )  # fmt: skip
 
 
