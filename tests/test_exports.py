@@ -192,4 +192,4 @@ def test_a_first_proof_loads_neither_the_text_form_nor_what_only_errors_need() -
     modules = loaded(FIRST_LAUNCH)
     assert {"numpy", "oxidecopy.verify.verifier", "oxidecopy.tiles.ring"} <= modules
     assert not [name for name in modules if name.startswith(("oxidecopy.program.text", "oxidecopy.program.binary"))]
-    assert modules.isdisjoint({"numpy.ma", "difflib", "oxidecopy.verify.deadlock"})
+    assert modules.isdisjoint({"numpy.ma", "difflib", "oxidecopy.verify.deadlock", "oxidecopy.verify.trips"})

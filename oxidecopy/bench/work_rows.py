@@ -64,7 +64,7 @@ class Ground:
             found = np.frombuffer(self.bench.engine.read(self.bench.dst.buffer, first * row, count * row), wanted.dtype).reshape(
                 wanted.shape
             )
-            if not (_close(found, wanted, tolerance) if tolerance else found.tobytes() == wanted.tobytes()):
+            if found.tobytes() != wanted.tobytes() and not (tolerance and _close(found, wanted, tolerance)):
                 what = f"{work.words}, by {who}: the result is not what numpy gives"
                 raise ExecutionError(Diagnostic(rule="OX6007", what=what, got=f"rows {first} to {first + count}"))
 
