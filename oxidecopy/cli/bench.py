@@ -246,7 +246,7 @@ def _table(bench: Any, table: Path, plot: Path | None, say: Callable[[str], None
 
 def _bar(share: float) -> str:
     """A share of the floor as a bar of `_BAR` cells, to an eighth of a cell."""
-    eighths = round(8 * _BAR * min(max(share, 0.0), 1.0))
+    eighths = int(8 * _BAR * min(max(share, 0.0), 1.0))  # full at the floor alone
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8]
 
 

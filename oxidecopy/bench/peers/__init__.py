@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Any, Final, Protocol, cast, final
 
 import oxidecopy as ox
+from oxidecopy.bench.children import ChildError
 from oxidecopy.engines.cuda.engine import CudaEngine
 from oxidecopy.engines.cuda.stream import Stream
 
@@ -46,7 +47,7 @@ def peer(name: str) -> Peer:
 
 
 def why_absent(error: Exception) -> str:
-    """What the row of a peer says that could not be measured: the error, or the last line of a child that had it."""
-    said = str(error) if isinstance(error, RuntimeError) else f"{type(error).__name__}: {error}"
-    last = (said.strip().splitlines() or [type(error).__name__])[-1]
-    return "not installed" if last.startswith(("ModuleNotFoundError", "ImportError")) else f"failed: {last}"
+    """What the row of a peer says that could not be measured; of a child's error the message is what the child said last."""
+    first = (str(error).strip().splitlines() or [""])[0]
+    words = first if isinstance(error, ChildError) else f"{type(error).__name__}: {first}"
+    return "not installed" if words.startswith(("ModuleNotFoundError", "ImportError")) else f"failed: {words}"
