@@ -157,3 +157,39 @@ def test_a_sealed_program_cannot_be_forged() -> None:
     forge: Any = VerifiedProgram
     with pytest.raises(TypeError, match="never directly"):
         forge(None, None, (), _key=object())
+
+
+FIRST_LAUNCH = """
+import numpy as np
+import oxidecopy as ox
+Map = ox.TmaDescriptor[ox.f32, ox.D2]
+
+@ox.pipeline(warps=ox.roles(producer=1, consumers=(), store=1))
+def copy(cta: ox.Cta, src: Map, dst: Map) -> None:
+    ring = cta.ring(stages=2, tiles=(src,))
+    with cta.producer() as leader:
+        for at in cta.tiles(src):
+            with ring.produce(leader) as (slot,):
+                slot.load(src, at)
+    with cta.storer() as leader:
+        for at in cta.tiles(src):
+            ring.forward(leader, dst, at)
+
+@ox.pipeline(threads=32)
+def fill(cta: ox.Cta, out: ox.GlobalArray[ox.f32, ox.D2]) -> None:
+    tile = cta.shared(ox.f32, (8, 8), align=ox.A128)
+    cta.fill(tile, 1.0)
+    cta.sync()
+    cta.store(out, tile, (cta.block_idx.x * 8, 0))
+
+dev = ox.Device.open("sim")
+src, dst = (dev.zeros((16, 8), ox.f32) for _ in range(2))
+copy[2].bind(*(ox.TmaDescriptor.tiled(a, box=(8, 8)) for a in (src, dst))).verify()
+fill[2].bind(dst).verify()"""
+
+
+def test_a_first_proof_loads_neither_the_text_form_nor_what_only_errors_need() -> None:
+    modules = loaded(FIRST_LAUNCH)
+    assert {"numpy", "oxidecopy.verify.verifier", "oxidecopy.tiles.ring"} <= modules
+    assert not [name for name in modules if name.startswith(("oxidecopy.program.text", "oxidecopy.program.binary"))]
+    assert modules.isdisjoint({"numpy.ma", "difflib", "oxidecopy.verify.deadlock", "oxidecopy.verify.trips"})

@@ -69,6 +69,11 @@ def steps(workers: int) -> tuple[Step, ...]:
         Step(name="imports", what="import-linter: the layers", commands=((python, "-c", LINT_IMPORTS, "--no-cache"),)),
         Step(name="generators", what="committed generated files are up to date", commands=GENERATORS),
         Step(
+            name="package",
+            what="wheel and source distribution, built and used in an environment of their own (from the package index)",
+            commands=((python, "-m", "oxidecopy._tools.package"),),
+        ),
+        Step(
             name="tests",
             what="pytest with the branch coverage gate",
             commands=((python, "-m", "pytest", *parallel, "--cov", "--cov-report=term-missing:skip-covered"),),

@@ -114,13 +114,20 @@ def _figures(result: dict[str, Any]) -> str:
     """A benchmark's rows: what, median and target."""
     lines = ["| what | median | target |", "|---|---|---|"]
     for row in result["rows"]:
-        bound = "at most" if row["better"] == "lower" else "at least"
-        missed = "" if row["passed"] else " (missed)"
-        lines.append(f"| {row['what']} | {_figure(row['median'], row['unit'])} | {bound} {row['target']:g}{missed} |")
+        found = row["absent"] if "absent" in row else _figure(row["median"], row["unit"])
+        lines.append(f"| {row['what']} | {found} | {_asked(row)} |")
     places = ("device", "driver", "cubin", "cpu", "platform", "python", "numpy")
     named = {"python": "Python ", "numpy": "numpy ", "driver": "driver for "}
     where = ", ".join(f"{named.get(of, '')}{result[of]}" for of in places if of in result)
     return "\n".join([*lines, f"| *{where}, {result['date'][:10]}* | | |"]) + "\n"
+
+
+def _asked(row: dict[str, Any]) -> str:
+    """The target, where there is one, and whether it was missed."""
+    if row.get("target") is None:
+        return ""
+    bound = "at most" if row["better"] == "lower" else "at least"
+    return f"{bound} {row['target']:g}{'' if row['passed'] else ' (missed)'}"
 
 
 def _figure(value: float, unit: str) -> str:

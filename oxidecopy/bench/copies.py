@@ -64,23 +64,30 @@ class Copy:
     @property
     def _padding(self) -> int:
         """Shared memory of a one-shot CTA beside its tile, so that no more than `per_sm` fit."""
-        return max(0, SHARED_SM // self.per_sm - CTA_BYTES - self.box_bytes) // 128 * 128 if self.per_sm else 0
+        return padding(self.box_bytes, self.per_sm)
 
     def bind(self, dev: Device, src: ox.GlobalArray[Any, Any], dst: ox.GlobalArray[Any, Any], multiprocessors: int) -> BoundLaunch:
         """The launch that copies `src` to `dst`, both of `shape`."""
         maps: Any = ox.TmaDescriptor.tiled
         source, target = (maps(a, box=self.box, swizzle=self.swizzle, l2_promotion=self.l2_promotion) for a in (src, dst))
         if self.schedule == "one-shot":
-            return _one_shot(self._padding)[prod(n // b for n, b in zip(self.shape, self.box, strict=True))].bind(source, target)
+            return one_shot(self._padding)[prod(n // b for n, b in zip(self.shape, self.box, strict=True))].bind(source, target)
         return _ring(self.stages, self.schedule)[self.per_sm * multiprocessors].bind(source, target)
 
 
-def _one_shot(padding: int) -> ox.Pipeline[...]:
+def padding(tile_bytes: int, per_sm: int) -> int:
+    """Shared memory beside a CTA's tile, so that no more than `per_sm` fit on a multiprocessor (0: any number)."""
+    return max(0, SHARED_SM // per_sm - CTA_BYTES - tile_bytes) // 128 * 128 if per_sm else 0
+
+
+def one_shot(beside: int) -> ox.Pipeline[...]:
+    """A CTA for each box, with so many bytes of shared memory beside it."""
+
     @ox.pipeline(threads=32)
     def copy_once(cta: ox.Cta, src: Map, dst: Map) -> None:
         tile = cta.shared(src)
-        if padding:
-            cta.shared(ox.u8, (padding,), align=ox.A128)  # memory is what bounds the CTAs of a multiprocessor
+        if beside:
+            cta.shared(ox.u8, (beside,), align=ox.A128)  # memory is what bounds the CTAs of a multiprocessor
         full = cta.barrier().init(1)
         for at in cta.tiles(src, order=ox.order.once):
             with cta.elect() as leader:

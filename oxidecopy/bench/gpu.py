@@ -6,22 +6,18 @@ memory that compresses, or caches that help, would show in other data first.
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise, product
 from statistics import median
-from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
 
 import oxidecopy as ox
 from oxidecopy.bench.copies import CTA_BYTES, SHARED_SM, Copy
-from oxidecopy.bench.measure import Measured
+from oxidecopy.bench.measure import Floor, Measured
 from oxidecopy.engines.cuda.driver import check
 from oxidecopy.engines.cuda.engine import CudaEngine
 from oxidecopy.engines.cuda.stream import Event, Stream
@@ -32,19 +28,15 @@ from oxidecopy.isa.limits import BOX_DIM_MAX
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from oxidecopy.bench.measure import Row
     from oxidecopy.host.device import Device
 
 NBYTES: Final = 4 << 30
-_WARM_UP: Final = 2
+WARM_UP: Final = 2
 _OF_MEMCPY: Final = 0.98
 _LARGE: Final = 4 << 10  # from such boxes on
 _OF_EMITTED: Final = 0.99
 _OF_EMITTED_SMALL: Final = 0.95
-_LAUNCH_US: Final = 5.0
-_FIRST_MS: Final = 300.0
-_OURS_MS: Final = 30.0
-_LAUNCHES: Final = 20_000
-_IN_A_ROW: Final = 500
 BOX_BYTES: Final = (1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10)
 _ROW: Final = 256  # elements: the widest row of a box
 COLUMNS: Final = 16_384
@@ -58,6 +50,9 @@ _COUNTED: Final = {
 _NARROW: Final = (ox.bf16, ox.u8)
 
 
+Words = ox.GlobalArray[ox.f32, ox.D1]
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Bench:
@@ -66,8 +61,8 @@ class Bench:
     device: Device
     engine: CudaEngine
     stream: Stream
-    src: ox.GlobalArray[ox.f32, ox.D1]
-    dst: ox.GlobalArray[ox.f32, ox.D1]
+    src: Words
+    dst: Words
 
     @property
     def multiprocessors(self) -> int:
@@ -75,7 +70,7 @@ class Bench:
 
     def times_ms(self, call: Callable[[], object], runs: int) -> tuple[float, ...]:
         """Device time of each of `runs` calls, which only start work on `stream`."""
-        for _ in range(_WARM_UP):
+        for _ in range(WARM_UP):
             call()
         marks = [Event(self.engine.context) for _ in range(runs + 1)]
         marks[0].record(self.stream)
@@ -87,9 +82,14 @@ class Bench:
 
     def memcpy(self) -> None:
         """The driver's own copy of the arrays."""
-        driver, src, dst = self.engine.context.driver, self.src.buffer, self.dst.buffer
+        self.copy(self.dst, 0, self.src, 0, self.src.buffer.nbytes)
+
+    def copy(self, dst: Words, to: int, src: Words, start: int, nbytes: int) -> None:
+        """The driver's own copy of so many bytes, from and to an offset in bytes."""
+        driver = self.engine.context.driver
         with self.engine.context:
-            check(driver.cuMemcpyDtoDAsync(dst.address, src.address, src.nbytes, self.stream.handle), "cuMemcpyDtoDAsync")
+            done = driver.cuMemcpyDtoDAsync(dst.buffer.address + to, src.buffer.address + start, nbytes, self.stream.handle)
+            check(done, "cuMemcpyDtoDAsync")
 
 
 def open_bench(nbytes: int = NBYTES) -> Bench:
@@ -109,7 +109,7 @@ def open_bench(nbytes: int = NBYTES) -> Bench:
     return Bench(device, engine, Stream.create(engine.context), src, dst)
 
 
-def shaped(bench: Bench, a: ox.GlobalArray[ox.f32, ox.D1], copy: Copy) -> ox.GlobalArray[Any, Any]:
+def shaped(bench: Bench, a: Words, copy: Copy) -> ox.GlobalArray[Any, Any]:
     """The array's memory as what `copy` copies, row by row."""
     strides = [copy.element_bytes]
     for n in reversed(copy.shape[1:]):
@@ -198,13 +198,15 @@ def copy_rows(rates: Sequence[tuple[Rate, float]]) -> Iterator[Measured]:
                 what=f"{best.copy.schedule}, {words}, of cuMemcpyDtoD", unit="x", samples=_ratios(best, memcpy), target=_OF_MEMCPY,
                 better="higher", of=f"2-D {dtype.__name__} copy of {best.copy.nbytes >> 30} GiB, {best.copy.described}, {best.tb_s:.3f} "
                 f"TB/s; cuMemcpyDtoDAsync {memcpy:.3f}",
+                floor=Floor("cuMemcpyDtoD", best.tb_s / memcpy),
             )  # fmt: skip
-        for r in [r for r, _ in same if r.emitted_ms]:
+        for r, memcpy in [pair for pair in same if pair[0].emitted_ms]:
             theirs = median(r.emitted_ms)
             yield Measured(
                 what=f"{r.copy.schedule}, {words}, of its CUDA C++", unit="x", samples=tuple(theirs / t for t in r.times_ms),
                 target=_OF_EMITTED if nbytes >= 8 << 10 else _OF_EMITTED_SMALL, better="higher",
                 of=f"the same program by `oxidecopy emit`; {r.tb_s:.3f} TB/s, {r.copy.described}",
+                floor=Floor("cuMemcpyDtoD", r.tb_s / memcpy),
             )  # fmt: skip
 
 
@@ -212,97 +214,24 @@ def _ratios(r: Rate, memcpy: float) -> tuple[float, ...]:
     return tuple(2 * r.copy.nbytes / t / 1e9 / memcpy for t in r.times_ms)
 
 
-# ---- launches
-def launch_rows(bench: Bench, runs: int, say: Callable[[str], None]) -> Iterator[Measured]:
-    """Host time of a prepared launch, and of the bare driver call that it makes."""
-    say("prepared launches")
-    copy = Copy(schedule="one-shot", shape=(64, 64), box=(64, 64))
-    bound = copy.bind(bench.device, shaped(bench, bench.src, copy), shaped(bench, bench.dst, copy), 1)
-    launch = bench.engine.prepare(bound.verify(), bound.bindings, stream=bench.stream)
-    with bench.engine.context:
-        both = launch, launch.bare()
-        pairs = [[_host_us(bench, call) for call in both] for _ in range(runs + _WARM_UP)]  # in turns: the clock of a core moves
-    ours, bare = zip(*pairs[_WARM_UP:], strict=True)
-    yield Measured(
-        what="prepared launch, host time", unit="us", samples=ours, target=_LAUNCH_US, better="lower",
-        of=f"{_LAUNCHES} launches of a one-box copy, {_IN_A_ROW} in a row, Python {sys.version_info.major}.{sys.version_info.minor}; "
-        f"cuLaunchKernelEx alone {median(bare):.2f} us in the same run",
-    )  # fmt: skip
-
-
-def _host_us(bench: Bench, call: Callable[[], object]) -> float:
-    """Microseconds per call; the stream is emptied often enough that calls never wait for room in its queue."""
-    spent = 0.0
-    for _ in range(_LAUNCHES // _IN_A_ROW):
-        start = perf_counter()
-        for _ in range(_IN_A_ROW):
-            call()
-        spent += perf_counter() - start
-        bench.stream.synchronize()
-    return 1e6 * spent / _LAUNCHES
-
-
-_FIRST: Final = """
-import time
-import numpy as np
-import oxidecopy as ox
-dev = ox.Device.open("cuda:0")
-src, dst = dev.zeros((512, 512), ox.f32), dev.zeros((512, 512), ox.f32)
-dev.engine.synchronize()
-start = time.perf_counter()
-
-@ox.pipeline(warps=ox.roles(producer=1, consumers=(), store=1))
-def copy(cta: ox.Cta, a: ox.TmaDescriptor[ox.f32, ox.D2], b: ox.TmaDescriptor[ox.f32, ox.D2]) -> None:
-    ring = cta.ring(stages=4, tiles=(a,))
-    with cta.producer() as leader:
-        for at in cta.tiles(a):
-            with ring.produce(leader) as (slot,):
-                slot.load(a, at)
-    with cta.storer() as leader:
-        for at in cta.tiles(a):
-            ring.forward(leader, b, at)
-
-bound = copy[16].bind(ox.TmaDescriptor.tiled(src, box=(64, 64)), ox.TmaDescriptor.tiled(dst, box=(64, 64)))
-proof = bound.verify()
-packed = time.perf_counter()
-bound()
-done = time.perf_counter()
-bound()
-again = time.perf_counter()
-print(1e3 * (done - start), 1e3 * (packed - start))
-"""
-
-
-def first_rows(runs: int, say: Callable[[str], None]) -> Iterator[Measured]:
-    """The first launch of a process: all of it, and what of it happens before the driver is asked for anything."""
-    say("first launches")
-    whole, ours = [], []
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-    for _ in range(min(runs, 5)):
-        done = subprocess.run([sys.executable, "-c", _FIRST], capture_output=True, text=True, check=True, env=environment)
-        a, b = map(float, done.stdout.split())
-        whole.append(a)
-        ours.append(b)
-    of = "a ring copy in a fresh process, from `@ox.pipeline` to its end, after Device.open"
-    yield Measured(what="first launch", unit="ms", samples=tuple(whole), target=_FIRST_MS, better="lower", of=of)
-    yield Measured(what="first launch, recording and proof", unit="ms", samples=tuple(ours), target=_OURS_MS, better="lower", of=of)
-
-
-def measure_all(bench: Bench, runs: int, say: Callable[[str], None]) -> tuple[list[Measured], list[tuple[Rate, float]]]:
+def measure_all(bench: Bench, runs: int, say: Callable[[str], None]) -> tuple[list[Row], list[tuple[Rate, float]]]:
     """Everything but the table, and the rates behind the ratios."""
+    from oxidecopy.bench.launches import first_rows, launch_rows
     from oxidecopy.bench.one_way import like_plain_rows, one_way_rows
+    from oxidecopy.bench.work_rows import work_rows
 
-    rows = list(launch_rows(bench, runs, say))
+    rows: list[Row] = list(launch_rows(bench, runs, say))
     rates = list(headline(bench, runs, say))
     rows += copy_rows(rates)
     rows += one_way_rows(bench, runs, say)
     rows += like_plain_rows(bench, runs, say)
+    rows += work_rows(bench, runs, say)
     rows += first_rows(runs, say)
     return rows, rates
 
 
 # ---- the result as a file
-def as_data(bench: Bench, rows: Sequence[Measured], rates: Sequence[tuple[Rate, float]], runs: int) -> dict[str, object]:
+def as_data(bench: Bench, rows: Sequence[Row], rates: Sequence[tuple[Rate, float]], runs: int) -> dict[str, object]:
     """The rows with what is needed to measure them again."""
     context = bench.engine.context
     driver = check(context.driver.cuDriverGetVersion(), "cuDriverGetVersion")

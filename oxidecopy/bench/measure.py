@@ -14,23 +14,39 @@ from typing import Literal, final
 
 
 @final
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """What bounds a quantity from the other side: the speed of the memory, of a copy, of the bare call.
+
+    Attributes:
+        of: its name.
+        share: how near to it the median is; 1 is at the floor.
+    """
+
+    of: str
+    share: float
+
+
+@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
     """Samples of one quantity.
 
     Attributes:
         unit: of samples and target.
-        target: the bound on the median.
+        target: the bound on the median; None where nothing is asked.
         better: whether the bound is from above or from below.
         of: what was measured, in words that let it be measured again.
+        floor: what could be reached at all, where that is known.
     """
 
     what: str
     unit: str
     samples: tuple[float, ...]
-    target: float
+    target: float | None
     better: Literal["lower", "higher"]
     of: str
+    floor: Floor | None = None
 
     @property
     def median(self) -> float:
@@ -47,11 +63,27 @@ class Measured:
     @property
     def passed(self) -> bool:
         """The median is within the target."""
+        if self.target is None:
+            return True
         return self.median <= self.target if self.better == "lower" else self.median >= self.target
 
     @property
-    def target_words(self) -> str:
-        return f"{'<=' if self.better == 'lower' else '>='} {self.target:g} {self.unit}"
+    def share(self) -> float | None:
+        """Of the floor, where there is one."""
+        return None if self.floor is None else self.floor.share
+
+    @property
+    def cells(self) -> tuple[str, str, str]:
+        """Median, range and target in words."""
+        target = "" if self.target is None else f"{'<=' if self.better == 'lower' else '>='} {self.target:g} {self.unit}"
+        return f"{self._figure(self.median)} {self.unit}", f"{self._figure(self.least)} to {self._figure(self.most)}", target
+
+    @property
+    def verdict(self) -> Literal["OK", "MISSED", ""]:
+        return "" if self.target is None else "OK" if self.passed else "MISSED"
+
+    def _figure(self, value: float) -> str:
+        return f"{value:.3f}" if self.unit == "x" else f"{value:,.1f}"
 
     def as_data(self) -> dict[str, object]:
         return {
@@ -64,8 +96,47 @@ class Measured:
             "target": self.target,
             "better": self.better,
             "passed": self.passed,
+            **({} if self.floor is None else {"floor": self.floor.of, "of_floor": round(self.floor.share, 3)}),
             "samples": [round(s, 3) for s in self.samples],
         }
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Absent:
+    """A row that could not be measured here: a peer that is not installed, or failed.
+
+    Attributes:
+        why: in words.
+        of: what would have been measured.
+    """
+
+    what: str
+    why: str
+    of: str
+
+    @property
+    def passed(self) -> bool:
+        """Nothing is known, so nothing is missed."""
+        return True
+
+    @property
+    def share(self) -> None:
+        return None
+
+    @property
+    def cells(self) -> tuple[str, str, str]:
+        return self.why, "", ""
+
+    @property
+    def verdict(self) -> Literal["-"]:
+        return "-"
+
+    def as_data(self) -> dict[str, object]:
+        return {"what": self.what, "of": self.of, "absent": self.why, "passed": self.passed}
+
+
+Row = Measured | Absent
 
 
 def seconds(call: Callable[[], object]) -> float:

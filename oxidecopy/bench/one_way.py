@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import oxidecopy as ox
 from oxidecopy.bench.copies import Copy, Map
 from oxidecopy.bench.gpu import AT_ONCE, COLUMNS, Bench, rate, shaped
-from oxidecopy.bench.measure import Measured
+from oxidecopy.bench.measure import Floor, Measured
 from oxidecopy.engines.cuda.driver import check
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 PEAK_TB_S: Final = 4.81  # the H200's data sheet
 _BOX: Final = (16, 256)
-_BOX_BYTES: Final = 16 << 10
 _OF_PEAK: Final = 0.90
 _OF_MEMSET: Final = 0.97
 _OF_PLAIN: Final = 0.99
@@ -38,6 +37,7 @@ def one_way_rows(bench: Bench, runs: int, say: Callable[[str], None]) -> Iterato
         what="reads alone, of the memory's peak", unit="x", samples=tuple(nbytes / t / 1e9 / PEAK_TB_S for t in times),
         target=_OF_PEAK, better="higher",
         of=f"one-shot loads of 16 KiB boxes, {nbytes >> 30} GiB: {nbytes / median(times) / 1e9:.3f} of {PEAK_TB_S} TB/s",
+        floor=Floor("the memory's peak", nbytes / median(times) / 1e9 / PEAK_TB_S),
     )  # fmt: skip
     say("writes alone")
     driver = median(bench.times_ms(lambda: _memset(bench), runs))
@@ -46,11 +46,12 @@ def one_way_rows(bench: Bench, runs: int, say: Callable[[str], None]) -> Iterato
         what="writes alone, of cuMemsetD32", unit="x", samples=tuple(driver / t for t in times), target=_OF_MEMSET, better="higher",
         of=f"stores of one tile of 64 KiB to all of {nbytes >> 30} GiB, {_WRITERS} CTAs per SM: {nbytes / median(times) / 1e9:.3f} TB/s; "
         f"cuMemsetD32Async {nbytes / driver / 1e9:.3f}",
+        floor=Floor("cuMemsetD32", driver / median(times)),
     )  # fmt: skip
 
 
 def like_plain_rows(bench: Bench, runs: int, say: Callable[[str], None]) -> Iterator[Measured]:
-    """Copies in boxes of 16 KiB by maps of other ranks and swizzles, each with the plain 2-D copy measured just before it."""
+    """Copies by maps of other ranks and swizzles, each with the plain 2-D copy measured just before it."""
     plain, *others = like_plain(bench.src.buffer.nbytes)
     for words, copy in others:
         say(words)
@@ -58,28 +59,30 @@ def like_plain_rows(bench: Bench, runs: int, say: Callable[[str], None]) -> Iter
         yield Measured(
             what=f"{words}, of the plain 2-D copy", unit="x", samples=tuple(median(first.times_ms) / t for t in second.times_ms),
             target=_OF_PLAIN, better="higher",
-            of=f"one-shot boxes of 16 KiB ({'x'.join(map(str, copy.box))} f32), {second.tb_s:.3f} TB/s; 2-D {first.tb_s:.3f}",
+            of=f"one-shot boxes of {copy.box_bytes >> 10} KiB ({'x'.join(map(str, copy.box))} f32), {second.tb_s:.3f} TB/s; "
+            f"2-D, of 16 KiB, {first.tb_s:.3f}",
+            floor=Floor("the plain 2-D copy", second.tb_s / first.tb_s),
         )  # fmt: skip
 
 
 def like_plain(nbytes: int) -> tuple[tuple[str, Copy], ...]:
     """The plain 2-D copy, then those of other ranks, and swizzled ones, whose rows are as long as the swizzle's span.
 
-    Rows so short want an array that is not much wider (docs/performance.md). 1-D boxes of 4 KiB do not exist, and boxes with the 32-byte
-    swizzle are bound by the copy engine, which takes a row of 32 bytes at a time.
+    Rows so short want an array that is not much wider, and boxes of 32 KiB where those exist (docs/performance.md). 1-D boxes of 4 KiB do
+    not, and boxes with the 32-byte swizzle are bound by the copy engine, which takes a row of 32 bytes at a time.
     """
     rows = nbytes // 4 // COLUMNS
     named = [("2-D", _copy((rows, COLUMNS), _BOX))]
     for rank in (3, 4, 5):
         between = (_SPLIT,) * (rank - 3)
         named.append((f"{rank}-D", _copy((rows // 64 // prod(between), *between, 64, COLUMNS), (*(1,) * (rank - 2), *_BOX))))
-    named.append(("swizzle 128B", _copy((nbytes // 4 // 1024, 1024), (128, 32), ox.Swizzle128B, l2_promotion=256)))
+    named.append(("swizzle 128B", _copy((nbytes // 4 // 1024, 1024), (256, 32), ox.Swizzle128B, l2_promotion=256)))
     named.append(("swizzle 64B", _copy((nbytes // 4 // 16, 16), (256, 16), ox.Swizzle64B)))
     return tuple(named)
 
 
 def _copy(shape: tuple[int, ...], box: tuple[int, ...], swizzle: type[ox.AnySwizzle] = ox.SwizzleNone, l2_promotion: int = 0) -> Copy:
-    per_sm = AT_ONCE[_BOX_BYTES]
+    per_sm = AT_ONCE[4 * prod(box)]
     return Copy(schedule="one-shot", shape=shape, box=box, per_sm=per_sm, swizzle=swizzle, l2_promotion=l2_promotion)
 
 

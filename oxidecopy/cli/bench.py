@@ -23,11 +23,13 @@ Ends with 1 when a target is missed.
 """
 GPU_HELP: Final = """Measure copies and launches on the first GPU, each beside a named peer in the same run.
 
-Ends with 1 when a target is missed. `--table` measures several hundred kinds of copies as well.
+Peers are torch, Triton, CuPy, cuda.core and CUDA C++; those that are not installed have rows that say so. Ends with 1 when a target is
+missed. `--table` measures several hundred kinds of copies as well.
 """
 GPU_EXAMPLES: Final = (
     "oxidecopy bench gpu",
-    "oxidecopy bench gpu --output docs/results/bench_gpu.json --table docs/results/copies.csv --plot docs/results/copies.png",
+    "oxidecopy bench gpu --output docs/results/bench_gpu.json --csv docs/results/bench_gpu.csv --bars docs/results/bench_gpu.png",
+    "oxidecopy bench gpu --table docs/results/copies.csv --plot docs/results/copies.png",
 )
 EXAMPLES: Final = ("oxidecopy bench sim", "oxidecopy bench sim --runs 9 --output docs/results/bench_sim.json")
 
@@ -37,32 +39,36 @@ Ends with 1 when a target is missed.
 """
 PLUGIN_EXAMPLES: Final = ("oxidecopy bench plugin", "oxidecopy bench plugin --runs 5 --output docs/results/bench_plugin.json")
 
+PEER_HELP: Final = """Measure copies between the first two GPUs, loaded or stored in place, each beside the driver's own peer copy.
+
+Ends with 1 when a target is missed.
+"""
+PEER_EXAMPLES: Final = ("oxidecopy bench peer", "oxidecopy bench peer --output docs/results/bench_peer.json")
+
+_BAR: Final = 12  # cells
+_EIGHTHS: Final = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 _BUSY: Final = 1.5  # this benchmark alone makes a load of 1
 
 app = typer.Typer(help=HELP, no_args_is_help=True)
 
 
 class Row(Protocol):
-    """One measured thing (`oxidecopy.bench.measure.Measured`); the room is a stranger, loaded by its name, and may be removed."""
+    """One measured thing (`oxidecopy.bench.measure.Row`); the room is a stranger, loaded by its name, and may be removed."""
 
     @property
     def what(self) -> str: ...
     @property
-    def unit(self) -> str: ...
+    def cells(self) -> tuple[str, str, str]: ...
     @property
-    def median(self) -> float: ...
+    def share(self) -> float | None: ...
     @property
-    def least(self) -> float: ...
-    @property
-    def most(self) -> float: ...
-    @property
-    def target_words(self) -> str: ...
+    def verdict(self) -> str: ...
     @property
     def passed(self) -> bool: ...
 
 
 class Suite(Protocol):
-    """`oxidecopy.bench.sim` and `oxidecopy.bench.plugin`."""
+    """`oxidecopy.bench.sim`, `oxidecopy.bench.plugin` and `oxidecopy.bench.peer`."""
 
     def measure_all(self, runs: int, say: Callable[[str], None], /) -> Sequence[Row]: ...
     def as_data(self, rows: Sequence[Any], runs: int, /) -> dict[str, object]: ...
@@ -74,6 +80,13 @@ class GpuSuite(Protocol):
     def open_bench(self) -> Any: ...
     def measure_all(self, bench: Any, runs: int, say: Callable[[str], None], /) -> tuple[Sequence[Row], Sequence[Any]]: ...
     def as_data(self, bench: Any, rows: Sequence[Any], rates: Sequence[Any], runs: int, /) -> dict[str, object]: ...
+
+
+class RowFiles(Protocol):
+    """`oxidecopy.bench.row_files`."""
+
+    def write_csv(self, path: Path, rows: Sequence[Any], /) -> None: ...
+    def write_bars(self, path: Path, rows: Sequence[Any], title: str, /) -> None: ...
 
 
 class TableSuite(Protocol):
@@ -121,6 +134,23 @@ def plugin(
     return _measured("plugin", runs, output, as_json=as_json)
 
 
+@guarded
+def peer(
+    *,
+    runs: Annotated[int, typer.Option("--runs", "-n", min=3, max=101, help="How often each is measured; the median counts.")] = 9,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE.json", help="Write the result with date, devices and command.", show_default=False),
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Prints each median with its range; 1 when a target is missed."""
+    from oxidecopy.typed.sites import no_sites
+
+    with no_sites():
+        return _measured("peer", runs, output, as_json=as_json)
+
+
 def _measured(name: str, runs: int, output: Path | None, *, as_json: bool) -> int:
     """Runs a suite that needs no device of its own, and says what it found."""
     from oxidecopy.host.npy import write_json
@@ -152,6 +182,10 @@ def gpu(
         Path | None,
         typer.Option("--output", "-o", metavar="FILE.json", help="Write the result with date, device and command.", show_default=False),
     ] = None,
+    csv: Annotated[Path | None, typer.Option("--csv", metavar="FILE.csv", help="Write the rows as a table.", show_default=False)] = None,
+    bars: Annotated[
+        Path | None, typer.Option("--bars", metavar="FILE.png", help="Draw the rows as shares of their floors.", show_default=False)
+    ] = None,
     table: Annotated[
         Path | None, typer.Option("--table", metavar="FILE.csv", help="Measure and write the table of copies.", show_default=False)
     ] = None,
@@ -177,6 +211,7 @@ def gpu(
         if output is not None:
             with no_sites():
                 write_json(output, result)
+        _files(rows, csv, bars, f"{result['device']}, {result['date']}")
         if table is not None:
             _table(bench, table, plot, say)
     if as_json:
@@ -184,6 +219,17 @@ def gpu(
     else:
         _print(rows)
     return OK if all(row.passed for row in rows) else REFUSED
+
+
+def _files(rows: Sequence[Row], csv: Path | None, bars: Path | None, title: str) -> None:
+    from oxidecopy.typed.sites import no_sites
+
+    files = cast("RowFiles", import_module("oxidecopy.bench.row_files"))
+    with no_sites():
+        if csv is not None:
+            files.write_csv(csv, rows)
+        if bars is not None:
+            files.write_bars(bars, rows, title)
 
 
 def _table(bench: Any, table: Path, plot: Path | None, say: Callable[[str], None]) -> None:
@@ -198,21 +244,22 @@ def _table(bench: Any, table: Path, plot: Path | None, say: Callable[[str], None
             suite.write_plot(plot, entries)
 
 
-def _figure(value: float, unit: str) -> str:
-    return f"{value:.3f}" if unit == "x" else f"{value:,.1f}"
+def _bar(share: float) -> str:
+    """A share of the floor as a bar of `_BAR` cells, to an eighth of a cell."""
+    eighths = int(8 * _BAR * min(max(share, 0.0), 1.0))  # full at the floor alone
+    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8]
 
 
 def _print(rows: Sequence[Row]) -> None:
+    """The table; with a bar where a floor is known, which is full at the floor."""
+    bars = any(row.share is not None for row in rows)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for heading in ("what", "median", "min to max", "target", ""):
         table.add_column(heading, justify="left" if heading in ("what", "") else "right")
+    if bars:
+        table.add_column("of the floor", width=_BAR + 6, no_wrap=True)
     for row in rows:
-        mark = Text("OK", "bold green") if row.passed else Text("MISSED", "bold red")
-        table.add_row(
-            row.what,
-            f"{_figure(row.median, row.unit)} {row.unit}",
-            f"{_figure(row.least, row.unit)} to {_figure(row.most, row.unit)}",
-            row.target_words,
-            mark,
-        )
+        mark = Text(row.verdict, {"OK": "bold green", "MISSED": "bold red"}.get(row.verdict, "dim"))
+        bar = [] if row.share is None or not bars else [f"{_bar(row.share):<{_BAR}} {row.share:.3f}"]
+        table.add_row(row.what, *row.cells, mark, *bar)
     out().print(table, soft_wrap=False)

@@ -164,6 +164,12 @@ class SupportsSharing(Protocol):
         The buffer may begin before `address`, which is so many bytes into it.
         """
 
+    def reach(self, buffer: Buffer) -> tuple[Buffer, int]:
+        """Memory of another engine of the same kind as memory that this one's launches use in place; where it begins in the buffer.
+
+        Waits for the launches that use it now; keeps it alive.
+        """
+
     def lend(self, buffer: Buffer, stream: int | None) -> tuple[int, object]:
         """The address by which other libraries know the memory, and what they have to hold for as long as they use it.
 

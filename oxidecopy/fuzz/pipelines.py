@@ -5,7 +5,7 @@ A pipeline is one or two scenes. Every scene has barriers, tiles and arrays of i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import count
 from random import Random
@@ -67,7 +67,13 @@ def pipeline(seed: int) -> Case:
     draft = Draft(rng, rng.choice(THREADS), cluster, (x, y, z))
     chosen = _scenes(draft)
     scenes = [kind(draft) for kind in chosen]
-    between = rng.random() < 0.5
+    case = recorded(draft, scenes, between=rng.random() < 0.5)
+    names = tuple(kind.__name__ for kind in chosen)
+    return replace(case, label=f"seed {seed} ({', '.join(names)})", scenes=names)
+
+
+def recorded(draft: Draft, scenes: Sequence[Callable[[Any, Handles], None]], *, between: bool = False) -> Case:
+    """The draft's pipeline of these scenes, with numpy's answer; `between` puts a sync between two."""
 
     def body(cta: Any, **handles: Any) -> None:  # Any: the handles that `record` makes for these arguments
         for i, scene in enumerate(scenes):
@@ -76,9 +82,9 @@ def pipeline(seed: int) -> Case:
             scene(cta, handles)
 
     def make_cta(recorder: Recorder) -> Cta:
-        return (Cta if cluster == (1, 1, 1) else ClusterCta)(recorder, draft.roles)
+        return (Cta if draft.cluster == (1, 1, 1) else ClusterCta)(recorder, draft.roles)
 
-    program = numbered(record(body, threads=draft.threads, cluster=cluster, arguments=draft.arguments, cta=make_cta))
+    program = numbered(record(body, threads=draft.threads, cluster=draft.cluster, arguments=draft.arguments, cta=make_cta))
     expected = {name: g.data.copy() for name, g in draft.memory.items()}
     for effect in draft.effects:
         effect(expected)
@@ -93,8 +99,6 @@ def pipeline(seed: int) -> Case:
         expected={name: data for name, data in expected.items() if name not in draft.unknown},
         apart=True,
         sm=draft.sm,
-        label=f"seed {seed} ({', '.join(kind.__name__ for kind in chosen)})",
-        scenes=tuple(kind.__name__ for kind in chosen),
     )
 
 

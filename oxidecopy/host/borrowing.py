@@ -12,6 +12,7 @@ from oxidecopy.interop.dlpack import Where
 from oxidecopy.interop.foreign import Foreign, SupportsCudaArray, SupportsDLPack, dense_strides
 from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.refusal import described, flag, whole
+from oxidecopy.typed.sites import at_the_users_line
 from oxidecopy.typed.views import canonical
 
 if TYPE_CHECKING:
@@ -117,6 +118,17 @@ def borrow_pointer(
         keep=owner,
     )
     return _made(dev, engine, found, chosen)
+
+
+def reach(dev: Device, a: GlobalArray[Any, Any]) -> GlobalArray[Any, Any]:
+    """As `Device.peer`."""
+    known: object = a
+    if not isinstance(known, GlobalArray):
+        required, fix = "a GlobalArray of another device", "dev.borrow(x, dtype) takes arrays of other libraries"
+        raise InputError(refusal(NO_ARRAY, "this is no array of a device", got=described(known), required=required, fix=fix))
+    with at_the_users_line():
+        buffer, offset = _sharing(dev).reach(a.buffer)
+    return a.reached_by(dev, buffer, offset)
 
 
 def _numpy(dev: Device, engine: SupportsSharing, x: np.ndarray[Any, Any], dtype: type[DType], rank: object) -> GlobalArray[Any, Any]:

@@ -282,6 +282,22 @@ class Device:
 
         return borrow_pointer(self, address, shape, dtype, strides_bytes, owner=owner, readonly=readonly)
 
+    def peer(self, a: GlobalArray[DT, _Sh]) -> GlobalArray[DT, _Sh]:
+        """An array of another GPU of this host as this one's pipelines use it: by NVLink or PCIe, in place.
+
+        Launches here on the default stream, and what the host reads, come after launches that use it there by the default stream; with
+        other streams `stream.wait(other.record())` orders the two GPUs. It keeps `a` alive. Two simulators reach each other alike.
+
+        Args:
+            a: the array, on another device of the same kind; views and borrowed arrays too.
+
+        Raises:
+            ArgumentError: when the devices do not reach each other.
+        """
+        from oxidecopy.host.borrowing import reach
+
+        return reach(self, a)
+
     @property
     def dlpack_device(self) -> tuple[int, int]:
         """Type and number, as DLPack counts: (1, 0) for the simulator, whose memory is the host's; (2, n) for GPU n."""

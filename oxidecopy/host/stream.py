@@ -117,8 +117,8 @@ class Stream:
         return inner is None or inner.query()
 
     def wait(self, event: Event) -> None:
-        """What it is given from now on starts after `event`; the host does not wait."""
-        inner, other = self._open(), _inside(self.device, event)
+        """What it is given from now on starts after `event`, which may be another GPU's; the host does not wait."""
+        inner, other = self._open(), _inside(event.device if _same_kind(self, event) else self.device, event)
         if inner is not None and other is not None:
             inner.wait(other)
 
@@ -237,3 +237,9 @@ def _context_of(device: Device) -> PrimaryContext | None:
         raise ArgumentError(refusal(OTHER_DEVICE, what, got=described(known), required="an ox.Device", fix=fix))
     context = getattr(device.engine, "context", None)
     return context if isinstance(context, PrimaryContext) else None
+
+
+def _same_kind(stream: Stream, event: Event) -> bool:
+    """An event of the same kind of device: streams of a GPU wait for events of all GPUs."""
+    known: object = event
+    return isinstance(known, Event) and type(known.device.engine) is type(stream.device.engine)

@@ -117,6 +117,14 @@ RULES: Final[tuple[Rule, ...]] = (
         f"{_API}: CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED and its like",
     ),
     _rule(
+        16,
+        "Two GPUs whose memory is shared reach each other",
+        "ArgumentError",
+        "`dev.peer(a)` lets kernels of one GPU load from another one and store to it, which takes NVLink, or PCIe without an IOMMU or a "
+        f"host bridge in between that forbids it; `nvidia-smi topo -p2p rw` shows the pairs. {_GPU} beside one that it does not reach.",
+        f"{_API}: cuDeviceCanAccessPeer",
+    ),
+    _rule(
         20,
         "A stream is an ox.Stream, an object with __cuda_stream__, or a handle as an integer",
         "ArgumentError",
@@ -131,8 +139,8 @@ RULES: Final[tuple[Rule, ...]] = (
         "ArgumentError",
         "The driver refuses work on a stream whose context is not current, and streams of the simulator are none of CUDA's.",
         "CUDA driver API, cuStreamGetCtx",
+        "other = ox.Device.open('sim')\nox.Stream(dev).record(ox.Event(other))\n",
         "other = ox.Device.open('sim')\nox.Stream(dev).wait(ox.Event(other))\n",
-        "other = ox.Device.open('sim')\nox.Stream(dev).wait(ox.Event(dev))\n",
     ),
     _rule(
         22,

@@ -147,4 +147,25 @@ RULES: Final[tuple[Rule, ...]] = (
         _CLEAR + "clear[1](dev.array(np.zeros((4, 8), np.float32)))\n",
         error="ArgumentError",
     ),
+    _rule(
+        50,
+        "An operator of torch takes torch.",
+        "`oxidecopy.frameworks.torch` registers pipelines with it; all else does not. No script shows this rule: torch may be there.",
+        "torch.library",
+        error="UsageError",
+    ),
+    _rule(
+        51,
+        "A function that becomes an operator of torch takes an On first, and what torch knows by its annotations.",
+        "torch reads the operator's schema from them: tensors, numbers, strings, lists. No script shows this rule: it takes torch.",
+        "torch.library.custom_op",
+        error="UsageError",
+    ),
+    _rule(
+        52,
+        "The tensors of an operator lie in one memory: one GPU's, or the host's.",
+        "The operator runs where they are: on that GPU, or on the simulator. No script shows this rule: it takes torch.",
+        "design of the operators: nothing is copied",
+        error="UsageError",
+    ),
 )

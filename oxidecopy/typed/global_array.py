@@ -283,6 +283,19 @@ class GlobalArray(Generic[DT, Sh_co]):
             rows=self._rows,
         )
 
+    def reached_by(self, device: Owner, buffer: Buffer, offset_bytes: int) -> GlobalArray[DT, Sh_co]:
+        """The same array on a device that knows its buffer as part of `buffer`, from `offset_bytes` on: use `Device.peer`."""
+        return GlobalArray(
+            dtype=self._dtype,
+            shape=self._shape,
+            strides_bytes=self.strides_bytes,
+            buffer=buffer,
+            device=device,
+            offset_bytes=self.offset_bytes + offset_bytes,
+            readonly=self.readonly,
+            rows=None if offset_bytes else self._rows,
+        )
+
     def behind_rows(self, nbytes: int) -> Edge:
         """What lies in the `nbytes` bytes behind each of its rows, where stores through a descriptor may write."""
         shape, strides, size = self._place()

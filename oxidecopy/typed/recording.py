@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -106,6 +105,8 @@ def _handle(recorder: Recorder, name: str, spec: ArgumentSpec) -> Any:
 def _misuse(problem: Exception) -> Site | None:
     """The user's line, when Python refused a call of ours there (too few arguments, no such method); None for the user's own bugs."""
     # Our own `__getattr__` speaks for Python.
+    import traceback  # a recording that goes well has no use for it
+
     frames = [frame for frame in traceback.extract_tb(problem.__traceback__) if frame.name != "__getattr__"]
     words = "".join(c if c.isalnum() or c == "_" else " " for c in str(problem)).split()
     if in_package(frames[-1].filename) or (_HANDLES | _TILES).isdisjoint(words):

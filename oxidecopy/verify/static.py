@@ -10,7 +10,6 @@ from oxidecopy.isa.swizzle import EVERY_SWIZZLE
 from oxidecopy.program.program import ArrayParam, IdxParam, Launch, MapParam, Program, Step, TileDecl
 from oxidecopy.program.required import unmet
 from oxidecopy.program.tensor_map import IM2COL_WIDE, TensorMap
-from oxidecopy.program.text.expressions import format_node
 from oxidecopy.verify import rule_ids as ids
 from oxidecopy.verify.code import answers
 from oxidecopy.verify.copies import check_copy, check_issuers
@@ -90,6 +89,8 @@ def _grid(program: Program, launch: Launch, out: Collector) -> bool:
 def _requirements(program: Program, launch: Launch, out: Collector) -> None:
     """What the recorder asks of a launch. The walk goes on: what else is wrong does not follow from it."""
     for requirement, got in unmet(program, launch):
+        from oxidecopy.program.text.expressions import format_node  # a launch that goes well has no use for the text form
+
         out.add(
             ids.REQUIREMENT,
             requirement.what,

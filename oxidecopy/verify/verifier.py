@@ -23,7 +23,6 @@ from oxidecopy.verify.report import Collector, Report
 from oxidecopy.verify.resolve import UndecidedError
 from oxidecopy.verify.split import split
 from oxidecopy.verify.static import check_idle, check_static
-from oxidecopy.verify.trips import Counts
 from oxidecopy.verify.walk import STEPS_MAX, OutOfStepsError, run
 
 PIECES_MAX: Final = 4096  # boxes of block indices that are looked at before the proof gives up
@@ -88,6 +87,8 @@ def _walk_pieces(program: Program, launch: Launch, compiled: Compiled, out: Coll
             todo += split(box, undecided.what, moduli(undecided.what), program.cluster)
             continue
         except OutOfStepsError:
+            if out.report().violations:  # what is wrong may well be why nothing repeats
+                return False
             out.add(
                 ids.STEPS,
                 "the loops of this program do not settle into a pattern within the steps the proof may take",
@@ -113,6 +114,8 @@ def _walk_pieces(program: Program, launch: Launch, compiled: Compiled, out: Coll
 def _walk_piece(program: Program, launch: Launch, compiled: Compiled, box: tuple[Range, ...], out: Collector, ran: dict[int, int]) -> bool:
     """Co-executes one cluster; False when a counter's share makes it wrong, so that other pieces would only repeat it."""
     if compiled.opaque is not None and compiled.opaque.trips:
+        from oxidecopy.verify.trips import Counts  # for programs with a counter alone
+
         return Counts(program, launch, compiled, box, out, ran).walk()
     machine = build(program, launch, compiled, box, out)
     run(machine)

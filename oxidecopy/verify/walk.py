@@ -14,7 +14,6 @@ from oxidecopy.isa.expr import Answer, Cond
 from oxidecopy.verify.affine import decide
 from oxidecopy.verify.check import unguarded
 from oxidecopy.verify.code import NEXT, RUN, Control, Item, has_answer
-from oxidecopy.verify.deadlock import unblock
 from oxidecopy.verify.periods import Periods
 from oxidecopy.verify.resolve import ranges, resolve, truth, value
 from oxidecopy.verify.state import Agent, At, Machine, Mark
@@ -47,7 +46,11 @@ def run(machine: Machine, edges: Callable[[Machine, Mapping[int, At]], Edges] = 
             if any(moved):
                 break
         else:
-            if all(a.done for a in machine.agents) or machine.lost or not unblock(machine, walk.waiting):
+            if all(a.done for a in machine.agents) or machine.lost:
+                return
+            from oxidecopy.verify.deadlock import unblock  # a launch that goes well has no use for it
+
+            if not unblock(machine, walk.waiting):
                 return
 
 

@@ -128,11 +128,15 @@ def test_a_table_of_a_gpu() -> None:
     rows = [
         {"what": "copy", "median": 0.98412, "unit": "x", "better": "higher", "target": 0.98, "passed": True},
         {"what": "launch", "median": 4.26, "unit": "us", "better": "lower", "target": 5.0, "passed": True},
+        {"what": "a peer to ours", "median": 2.5, "unit": "x", "better": "higher", "target": None, "passed": True},
+        {"what": "another to ours", "absent": "not installed", "passed": True},
     ]
     where = {"device": "NVIDIA X", "driver": "CUDA 13.0", "cubin": "cubins/sm_90a.cubin", "date": "2026-11-30T07:20:29Z"}
     assert docs.table({"rows": rows, **where}).splitlines()[2:] == [
         "| copy | 0.984 | at least 0.98 |",
         "| launch | 4.3 us | at most 5 |",
+        "| a peer to ours | 2.500 |  |",
+        "| another to ours | not installed |  |",
         "| *NVIDIA X, driver for CUDA 13.0, cubins/sm_90a.cubin, 2026-11-30* | | |",
     ]
 

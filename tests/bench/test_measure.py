@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 
-from oxidecopy.bench.measure import Measured, cpu_model, load, one_core, seconds
+from oxidecopy.bench.measure import Absent, Floor, Measured, cpu_model, load, one_core, seconds
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,21 @@ def test_the_median_counts(better: Literal["lower", "higher"], target: float, pa
     assert (row.median, row.least, row.most) == (2.0, 1.0, 9.0)
     assert row.passed is passed
     assert row.as_data()["passed"] is passed
-    assert row.target_words.endswith(f"{target:g} ms")
+    assert row.verdict == ("OK" if passed else "MISSED")
+    assert row.cells == ("2.0 ms", "1.0 to 9.0", f"{'<=' if better == 'lower' else '>='} {target:g} ms")
+    assert row.share is None
+
+
+def test_where_nothing_is_asked_nothing_is_missed() -> None:
+    row = Measured(what="x", unit="x", samples=(0.5,), target=None, better="higher", of="y", floor=Floor("a copy", 0.25))
+    assert (row.passed, row.verdict, row.share, row.cells[2]) == (True, "", 0.25, "")
+    assert {"target": None, "floor": "a copy", "of_floor": 0.25}.items() <= row.as_data().items()
+
+
+def test_a_row_that_could_not_be_measured_says_why() -> None:
+    row = Absent(what="x", why="not installed", of="y")
+    assert (row.passed, row.verdict, row.share, row.cells) == (True, "-", None, ("not installed", "", ""))
+    assert row.as_data() == {"what": "x", "of": "y", "absent": "not installed", "passed": True}
 
 
 def test_one_core_is_given_back() -> None:

@@ -78,6 +78,11 @@ class FakeDriver(FakeMemory, FakeCode):
     def cuDeviceTotalMem(self, dev: Any) -> Any:
         return self.gpu_of(dev).memory_bytes
 
+    @driver_call(context=False, lost=False, values=1)
+    def cuDeviceCanAccessPeer(self, dev: Any, peerDev: Any) -> Any:
+        self.gpu_of(dev), self.gpu_of(peerDev)
+        return int(int(dev) != int(peerDev) and (int(dev), int(peerDev)) not in self.no_path)
+
     # ---- contexts
     @driver_call(context=False, lost=False, values=1)
     def cuDevicePrimaryCtxRetain(self, dev: Any) -> Any:
@@ -124,6 +129,15 @@ class FakeDriver(FakeMemory, FakeCode):
     @driver_call(context=False, lost=False, values=1)
     def cuCtxGetCurrent(self) -> Any:
         return Handle(self.current or 0)
+
+    @driver_call()
+    def cuCtxEnablePeerAccess(self, peerContext: Any, Flags: int) -> Any:
+        if int(peerContext) not in self.contexts or int(peerContext) == self.current:
+            raise Refused("INVALID_DEVICE" if int(peerContext) == self.current else "INVALID_CONTEXT")
+        pair = cast("int", self.current), int(peerContext)
+        if pair in self.reached:
+            raise Refused("PEER_ACCESS_ALREADY_ENABLED")
+        self.reached.add(pair)
 
     @driver_call()
     def cuCtxSynchronize(self) -> Any:

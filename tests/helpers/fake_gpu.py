@@ -100,6 +100,19 @@ class FakeLaunchConfig(FakeStructure):
         self.numAttrs = 0
 
 
+@dataclass
+class FakeMemLocation:
+    type: int = 0
+    id: int = 0
+
+
+class FakeAccessDesc(FakeStructure):
+    def __init__(self, _ptr: int = 0) -> None:
+        super().__init__()
+        self.location = FakeMemLocation()
+        self.flags = 0
+
+
 class FakeKernelNodeParams(FakeStructure):
     def __init__(self, _ptr: int = 0) -> None:
         super().__init__()

@@ -46,6 +46,17 @@ class FakeMemory(FakeState):
             raise Refused("INVALID_VALUE")
         self.give(hStream, lambda: self.free_now(address))
 
+    @driver_call(values=1)
+    def cuDeviceGetDefaultMemPool(self, dev: Any) -> Any:
+        if not self.gpu_of(dev).attribute("MEMORY_POOLS_SUPPORTED"):
+            raise Refused("NOT_SUPPORTED")
+        return Handle(0x9000 + int(dev))
+
+    @driver_call()
+    def cuMemPoolSetAccess(self, pool: Any, map: Any, count: int) -> Any:  # noqa: A002
+        for desc in map[:count]:
+            self.pools_reached.add((desc.location.id, int(pool) - 0x9000))
+
     def free_now(self, address: int) -> None:
         allocation = self.memory.get(address)
         if allocation is None or not allocation.alive:
@@ -69,6 +80,16 @@ class FakeMemory(FakeState):
         if int(p) not in self.host:
             raise Refused("INVALID_VALUE")
         return Handle(int(p))  # unified addressing: the same number
+
+    @driver_call()
+    def cuMemcpyPeerAsync(self, dstDevice: Any, dstContext: Any, srcDevice: Any, srcContext: Any, ByteCount: int, hStream: Any) -> Any:
+        source, target = self.allocation_of(int(srcDevice), ByteCount), self.allocation_of(int(dstDevice), ByteCount)
+
+        def work() -> None:
+            start, at = int(srcDevice) - source.address, int(dstDevice) - target.address
+            target.data[at : at + ByteCount] = source.data[start : start + ByteCount]
+
+        self.give(hStream, work)
 
     @driver_call()
     def cuMemcpyHtoD(self, dstDevice: Any, srcHost: Any, ByteCount: int) -> Any:

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar, cast
 from tests.helpers.fake_gpu import (
     ENUMS,
     Allocation,
+    FakeAccessDesc,
     FakeContext,
     FakeEvent,
     FakeGpu,
@@ -87,6 +88,8 @@ class FakeState:
     CUdevice_attribute: Any = ENUMS["CUdevice_attribute"]
     CUpointer_attribute: Any = ENUMS["CUpointer_attribute"]
     CUmemorytype: Any = ENUMS["CUmemorytype"]
+    CUmemLocationType: Any = ENUMS["CUmemLocationType"]
+    CUmemAccess_flags: Any = ENUMS["CUmemAccess_flags"]
     CUstream_flags: Any = ENUMS["CUstream_flags"]
     CUevent_flags: Any = ENUMS["CUevent_flags"]
     CUstreamCaptureStatus: Any = ENUMS["CUstreamCaptureStatus"]
@@ -105,6 +108,8 @@ class FakeState:
     CUtensorMap: Any = FakeTensorMap
     CUlaunchConfig: Any = FakeLaunchConfig
     CUlaunchAttribute: Any = FakeLaunchAttribute
+    CUmemoryPool: Any = Handle
+    CUmemAccessDesc: Any = FakeAccessDesc
     CUDA_KERNEL_NODE_PARAMS: Any = FakeKernelNodeParams
 
     def __init__(self, gpus: Sequence[FakeGpu] = (FakeGpu(),), *, version: int = 12090, images: Sequence[FakeImage] = ()) -> None:
@@ -130,6 +135,9 @@ class FakeState:
         self.graph_execs: dict[int, list[Launch]] = {}
         self.nodes: dict[int, Launch] = {}
         self.node_parameters: list[object] = []
+        self.no_path: set[tuple[int, int]] = set()  # pairs of GPUs that do not reach each other's memory
+        self.reached: set[tuple[int, int]] = set()  # (context, context whose allocations it may use)
+        self.pools_reached: set[tuple[int, int]] = set()  # (GPU, GPU whose pool it may use)
         self.initialised = False
         self.thread = threading.local()
         self._next = 0x5500_0000_0000

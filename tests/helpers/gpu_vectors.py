@@ -18,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from oxidecopy.engines.base import Bindings, BoundMap, Buffer, RawLaunch, RawParameter
+from oxidecopy.engines.cuda.driver import check
 from oxidecopy.engines.cuda.encode_call import load_calls
 from oxidecopy.engines.cuda.engine import CudaEngine
 from oxidecopy.engines.cuda.memory import CudaBuffer
@@ -49,6 +50,8 @@ NO_MAP: Final = "map pointer null; "  # the map's own pointer, which is no param
 TF32: Final = ((11, True), (12, True), (7, False), (10, False))
 AT_ONCE: Final = 12  # processes
 ROW_S: Final = 20  # seconds for one row
+PAGE: Final = 1 << 21  # bytes; what memory is mapped in
+HIGH: Final = 1 << 41  # an address: far above 2^39, which rows subtract
 EVERYWHERE: Final = 1 << 56  # bytes of a buffer that no map leaves
 
 
@@ -64,9 +67,31 @@ class GpuBench(Bench):
 
     def map(self, tensor: TensorMap, buffer: Buffer, offset: int = 0, mode: str = "tile") -> str:
         name = super().map(tensor, buffer, 0, mode)
+        if buffer.address + offset < 0:  # the driver gives low addresses on some machines
+            buffer = self._high(buffer)
         anywhere = CudaBuffer(self.engine.context, buffer.address + offset, EVERYWHERE, keep=(buffer,))
         self.maps[name] = BoundMap(map=tensor, buffer=anywhere)
         return name
+
+    def _high(self, buffer: Buffer) -> Buffer:
+        """A copy of memory at an address that a terabyte can be taken from. It stays mapped as long as the process."""
+        context = self.engine.context
+        cu = context.driver
+        with context:
+            prop = cu.CUmemAllocationProp()
+            prop.type = cu.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+            prop.location.type = cu.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+            access = cu.CUmemAccessDesc()
+            access.location = prop.location
+            access.flags = cu.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+            nbytes = -(-buffer.nbytes // PAGE) * PAGE
+            at = check(cu.cuMemAddressReserve(nbytes, PAGE, HIGH, 0), "cuMemAddressReserve")
+            handle = check(cu.cuMemCreate(nbytes, prop, 0), "cuMemCreate")
+            check(cu.cuMemMap(at, nbytes, 0, handle, 0), "cuMemMap")
+            check(cu.cuMemSetAccess(at, nbytes, [access], 1), "cuMemSetAccess")
+        high = CudaBuffer(context, int(at), buffer.nbytes, keep=(at, handle))
+        self.engine.write(high, 0, memoryview(self.engine.read(buffer, 0, buffer.nbytes)))
+        return high
 
     def place(self, array: str, offset: int) -> Const:
         buffer = self.arrays[array].buffer

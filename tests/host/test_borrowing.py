@@ -319,6 +319,29 @@ def test_an_array_of_another_simulator() -> None:
     assert caught.value.rules == ("OX5311",)
 
 
+def test_a_peer() -> None:
+    there = ox.Device.open("sim")
+    a = there.array(numbers())
+    mine = DEV.peer(a)
+    assert (mine.shape, mine.dtype, mine.device) == (a.shape, ox.f32, DEV)
+    copy_pipeline()[2, 2](descriptor(DEV.array(numbers(7))), mine)
+    assert np.array_equal(a.numpy(), numbers(7))
+    part = DEV.peer(a[8:, ::2].T)
+    assert np.array_equal(part.numpy(), numbers(7)[8:, ::2].T)
+    assert DEV.peer(mine).buffer is mine.buffer
+    there.free(a)
+    refused(LifetimeError, "OX5310", lambda: DEV.peer(a))
+    refused(InputError, "OX5030", lambda: DEV.peer(numbers()))  # type: ignore[arg-type]
+
+
+def test_streams_of_two_devices() -> None:
+    there = ox.Device.open("sim")
+    stream, other = ox.Stream(DEV), ox.Stream(there)
+    stream.wait(other.record())
+    refused(ArgumentError, "OX5321", lambda: stream.record(ox.Event(there)))
+    refused(ArgumentError, "OX5321", lambda: stream.wait(1))  # type: ignore[arg-type]
+
+
 # ---- pointers
 def test_a_pointer() -> None:
     x = numbers()

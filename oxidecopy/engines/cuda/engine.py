@@ -10,7 +10,7 @@ from typing import Final, final
 from weakref import ref
 
 from oxidecopy.engines.base import Bindings, Buffer, Outcome, RawLaunch
-from oxidecopy.engines.cuda import memory, module, sharing
+from oxidecopy.engines.cuda import memory, module, peer, sharing
 from oxidecopy.engines.cuda.code.encode import encode
 from oxidecopy.engines.cuda.context import PrimaryContext
 from oxidecopy.engines.cuda.driver import Driver, load_driver
@@ -107,6 +107,10 @@ class CudaEngine:
     def borrow(self, address: int, nbytes: int, *, keep: object, readonly: bool) -> tuple[CudaBuffer, int]:
         """Memory that `keep` owns; that nothing writes to read-only memory is for the caller to see to."""
         return CudaBuffer.borrow(self.context, address, nbytes, keep=keep), 0
+
+    def reach(self, buffer: Buffer) -> tuple[CudaBuffer, int]:
+        """Memory of another GPU of this host, at the same addresses."""
+        return peer.reach(self.context, buffer), 0
 
     def lend(self, buffer: Buffer, stream: int | None) -> tuple[int, object]:
         """Its address, and what the borrower holds; `stream` waits for all that uses it now."""

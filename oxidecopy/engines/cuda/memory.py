@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING, Final, Self, final
+from weakref import WeakSet
 
 from oxidecopy.engines.base import FREED, OTHER_DEVICE
 from oxidecopy.engines.cuda.context import Ownership, PrimaryContext
@@ -39,15 +40,17 @@ class CudaBuffer:
         nbytes: its size.
         owned: it was allocated here.
         uses: the streams of the launches that use it.
+        peers: the same memory as other GPUs of this host have it.
     """
 
-    __slots__ = ("__weakref__", "_address", "_ownership", "context", "nbytes", "owned", "uses")
+    __slots__ = ("__weakref__", "_address", "_ownership", "context", "nbytes", "owned", "peers", "uses")
 
     def __init__(self, context: PrimaryContext, address: int, nbytes: int, *, keep: object = None) -> None:
         self.context = context
         self.nbytes = nbytes
         self.owned = keep is None
         self.uses = Uses(context.driver)
+        self.peers: WeakSet[CudaBuffer] = WeakSet()
         self._address = address
         let_go = partial(_free, context, address, self.uses) if self.owned else partial(_let_go, context, self.uses, keep)
         self._ownership: Ownership = context.own(self, let_go)
@@ -115,18 +118,23 @@ class CudaBuffer:
         self.uses.note(stream)
 
     def wait(self) -> None:
-        """Waits until no launch uses it.
+        """Waits until no launch uses it, of this GPU or of others that have it.
 
         Raises:
             UsageError: when a stream that is being captured was given one (OX5314): it would be waited for in vain.
         """
+        for peer in list(self.peers):
+            peer.wait()
         if self.uses:
             refuse_capture(self)
             with self.context:
                 self.uses.synchronize()
 
     def free(self) -> None:
-        """Frees it now, for the device after the launches that use it. Any number of times."""
+        """Frees it now, for the device after the launches that use it; other GPUs that have it lose it, too. Any number of times."""
+        for peer in list(self.peers):
+            peer.wait()
+            peer.free()
         self._ownership.end()
 
     def __repr__(self) -> str:

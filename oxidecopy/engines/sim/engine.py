@@ -11,7 +11,7 @@ from oxidecopy.engines.base import FREED, OTHER_DEVICE, Bindings, Buffer, Outcom
 from oxidecopy.engines.sim.explore import raise_for
 from oxidecopy.engines.sim.launch import execute
 from oxidecopy.engines.sim.memory import GlobalMemory, SimBuffer
-from oxidecopy.errors import Diagnostic, ExecutionError, LifetimeError, UsageError
+from oxidecopy.errors import ArgumentError, Diagnostic, ExecutionError, LifetimeError, UsageError
 from oxidecopy.isa.limits import GLOBAL_ADDRESS_ALIGN
 from oxidecopy.program.verified import VerifiedProgram
 
@@ -90,6 +90,17 @@ class SimEngine:
         """Host memory that `keep` owns, as memory of the simulator."""
         return self._memory.borrow(address, nbytes, keep=keep, readonly=readonly)
 
+    def reach(self, buffer: Buffer) -> tuple[SimBuffer, int]:
+        """Memory of another simulator of this process."""
+        if not isinstance(buffer, SimBuffer):
+            required, fix = "memory of another simulator", "copy it: dev.array(a.numpy())"
+            what = "the simulator reaches the memory of simulators alone"
+            raise ArgumentError(Diagnostic(rule=OTHER_DEVICE, what=what, got=repr(buffer), required=required, fix=fix))
+        if buffer.memory is self._memory:
+            return buffer, 0
+        data = _live(buffer).data
+        return self._memory.borrow(data.ctypes.data, buffer.nbytes, keep=buffer, readonly=not data.flags.writeable)
+
     def lend(self, buffer: Buffer, stream: int | None) -> tuple[int, object]:
         """Its address on this machine; nothing is ever in flight."""
         own = self._own(buffer)
@@ -103,11 +114,7 @@ class SimEngine:
             required, fix = "memory of this simulator", "take arrays of one `Device`: two opened ones do not share memory"
             what = "memory of another device is used on the simulator"
             raise LifetimeError(Diagnostic(rule=OTHER_DEVICE, what=what, got=repr(buffer), required=required, fix=fix))
-        if not buffer.alive:
-            fix = "free an array after its last use, or drop it"
-            what = "memory is used after it was freed"
-            raise LifetimeError(Diagnostic(rule=FREED, what=what, got=repr(buffer), required="live memory", fix=fix))
-        return buffer
+        return _live(buffer)
 
     # ---- running
     def run(self, verified: VerifiedProgram, bindings: Bindings) -> Outcome:
@@ -148,6 +155,15 @@ class SimEngine:
             if address % GLOBAL_ADDRESS_ALIGN:
                 broken.append(_broken(f"address of `{name}`", f"{address:#x}", f"a multiple of {GLOBAL_ADDRESS_ALIGN}"))
         return broken
+
+
+def _live(buffer: SimBuffer) -> SimBuffer:
+    """The buffer; refuses one that was freed."""
+    if not buffer.alive:
+        fix = "free an array after its last use, or drop it"
+        what = "memory is used after it was freed"
+        raise LifetimeError(Diagnostic(rule=FREED, what=what, got=repr(buffer), required="live memory", fix=fix))
+    return buffer
 
 
 def _by_name(kind: str, actual: dict[str, object], assumed: dict[str, object]) -> list[tuple[str, object, object]]:

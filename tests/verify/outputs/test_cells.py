@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from itertools import product
 
 import numpy as np
@@ -88,21 +86,3 @@ def test_too_many_cells_are_not_counted() -> None:
 @given(st.lists(st.integers(-5, 5)))
 def test_different_numbers(numbers: list[int]) -> None:
     assert different(np.array(numbers, np.int64)).tolist() == sorted(set(numbers))
-
-
-def test_a_first_proof_does_not_wait_for_masked_arrays() -> None:
-    script = """
-import sys
-import numpy as np
-import oxidecopy as ox
-@ox.pipeline(threads=32)
-def fill(cta: ox.Cta, out: ox.GlobalArray[ox.f32, ox.D2]) -> None:
-    tile = cta.shared(ox.f32, (8, 8), align=ox.A128)
-    cta.fill(tile, 1.0)
-    cta.sync()
-    cta.store(out, tile, (cta.block_idx.x * 8, 0))
-fill[2].bind(ox.Device.open("sim").zeros((16, 8), ox.f32)).verify()
-assert "numpy" in sys.modules
-assert "numpy.ma" not in sys.modules
-"""
-    subprocess.run([sys.executable, "-c", script], check=True)

@@ -1,0 +1,34 @@
+"""torch in eager mode: what its users write; each call makes its own result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from oxidecopy.bench.peers import Call, Given
+
+
+_WAYS: Final[dict[str, tuple[str, Callable[[Any], object]]]] = {
+    "permute": ("x.permute(0, 2, 1, 3).contiguous()", lambda x: x.permute(0, 2, 1, 3).contiguous()),
+    "transpose": ("x.T.contiguous()", lambda x: x.T.contiguous()),
+    "cast": ("x.bfloat16()", lambda x: x.bfloat16()),
+    "sums": ("x.sum(1)", lambda x: x.sum(1)),
+}
+
+
+def start(work: str, given: Given) -> Mapping[str, Call]:
+    """As `oxidecopy.bench.peers` says."""
+    torch: Any = import_module("torch")
+    stream = torch.cuda.ExternalStream(given.stream.handle)
+    x = torch.from_dlpack(given.inputs[0])
+    words, call = _WAYS[work]
+
+    def on_stream() -> object:
+        with torch.cuda.stream(stream):
+            return call(x)
+
+    with torch.cuda.stream(stream):
+        torch.from_dlpack(given.output).copy_(call(x))
+    return {words: on_stream}

@@ -1,0 +1,213 @@
+"""What is measured beside plain copies: maps, casts, permutes and reductions, each with its pipeline and what numpy makes of the same data.
+
+Sizes are free: the same pipelines run on the simulator on arrays of a few tiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any, Final, final
+
+import numpy as np
+import numpy.typing as npt
+
+import oxidecopy as ox
+from oxidecopy.bench import tiled
+from oxidecopy.bench.copies import one_shot
+from oxidecopy.bench.tiled import Tiles
+from oxidecopy.typed.global_array import storage_dtype
+
+if TYPE_CHECKING:
+    from oxidecopy.host.bound import BoundLaunch
+
+Array = ox.GlobalArray[Any, Any]
+Values = npt.NDArray[Any]
+
+SCALE_A, SCALE_B, BIAS = 0.75, -1.25, 0.125
+HEADS: Final = 32
+DEPTH: Final = 128
+COLUMNS: Final = 16_384
+
+FUSED: Final = Tiles(box=(64, 64), stages=2, stored=2, warps=8, per_sm=2)
+CAST: Final = Tiles(box=(64, 64), stages=3, stored=2, warps=8, per_sm=2)
+PERMUTED: Final = Tiles(box=(1, 64, 1, DEPTH), per_sm=4)
+ADDED: Final = Tiles(box=(64, 256), per_sm=2)
+
+OF_COPY_MAP: Final = 0.95
+OF_COPY: Final = 0.90
+OF_CONTIGUOUS: Final = 1.2
+OF_PEER: Final = 1.0
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """An array that is read or written."""
+
+    dtype: type[ox.DType]
+    shape: tuple[int, ...]
+
+    @property
+    def nbytes(self) -> int:
+        return prod(self.shape) * self.dtype.info.nbytes
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """The elements of an array whose memory repeats itself, so that large ones are known without being kept here."""
+
+    values: Values
+
+    def __getitem__(self, at: npt.NDArray[np.int64]) -> Values:
+        """Those at flat indices."""
+        found: Values = self.values[at % len(self.values)]
+        return found
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """One thing to measure.
+
+    Attributes:
+        name: what peers know it by.
+        words: what it is.
+        how: tiles and blocks in words.
+        inputs: arrays that are read.
+        output: the array that is written.
+        bind: the launch, given inputs, output and the number of multiprocessors.
+        expected: rows of the output, whose row is its last dimension, from one on and up to another.
+        target: of the bandwidth of a copy that moves as many bytes.
+        peers: by name, with how much faster this has to be.
+        tolerance: how far elements may be from `expected`; 0 compares bytes.
+        adds: the output is added to, so it has to be zeros before.
+    """
+
+    name: str
+    words: str
+    how: str
+    inputs: tuple[Spec, ...]
+    output: Spec
+    bind: Callable[[Sequence[Array], Array, int], BoundLaunch]
+    expected: Callable[[Sequence[Pattern], int, int], Values]
+    target: float | None
+    peers: tuple[tuple[str, float], ...] = ()
+    tolerance: float = 0.0
+    adds: bool = False
+
+    @property
+    def moved(self) -> int:
+        """Bytes read and written."""
+        return sum(spec.nbytes for spec in (*self.inputs, self.output))
+
+
+def works(elements: int, columns: int = COLUMNS) -> Iterator[Work]:
+    """All of them, on `elements` f32 numbers or twice as many bf16 ones, `columns` in a row."""
+    shape = (elements // columns, columns)
+    yield fused(shape)
+    yield cast(shape)
+    yield from permutes((2 * elements // (HEADS * DEPTH * _sequence(elements)), _sequence(elements), HEADS, DEPTH))
+    yield added(shape)
+
+
+def _sequence(elements: int) -> int:
+    """Of the permutes: 4,096 where that many fit."""
+    return min(4096, 2 * elements // (HEADS * DEPTH))
+
+
+# ---- element by element
+def fused(shape: tuple[int, int], tiles: Tiles = FUSED) -> Work:
+    """Five operations on two f32 arrays, the result as bf16."""
+
+    def expected(given: Sequence[Pattern], first: int, stop: int) -> Values:
+        at = _places(shape, first, stop)
+        a, b = (p[at] for p in given)
+        made: Values = np.maximum(a * np.float32(SCALE_A) + b * np.float32(SCALE_B) - np.float32(BIAS), np.float32(0))
+        return made.astype(storage_dtype(ox.bf16.info))
+
+    def bind(given: Sequence[Array], out: Array, multiprocessors: int) -> BoundLaunch:
+        maps = [_map(a, tiles.box) for a in (*given, out)]
+        return tiled.fused(tiles)[tiles.per_sm * multiprocessors].bind(*maps, SCALE_A, SCALE_B, BIAS)
+
+    return Work(
+        name="fused", words="map of two f32 to bf16, five operations", how=tiles.words,
+        inputs=(Spec(ox.f32, shape), Spec(ox.f32, shape)), output=Spec(ox.bf16, shape), bind=bind, expected=expected,
+        target=OF_COPY_MAP, peers=(("Triton", OF_PEER), ("CuPy", OF_PEER)),
+    )  # fmt: skip
+
+
+def cast(shape: tuple[int, int], tiles: Tiles = CAST) -> Work:
+    """A copy that changes the type on the way."""
+
+    def bind(given: Sequence[Array], out: Array, multiprocessors: int) -> BoundLaunch:
+        return tiled.cast(tiles)[tiles.per_sm * multiprocessors].bind(_map(given[0], tiles.box), _map(out, tiles.box))
+
+    return Work(
+        name="cast", words="copy with a cast from f32 to bf16", how=tiles.words, inputs=(Spec(ox.f32, shape),),
+        output=Spec(ox.bf16, shape), bind=bind, target=OF_COPY_MAP, peers=(("torch", OF_PEER),),
+        expected=lambda given, first, stop: given[0][_places(shape, first, stop)].astype(storage_dtype(ox.bf16.info)),
+    )  # fmt: skip
+
+
+# ---- dimensions in another order
+def permutes(shape: tuple[int, int, int, int], tiles: Tiles = PERMUTED) -> Iterator[Work]:
+    """BSHD to BHSD and back: copies between two views, as the copy engine takes dimensions in any order but for the innermost."""
+    batch, sequence, heads, depth = shape
+    other = batch, heads, sequence, depth
+    yield _permute("BSHD to BHSD", shape, other, tiles)
+    yield _permute("BHSD to BSHD", other, shape, tiles.permuted(0, 2, 1, 3))
+
+
+def _permute(name: str, given: tuple[int, ...], made: tuple[int, ...], tiles: Tiles) -> Work:
+    def bind(arrays: Sequence[Array], out: Array, _: int) -> BoundLaunch:
+        grid = prod(n // b for n, b in zip(given, tiles.box, strict=True))
+        maps = _map(arrays[0], tiles.box), _map(out.permute(0, 2, 1, 3), tiles.box)
+        return one_shot(tiles.beside(ox.bf16))[grid].bind(*maps)
+
+    def expected(patterns: Sequence[Pattern], first: int, stop: int) -> Values:
+        rows, row = divmod(np.arange(first, stop), made[2])
+        outer, middle = divmod(rows, made[1])
+        flat = ((outer * given[1] + row) * given[2] + middle) * given[3]
+        return patterns[0][flat[:, None] + np.arange(made[3])]
+
+    return Work(
+        name="permute", words=f"permute, {name}", how=tiles.words, inputs=(Spec(ox.bf16, given),), output=Spec(ox.bf16, made), bind=bind,
+        expected=expected, target=OF_COPY, peers=(("torch", OF_CONTIGUOUS),),
+    )  # fmt: skip
+
+
+# ---- into one place
+def added(shape: tuple[int, int], tiles: Tiles = ADDED) -> Work:
+    """All boxes added into one: by stores that add, in the memory system."""
+
+    def bind(given: Sequence[Array], out: Array, _: int) -> BoundLaunch:
+        grid = prod(n // b for n, b in zip(shape, tiles.box, strict=True))
+        return tiled.add_once(tiles.beside(ox.f32))[grid].bind(_map(given[0], tiles.box), _map(out, tiles.box))
+
+    def expected(given: Sequence[Pattern], first: int, stop: int) -> Values:
+        rows, columns = tiles.box
+        total = np.zeros((stop - first, columns))
+        for row in range(0, shape[0], rows):
+            strip = given[0][_places(shape, row + first, row + stop)]
+            total += strip.reshape(stop - first, -1, columns).sum(1, dtype=np.float64)
+        return total.astype(np.float32)
+
+    return Work(
+        name="added", words="store-reduce add of all boxes into one", how=tiles.words, inputs=(Spec(ox.f32, shape),),
+        output=Spec(ox.f32, tiles.box), bind=bind, expected=expected, target=None,
+        peers=(("CUDA C++", OF_PEER),), tolerance=1e-3, adds=True,
+    )  # fmt: skip
+
+
+# ---- arrays
+def _places(shape: tuple[int, int], first: int, stop: int) -> npt.NDArray[np.int64]:
+    """Flat indices of rows `first` up to `stop`."""
+    return np.arange(first * shape[1], stop * shape[1]).reshape(stop - first, shape[1])
+
+
+def _map(a: Array, box: tuple[int, ...]) -> Any:
+    maps: Any = ox.TmaDescriptor.tiled
+    return maps(a, box=box)

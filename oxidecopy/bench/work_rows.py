@@ -1,0 +1,154 @@
+"""The works on a GPU: each beside a copy that moves as many bytes, and beside its peers, in the same run on the same data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+from statistics import median
+from typing import TYPE_CHECKING, Final, final
+
+import numpy as np
+
+import oxidecopy as ox
+from oxidecopy.bench.measure import Absent, Floor, Measured
+from oxidecopy.bench.peers import Given, peer, why_absent
+from oxidecopy.bench.work import BIAS, SCALE_A, SCALE_B, Pattern, Work, works
+from oxidecopy.errors import Diagnostic, ExecutionError
+from oxidecopy.typed.global_array import storage_dtype
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from oxidecopy.bench.gpu import Bench
+    from oxidecopy.bench.measure import Row
+    from oxidecopy.bench.peers import Call
+    from oxidecopy.bench.work import Array, Spec, Values
+
+_PATTERN_BYTES: Final = 64 << 20
+_ROWS: Final = 2  # of the output that are compared at a time
+_PEER_TOLERANCE: Final = 0.02  # peers fuse multiplications with additions: the last bit of bf16
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """The arrays of a bench as what is worked on: its source holds f32 numbers from a normal distribution, another pattern in each half."""
+
+    bench: Bench
+    patterns: tuple[Values, ...]
+
+    def given(self, work: Work) -> Given:
+        """Inputs and output of a work, as views of the same memory."""
+        inputs = [_view(self.bench, self.bench.src, spec, i) for i, spec in enumerate(work.inputs)]
+        output = _view(self.bench, self.bench.dst, work.output, 0)
+        return Given(engine=self.bench.engine, stream=self.bench.stream, inputs=inputs, output=output, scalars=(SCALE_A, SCALE_B, BIAS))
+
+    def clear(self, work: Work) -> None:
+        """Makes the output something that no result is; zeros where results are added to it."""
+        self.bench.engine.fill(self.bench.dst.buffer, 0, work.output.nbytes, 0 if work.adds else 0xA5)
+
+    def check(self, work: Work, who: str, tolerance: float) -> None:
+        """Compares the first rows of the output, those in the middle and the last ones.
+
+        Raises:
+            ExecutionError: they differ.
+        """
+        spec = work.output
+        row = spec.nbytes // (rows := prod(spec.shape[:-1]))
+        patterns = [Pattern(p.view(storage_dtype(s.dtype.info))) for p, s in zip(self.patterns, work.inputs, strict=False)]
+        count = min(_ROWS, rows)
+        self.bench.stream.synchronize()
+        for first in (0, (rows - count) // 2, rows - count):
+            wanted = work.expected(patterns, first, first + count)
+            found = np.frombuffer(self.bench.engine.read(self.bench.dst.buffer, first * row, count * row), wanted.dtype).reshape(
+                wanted.shape
+            )
+            if found.tobytes() != wanted.tobytes() and not (tolerance and _close(found, wanted, tolerance)):
+                what = f"{work.words}, by {who}: the result is not what numpy gives"
+                raise ExecutionError(Diagnostic(rule="OX6007", what=what, got=f"rows {first} to {first + count}"))
+
+
+def prepare(bench: Bench) -> Ground:
+    """Fills the source: a pattern is written once, then doubled until it fills its half."""
+    half = bench.src.buffer.nbytes // 2
+    size = min(_PATTERN_BYTES, half)
+    patterns = tuple([np.random.default_rng(seed).standard_normal(size // 4, np.float32) for seed in (1, 2)])
+    for start, pattern in zip((0, half), patterns, strict=True):
+        bench.engine.write(bench.src.buffer, start, memoryview(pattern.tobytes()))
+        done = size
+        while done < half:
+            bench.copy(bench.src, start + done, bench.src, start, min(done, half - done))
+            done *= 2
+    bench.stream.synchronize()
+    return Ground(bench, patterns)
+
+
+def work_rows(bench: Bench, runs: int, say: Callable[[str], None]) -> Iterator[Row]:
+    """Every work, its bandwidth as a share of a copy's, then how many times as long each peer takes."""
+    ground = prepare(bench)
+    for work in works(bench.src.buffer.nbytes // 8):
+        say(work.words)
+        yield from rows_of(ground, work, runs, say)
+
+
+def rows_of(ground: Ground, work: Work, runs: int, say: Callable[[str], None]) -> Iterator[Row]:
+    """The rows of one work."""
+    bench, given = ground.bench, ground.given(work)
+    half = work.moved // 2
+    copy = median(bench.times_ms(partial(bench.copy, bench.dst, 0, bench.src, 0, half), runs))
+    bound = work.bind(given.inputs, given.output, bench.multiprocessors)
+    launch = bench.engine.prepare(bound.verify(), bound.bindings, stream=bench.stream)
+    ground.clear(work)
+    launch()
+    ground.check(work, "oxidecopy", work.tolerance)
+    times = bench.times_ms(launch, runs)
+    launch.end()
+    shares = tuple(copy / t for t in times)
+    rate = work.moved / median(times) / 1e9
+    yield Measured(
+        what=f"{work.words}, of a copy", unit="x", samples=shares, target=work.target, better="higher",
+        of=f"{work.moved / 2**30:.2f} GiB read and written at {rate:.3f} TB/s, {work.how}; cuMemcpyDtoDAsync of as many at "
+        f"{work.moved / copy / 1e9:.3f}",
+        floor=Floor("cuMemcpyDtoD", median(shares)),
+    )  # fmt: skip
+    for name, target in work.peers:
+        say(f"{work.words}, {name}")
+        yield _beside(ground, work, given, name, times, target, runs)
+
+
+def _beside(ground: Ground, work: Work, given: Given, name: str, ours: Sequence[float], target: float, runs: int) -> Row:
+    """How many times as long a peer takes, by the fastest of its ways."""
+    what = f"{work.words}, {name} to ours"
+    try:
+        ground.clear(work)
+        ways: Mapping[str, Call] = peer(name).start(work.name, given)
+        ground.check(work, name, _PEER_TOLERANCE)
+        took = {words: ground.bench.times_ms(call, runs) for words, call in ways.items()}
+    except Exception as error:  # whatever another library raises: the other rows are still to be measured
+        return Absent(what=what, why=why_absent(error), of=name)
+    best = min(took, key=lambda words: median(took[words]))
+    theirs = median(took[best])
+    return Measured(
+        what=what, unit="x", samples=tuple(theirs / t for t in ours), target=target, better="higher",
+        of=f"{name}, {best}: {work.moved / theirs / 1e9:.3f} TB/s; ours {work.moved / median(ours) / 1e9:.3f}",
+    )  # fmt: skip
+
+
+def _close(found: Values, wanted: Values, tolerance: float) -> bool:
+    return bool(np.allclose(found.astype(np.float64), wanted.astype(np.float64), rtol=tolerance, atol=tolerance))
+
+
+def _view(bench: Bench, a: ox.GlobalArray[ox.f32, ox.D1], spec: Spec, half: int) -> Array:
+    """The start of the array's first or second half as what `spec` says."""
+    strides = [spec.dtype.info.nbytes]
+    for n in reversed(spec.shape[1:]):
+        strides.append(strides[-1] * n)
+    return ox.GlobalArray(
+        dtype=spec.dtype,
+        shape=spec.shape,
+        strides_bytes=tuple(reversed(strides)),
+        buffer=a.buffer,
+        device=bench.device,
+        offset_bytes=half * a.buffer.nbytes // 2,
+    )

@@ -1,0 +1,36 @@
+"""Rows as files: what the table of a benchmark says, to be read and drawn elsewhere."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from oxidecopy.bench import row_files
+from oxidecopy.bench.measure import Absent, Floor, Measured
+
+ROWS = (
+    Measured(
+        what="a, of a copy", unit="x", samples=(0.5, 0.25, 1.0), target=0.9, better="higher", of="all of it", floor=Floor("a copy", 0.5)
+    ),
+    Measured(what="b", unit="us", samples=(3.0,), target=None, better="lower", of="a launch"),
+    Absent(what="c to ours", why="not installed", of="c"),
+)
+
+
+def test_csv(tmp_path: Path) -> None:
+    row_files.write_csv(tmp_path / "r.csv", ROWS)
+    first, second, third = csv.DictReader((tmp_path / "r.csv").read_text().splitlines())
+    assert first == {
+        "what": "a, of a copy", "unit": "x", "median": "0.5", "min": "0.25", "max": "1.0", "target": "0.9", "better": "higher",
+        "passed": "False", "floor": "a copy", "of_floor": "0.5", "absent": "", "of": "all of it",
+    }  # fmt: skip
+    assert (second["target"], second["passed"], second["floor"]) == ("", "True", "")
+    assert (third["absent"], third["median"]) == ("not installed", "")
+
+
+def test_bars(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    row_files.write_bars(tmp_path / "r.png", ROWS, "a GPU")
+    assert (tmp_path / "r.png").read_bytes().startswith(b"\x89PNG")
