@@ -10,6 +10,7 @@ import oxidecopy as ox
 from oxidecopy.bench.copies import padding
 
 F32 = ox.TmaDescriptor[ox.f32, ox.D2]
+Vector = ox.TmaDescriptor[ox.f32, ox.D1]
 BF16 = ox.TmaDescriptor[ox.bf16, ox.D2]
 Number = ox.Scalar[ox.f32]
 
@@ -88,6 +89,51 @@ def cast(tiles: Tiles) -> ox.Pipeline[...]:
                     group.map(lambda v: v.cast(ox.bf16), tile, out=result)
 
     return cast_copy
+
+
+def transposed(tiles: Tiles) -> ox.Pipeline[...]:
+    """Tiles into transposed ones, given out by a counter."""
+
+    @ox.pipeline(warps=ox.roles(producer=1, consumers=tiles.warps))
+    def transpose(cta: ox.Cta, a: F32, out: F32) -> None:
+        ring, made = cta.ring(stages=tiles.stages, tiles=(a,)), cta.store_ring(out, stages=tiles.stored)
+        work = cta.schedule(a, order=ox.order.counter())
+        with cta.producer() as leader:
+            for at in work:
+                with ring.produce(leader) as (slot,):
+                    slot.load(a, at)
+        with cta.consumers() as group:
+            for stage in ring.stages(group, work):
+                (tile,) = stage.tiles
+                row, column = stage.at
+                with made.put(group, (column, row)) as result:
+                    group.transpose(tile, out=result)
+
+    return transpose
+
+
+def row_sums(tiles: Tiles) -> ox.Pipeline[...]:
+    """Rows of a box's height to a CTA, added up box by box."""
+
+    @ox.pipeline(warps=ox.roles(producer=1, consumers=tiles.warps))
+    def sums(cta: ox.Cta, a: F32, out: Vector) -> None:
+        ring, made = cta.ring(stages=tiles.stages, tiles=(a,)), cta.store_ring(out, stages=tiles.stored)
+        columns = a.shape[1] // tiles.box[1]
+        with cta.producer() as leader:
+            for (row,) in cta.tiles(out):
+                for i in cta.range(columns):
+                    with ring.produce(leader) as (slot,):
+                        slot.load(a, (row, i * tiles.box[1]))
+        with cta.consumers() as group:
+            for at in cta.tiles(out):
+                with made.put(group, at) as total:
+                    group.fill(total, 0.0)
+                    group.sync()
+                    for _ in cta.range(columns):
+                        with ring.consume(group) as (tile,):
+                            group.sum(tile, axis=1, out=total, accumulate=True)
+
+    return sums
 
 
 def add_once(beside: int) -> ox.Pipeline[...]:

@@ -33,6 +33,8 @@ COLUMNS: Final = 16_384
 FUSED: Final = Tiles(box=(64, 64), stages=2, stored=2, warps=8, per_sm=2)
 CAST: Final = Tiles(box=(64, 64), stages=3, stored=2, warps=8, per_sm=2)
 PERMUTED: Final = Tiles(box=(1, 64, 1, DEPTH), per_sm=4)
+TRANSPOSED: Final = Tiles(box=(64, 64), stages=3, stored=2, warps=4, per_sm=2)
+SUMMED: Final = Tiles(box=(16, 256), stages=4, stored=2, warps=4, per_sm=2)
 ADDED: Final = Tiles(box=(64, 256), per_sm=2)
 
 OF_COPY_MAP: Final = 0.95
@@ -79,7 +81,7 @@ class Work:
         inputs: arrays that are read.
         output: the array that is written.
         bind: the launch, given inputs, output and the number of multiprocessors.
-        expected: rows of the output, whose row is its last dimension, from one on and up to another.
+        expected: rows of the output, as `rows` counts them, from one on and up to another.
         target: of the bandwidth of a copy that moves as many bytes.
         peers: by name, with how much faster this has to be.
         tolerance: how far elements may be from `expected`; 0 compares bytes.
@@ -99,6 +101,12 @@ class Work:
     adds: bool = False
 
     @property
+    def rows(self) -> tuple[int, int]:
+        """Of the output, and how many elements each has: its last dimension, or one where that is the only one."""
+        *outer, last = self.output.shape
+        return (prod(outer), last) if outer else (last, 1)
+
+    @property
     def moved(self) -> int:
         """Bytes read and written."""
         return sum(spec.nbytes for spec in (*self.inputs, self.output))
@@ -110,6 +118,8 @@ def works(elements: int, columns: int = COLUMNS) -> Iterator[Work]:
     yield fused(shape)
     yield cast(shape)
     yield from permutes((2 * elements // (HEADS * DEPTH * _sequence(elements)), _sequence(elements), HEADS, DEPTH))
+    yield transposed(shape)
+    yield row_sums(shape)
     yield added(shape)
 
 
@@ -179,7 +189,37 @@ def _permute(name: str, given: tuple[int, ...], made: tuple[int, ...], tiles: Ti
     )  # fmt: skip
 
 
-# ---- into one place
+def transposed(shape: tuple[int, int], tiles: Tiles = TRANSPOSED) -> Work:
+    """Rows and columns change places: by threads, as the copy engine keeps the innermost dimension."""
+
+    def bind(given: Sequence[Array], out: Array, multiprocessors: int) -> BoundLaunch:
+        maps = _map(given[0], tiles.box), _map(out, tiles.box[::-1])
+        return tiled.transposed(tiles)[tiles.per_sm * multiprocessors].bind(*maps)
+
+    return Work(
+        name="transpose", words="transpose of f32", how=tiles.words, inputs=(Spec(ox.f32, shape),), output=Spec(ox.f32, shape[::-1]),
+        bind=bind, expected=lambda given, first, stop: given[0][np.arange(shape[0]) * shape[1] + np.arange(first, stop)[:, None]],
+        target=OF_COPY, peers=(("torch", OF_CONTIGUOUS),),
+    )  # fmt: skip
+
+
+# ---- fewer elements than before
+def row_sums(shape: tuple[int, int], tiles: Tiles = SUMMED) -> Work:
+    """The sum of each row."""
+
+    def bind(given: Sequence[Array], out: Array, multiprocessors: int) -> BoundLaunch:
+        maps = _map(given[0], tiles.box), _map(out, tiles.box[:1])
+        return tiled.row_sums(tiles)[tiles.per_sm * multiprocessors].bind(*maps)
+
+    def expected(given: Sequence[Pattern], first: int, stop: int) -> Values:
+        return given[0][_places(shape, first, stop)].sum(1, dtype=np.float64, keepdims=True).astype(np.float32)
+
+    return Work(
+        name="sums", words="sums of f32 rows", how=tiles.words, inputs=(Spec(ox.f32, shape),), output=Spec(ox.f32, shape[:1]), bind=bind,
+        expected=expected, target=OF_COPY, peers=(("torch", OF_PEER),), tolerance=1e-3,
+    )  # fmt: skip
+
+
 def added(shape: tuple[int, int], tiles: Tiles = ADDED) -> Work:
     """All boxes added into one: by stores that add, in the memory system."""
 

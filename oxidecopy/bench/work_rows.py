@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from math import prod
 from statistics import median
 from typing import TYPE_CHECKING, Final, final
 
@@ -54,8 +53,8 @@ class Ground:
         Raises:
             ExecutionError: they differ.
         """
-        spec = work.output
-        row = spec.nbytes // (rows := prod(spec.shape[:-1]))
+        rows, _ = work.rows
+        row = work.output.nbytes // rows
         patterns = [Pattern(p.view(storage_dtype(s.dtype.info))) for p, s in zip(self.patterns, work.inputs, strict=False)]
         count = min(_ROWS, rows)
         self.bench.stream.synchronize()

@@ -21,7 +21,7 @@ def test_each_gives_what_numpy_gives(measured: Work) -> None:
     values = [rng.standard_normal(spec.shape, np.float32).astype(storage_dtype(spec.dtype.info)) for spec in measured.inputs]
     out = dev.zeros(measured.output.shape, measured.output.dtype)
     measured.bind([dev.array(x, spec.dtype) for x, spec in zip(values, measured.inputs, strict=True)], out, 2)()
-    rows = out.numpy().reshape(-1, measured.output.shape[-1])
+    rows = out.numpy().reshape(measured.rows)
     expected = measured.expected([Pattern(x.reshape(-1)) for x in values], 0, len(rows))
     assert expected.dtype == rows.dtype
     if measured.tolerance:
