@@ -212,7 +212,8 @@ def row_sums(shape: tuple[int, int], tiles: Tiles = SUMMED) -> Work:
         return tiled.row_sums(tiles)[tiles.per_sm * multiprocessors].bind(*maps)
 
     def expected(given: Sequence[Pattern], first: int, stop: int) -> Values:
-        return given[0][_places(shape, first, stop)].sum(1, dtype=np.float64, keepdims=True).astype(np.float32)
+        made: Values = given[0][_places(shape, first, stop)].sum(1, dtype=np.float64, keepdims=True)
+        return made.astype(np.float32)
 
     return Work(
         name="sums", words="sums of f32 rows", how=tiles.words, inputs=(Spec(ox.f32, shape),), output=Spec(ox.f32, shape[:1]), bind=bind,
