@@ -1,9 +1,9 @@
 // COMPUTE: an element expression over tiles, as fast as memory gives them. An accumulator machine in the registers of each lane: vectors of
-// 8 numbers (A, B and three more), so that what an instruction costs to read and to branch to is shared by 8 elements; and PLACE, which
-// computes the scalars of a loop's iteration side by side.
+// 16 numbers (A, B and two more; a third one in local memory, for the few expressions that need it), so that what an instruction costs to
+// read and to branch to is shared by 16 elements; and PLACE, which computes the scalars of a loop's iteration side by side.
 //
 // A unit is four elements of a row: 4 to 16 bytes that no swizzle tears apart. Lanes that follow each other take units that do, so all
-// accesses are free of bank conflicts.
+// accesses are free of bank conflicts. A lane has four units. Where they are even (abi.py: UNITS) one address gives those of all.
 #pragma once
 #include "coordinates.cuh"
 #include "functions.cuh"
@@ -22,13 +22,13 @@ struct UnitsOf {
     u32 there;
 
     // Hidden from the compiler, which would keep all that follows from it in registers, over all instructions.
-    __device__ __forceinline__ u32 place(u32 j) const {
-        u32 found = at[j];
+    static __device__ __forceinline__ u32 hidden(u32 found) {
         asm volatile("" : "+r"(found));
         return found;
     }
 
-    __device__ __forceinline__ bool has(u32 j) const { return there >> j & 1; }
+    __device__ __forceinline__ u32 place(u32 j) const { return hidden(at[j]); }
+    __device__ __forceinline__ bool has(u32 j) const { return hidden(there) >> j & 1; }
     __device__ __forceinline__ u32 row(u32 j) const { return place(j) >> 16; }
 
     __device__ __forceinline__ u32 address(u32 j, u32 tile, u32 pitch, u32 bytes, u32 mask) const {
@@ -161,10 +161,60 @@ OX_DEVICE void load(Numbers& v, const UnitsOf& units, u32 tile, u32 form, u32 ma
     }
 }
 
+// ---- the same for EVEN units, of the types that are most common
+struct Even {
+    u32 at, step;
+
+    __device__ __forceinline__ Even(const UnitsOf& units, u32 tile, u32 bytes, u32 mask, u32 word) {
+        const u32 found = units.place(0), a = tile + (found >> 16) * (word & 0xffff) + (found & 0xffff) * bytes;
+        at = a ^ (a >> 7 & mask) << 4;
+        step = word >> 16 << 4;
+    }
+};
+
+OX_DEVICE void load_even_32(Numbers& v, const UnitsOf& units, u32 tile, u32 mask, u32 word) {
+    const Even even(units, tile, 16, mask, word);
+#pragma unroll
+    for (u32 j = 0; j < COMPUTE_UNITS; ++j) {
+        const uint4 q = ptx::ld_shared_v4(even.at + j * even.step);
+        v[4 * j] = q.x, v[4 * j + 1] = q.y, v[4 * j + 2] = q.z, v[4 * j + 3] = q.w;
+    }
+}
+
+template <u32 FORM>
+OX_DEVICE void load_even_16(Numbers& v, const UnitsOf& units, u32 tile, u32 mask, u32 word) {
+    const Even even(units, tile, 8, mask, word);
+    uint2 q[COMPUTE_UNITS];
+#pragma unroll
+    for (u32 j = 0; j < COMPUTE_UNITS; ++j) q[j] = ptx::ld_shared_v2(even.at + j * even.step);
+#pragma unroll
+    for (u32 j = 0; j < COMPUTE_UNITS; ++j) {
+        unpack(q[j].x, FORM, v[4 * j], v[4 * j + 1]);
+        unpack(q[j].y, FORM, v[4 * j + 2], v[4 * j + 3]);
+    }
+}
+
+OX_DEVICE void store_even_32(const Numbers& v, const UnitsOf& units, u32 tile, u32 mask, u32 word) {
+    const Even even(units, tile, 16, mask, word);
+#pragma unroll
+    for (u32 j = 0; j < COMPUTE_UNITS; ++j) {
+        ptx::st_shared_v4(even.at + j * even.step, make_uint4(v[4 * j], v[4 * j + 1], v[4 * j + 2], v[4 * j + 3]));
+    }
+}
+
+template <u32 FORM>
+OX_DEVICE void store_even_16(const Numbers& v, const UnitsOf& units, u32 tile, u32 mask, u32 word) {
+    const Even even(units, tile, 8, mask, word);
+#pragma unroll
+    for (u32 j = 0; j < COMPUTE_UNITS; ++j) {
+        ptx::st_shared_v2(even.at + j * even.step, make_uint2(pack(FORM, v[4 * j], v[4 * j + 1]), pack(FORM, v[4 * j + 2], v[4 * j + 3])));
+    }
+}
+
 // Of a vector: the elements of the units' columns lie as those of a tile's first row; of its rows there is one for each unit.
 OX_DEVICE void load_columns(Numbers& v, UnitsOf units, u32 tile, u32 form, u32 mask) {
 #pragma unroll
-    for (u32 j = 0; j < COMPUTE_UNITS; ++j) units.at[j] &= 0xffff;
+    for (u32 j = 0; j < COMPUTE_UNITS; ++j) units.at[j] = units.place(j) & 0xffff;
     load(v, units, tile, form, mask, 0);
 }
 
@@ -268,7 +318,8 @@ struct Machine {
     const L& launch;
     UnitsOf units;
     Parked tiles;  // lane i: address of input i; lane 4: of the output
-    Numbers a, b, t0, t1, t2;
+    Numbers a, b, t0, t1;
+    volatile u32 t2[WIDTH];  // volatile: in local memory
 
     __device__ __forceinline__ void put(u32 index) {
         if (index == 0) {
@@ -279,7 +330,7 @@ struct Machine {
             OX_EACH t1[i] = copied(a[i]);
         } else {
 #pragma unroll
-            OX_EACH t2[i] = copied(a[i]);
+            OX_EACH t2[i] = a[i];
         }
     }
 
@@ -292,7 +343,7 @@ struct Machine {
             OX_EACH v[i] = copied(t1[i]);
         } else {
 #pragma unroll
-            OX_EACH v[i] = copied(t2[i]);
+            OX_EACH v[i] = t2[i];
         }
     }
 
@@ -311,6 +362,12 @@ struct Machine {
         }
     }
 
+    // What stands in B goes to A.
+    __device__ __forceinline__ void moved() {
+#pragma unroll
+        OX_EACH a[i] = copied(b[i]);
+    }
+
 // With B, and with the constant.
 #define OX_FAST(FN, EXPRESSION)                     \
     case COMPUTE_##FN:                              \
@@ -327,6 +384,13 @@ struct Machine {
             a[i] = EXPRESSION;                      \
         }                                           \
         break;
+#define OX_ON_B(FN, EXPRESSION)                     \
+    case COMPUTE_##FN:                              \
+        _Pragma("unroll") OX_EACH {                 \
+            const u32 x = b[i], y = word;           \
+            b[i] = EXPRESSION;                      \
+        }                                           \
+        break;
 #define OX_SLOW(FN, EXPRESSION)                     \
     case COMPUTE_##FN:                              \
         _Pragma("unroll") OX_EACH {                 \
@@ -334,114 +398,183 @@ struct Machine {
             a[i] = EXPRESSION;                      \
         }                                           \
         break;
-#define OX_ALONE(FN, EXPRESSION)                    \
+#define OX_EVERY(FN, EXPRESSION)                    \
     case COMPUTE_##FN:                              \
         _Pragma("unroll") OX_EACH {                 \
             const u32 x = a[i];                     \
             a[i] = EXPRESSION;                      \
         }                                           \
         break;
+// Long ones: four at a time, which takes fewer registers and a quarter of the code. The vectors go round, and are where they were in the end.
+#define OX_LONG(FN, EXPRESSION)                                         \
+    case COMPUTE_##FN:                                                  \
+        _Pragma("unroll 1") for (u32 turn = 0; turn < WIDTH / 4; ++turn) { \
+            _Pragma("unroll") for (u32 i = 0; i < 4; ++i) {             \
+                const u32 x = a[i], y = b[i], made = EXPRESSION;        \
+                _Pragma("unroll") for (u32 j = i; j + 4 < WIDTH; j += 4) a[j] = a[j + 4], b[j] = b[j + 4]; \
+                a[WIDTH - 4 + i] = made, b[WIDTH - 4 + i] = y;          \
+            }                                                           \
+        }                                                               \
+        break;
+#define OX_ALONE(FN, EXPRESSION)                                        \
+    case COMPUTE_##FN:                                                  \
+        _Pragma("unroll 1") for (u32 turn = 0; turn < WIDTH / 4; ++turn) { \
+            _Pragma("unroll") for (u32 i = 0; i < 4; ++i) {             \
+                const u32 x = a[i], made = EXPRESSION;                  \
+                _Pragma("unroll") for (u32 j = i; j + 4 < WIDTH; j += 4) a[j] = a[j + 4]; \
+                a[WIDTH - 4 + i] = made;                                \
+            }                                                           \
+        }                                                               \
+        break;
 #define OX_F(X) __uint_as_float(X)
 #define OX_B(X) __float_as_uint(X)
 #define OX_S(X) static_cast<i32>(X)
 
-    // One instruction. `word`: the constant, where it has one.
-    __device__ __forceinline__ void step(u32 fn, u32 form, u32 index, u32 mask, u32 word) {
-        switch (fn) {
-            case COMPUTE_LOAD_A: load(a, units, tiles.take(index), form, mask, word); break;
-            case COMPUTE_LOAD_B: load(b, units, tiles.take(index), form, mask, word); break;
-            case COMPUTE_ROW_A: load_rows(a, units, tiles.take(index), form, mask); break;
-            case COMPUTE_ROW_B: load_rows(b, units, tiles.take(index), form, mask); break;
-            case COMPUTE_COLUMN_A: load_columns(a, units, tiles.take(index), form, mask); break;
-            case COMPUTE_COLUMN_B: load_columns(b, units, tiles.take(index), form, mask); break;
-            case COMPUTE_CONST_A:
+    // Runs the instructions that begin with record `pc`, up to the store. What of an instruction is not needed to jump is looked at behind the jump.
+    __device__ __forceinline__ void run(u32 pc) {
+        uint2 following = launch.instr(pc, 0);
+        u32 i = pc * (RECORD_BYTES / sizeof(uint2));
+#pragma unroll 1
+        for (;;) {
+            const u32 head = copied(following.x), word = copied(following.y);
+            following = launch.instr(0, ++i);  // on its way while this one runs
+            switch (head & 0xff) {
+                case COMPUTE_LOAD_A_32: load_even_32(a, units, input_of(head), mask_of(head), word); break;
+                case COMPUTE_LOAD_B_32: load_even_32(b, units, input_of(head), mask_of(head), word); break;
+                case COMPUTE_LOAD_A_BF16: load_even_16<FORM_BF16>(a, units, input_of(head), mask_of(head), word); break;
+                case COMPUTE_LOAD_B_BF16: load_even_16<FORM_BF16>(b, units, input_of(head), mask_of(head), word); break;
+                case COMPUTE_LOAD_A_F16: load_even_16<FORM_F16>(a, units, input_of(head), mask_of(head), word); break;
+                case COMPUTE_LOAD_B_F16: load_even_16<FORM_F16>(b, units, input_of(head), mask_of(head), word); break;
+                case COMPUTE_STORE_32: store_even_32(a, units, tiles.take(MAP_INPUTS), mask_of(head), word); return;
+                case COMPUTE_STORE_BF16: store_even_16<FORM_BF16>(a, units, tiles.take(MAP_INPUTS), mask_of(head), word); return;
+                case COMPUTE_STORE_F16: store_even_16<FORM_F16>(a, units, tiles.take(MAP_INPUTS), mask_of(head), word); return;
+                case COMPUTE_PUT: put(index_of(head)); break;
+                case COMPUTE_GET: get(b, index_of(head)); break;
+                case COMPUTE_TAKE: get(a, index_of(head)); break;
+                OX_FAST(F_ADD, OX_B(__fadd_rn(OX_F(x), OX_F(y))))
+                OX_FAST(F_SUB, OX_B(__fsub_rn(OX_F(x), OX_F(y))))
+                OX_FAST(F_RSUB, OX_B(__fsub_rn(OX_F(y), OX_F(x))))
+                OX_FAST(F_MUL, OX_B(__fmul_rn(OX_F(x), OX_F(y))))
+                OX_FAST(F_MIN, OX_B(fn::minimum(OX_F(x), OX_F(y))))
+                OX_FAST(F_MAX, OX_B(fn::maximum(OX_F(x), OX_F(y))))
+                OX_FAST(I_ADD, x + y)
+                OX_FAST(I_SUB, x - y)
+                OX_FAST(I_RSUB, y - x)
+                OX_FAST(I_MUL, x * y)
+                OX_FAST(I_AND, x & y)
+                OX_FAST(I_OR, x | y)
+                OX_FAST(I_XOR, x ^ y)
+                OX_ON_B(F_ADD_CB, OX_B(__fadd_rn(OX_F(x), OX_F(y))))
+                OX_ON_B(F_SUB_CB, OX_B(__fsub_rn(OX_F(x), OX_F(y))))
+                OX_ON_B(F_RSUB_CB, OX_B(__fsub_rn(OX_F(y), OX_F(x))))
+                OX_ON_B(F_MUL_CB, OX_B(__fmul_rn(OX_F(x), OX_F(y))))
+                OX_ON_B(F_MIN_CB, OX_B(fn::minimum(OX_F(x), OX_F(y))))
+                OX_ON_B(F_MAX_CB, OX_B(fn::maximum(OX_F(x), OX_F(y))))
+                case COMPUTE_LOAD_A:
+                    load(b, units, input_of(head), form_of(head), mask_of(head), word);
+                    moved();
+                    break;
+                case COMPUTE_LOAD_B: load(b, units, input_of(head), form_of(head), mask_of(head), word); break;
+                case COMPUTE_ROW_A:
+                    load_rows(b, units, input_of(head), form_of(head), mask_of(head));
+                    moved();
+                    break;
+                case COMPUTE_ROW_B: load_rows(b, units, input_of(head), form_of(head), mask_of(head)); break;
+                case COMPUTE_COLUMN_A:
+                    load_columns(b, units, input_of(head), form_of(head), mask_of(head));
+                    moved();
+                    break;
+                case COMPUTE_COLUMN_B: load_columns(b, units, input_of(head), form_of(head), mask_of(head)); break;
+                case COMPUTE_CONST_A:
 #pragma unroll
-                OX_EACH a[i] = copied(word);
-                break;
-            case COMPUTE_CONST_B:
+                    OX_EACH a[i] = copied(word);
+                    break;
+                case COMPUTE_CONST_B:
 #pragma unroll
-                OX_EACH b[i] = copied(word);
-                break;
-            case COMPUTE_SCALAR_B: {
-                const u32 number = number_of(static_cast<u32>(launch.argument(word)), form);
+                    OX_EACH b[i] = copied(word);
+                    break;
+                case COMPUTE_SCALAR_B: {
+                    const u32 number = number_of(static_cast<u32>(launch.argument(word)), form_of(head));
 #pragma unroll
-                OX_EACH b[i] = copied(number);
-                break;
+                    OX_EACH b[i] = copied(number);
+                    break;
+                }
+                case COMPUTE_STORE: store(a, units, tiles.take(MAP_INPUTS), form_of(head), mask_of(head), word); return;
+                OX_LONG(F_DIV, OX_B(__fdiv_rn(OX_F(x), OX_F(y))))
+                OX_LONG(F_RDIV, OX_B(__fdiv_rn(OX_F(y), OX_F(x))))
+                OX_SLOW(F_LT, all_ones(OX_F(x) < OX_F(y)))
+                OX_SLOW(F_LE, all_ones(OX_F(x) <= OX_F(y)))
+                OX_SLOW(F_GT, all_ones(OX_F(x) > OX_F(y)))
+                OX_SLOW(F_GE, all_ones(OX_F(x) >= OX_F(y)))
+                OX_SLOW(F_EQ, all_ones(OX_F(x) == OX_F(y)))
+                OX_SLOW(F_NE, all_ones(OX_F(x) != OX_F(y)))
+                OX_SLOW(I_SHL, shl(x, y))
+                OX_SLOW(I_RSHL, shl(y, x))
+                OX_SLOW(U_SHR, shr_u32(x, y))
+                OX_SLOW(U_RSHR, shr_u32(y, x))
+                OX_SLOW(S_SHR, shr_s32(x, y))
+                OX_SLOW(S_RSHR, shr_s32(y, x))
+                OX_SLOW(U_MIN, min(x, y))
+                OX_SLOW(U_MAX, max(x, y))
+                OX_SLOW(S_MIN, static_cast<u32>(min(OX_S(x), OX_S(y))))
+                OX_SLOW(S_MAX, static_cast<u32>(max(OX_S(x), OX_S(y))))
+                OX_SLOW(I_EQ, all_ones(x == y))
+                OX_SLOW(I_NE, all_ones(x != y))
+                OX_SLOW(U_LT, all_ones(x < y))
+                OX_SLOW(U_LE, all_ones(x <= y))
+                OX_SLOW(U_GT, all_ones(x > y))
+                OX_SLOW(U_GE, all_ones(x >= y))
+                OX_SLOW(S_LT, all_ones(OX_S(x) < OX_S(y)))
+                OX_SLOW(S_LE, all_ones(OX_S(x) <= OX_S(y)))
+                OX_SLOW(S_GT, all_ones(OX_S(x) > OX_S(y)))
+                OX_SLOW(S_GE, all_ones(OX_S(x) >= OX_S(y)))
+                case COMPUTE_SELECT: select(index_of(head), false); break;
+                case COMPUTE_RSELECT: select(index_of(head), true); break;
+                OX_CONSTANT(F_ABS_C, OX_B(__fadd_rn(fabsf(OX_F(x)), OX_F(y))))
+                OX_ALONE(F_SQRT, OX_B(__fsqrt_rn(OX_F(x))))
+                OX_ALONE(F_RSQRT, OX_B(rsqrtf(OX_F(x))))
+                OX_ALONE(F_EXP, OX_B(expf(OX_F(x))))
+                OX_ALONE(F_LOG, OX_B(logf(OX_F(x))))
+                OX_ALONE(F_TANH, OX_B(tanhf(OX_F(x))))
+                OX_ALONE(F_SIGMOID, OX_B(fn::sigmoid(OX_F(x))))
+                OX_ALONE(F_GELU, OX_B(fn::gelu(OX_F(x))))
+                OX_EVERY(S_ABS, static_cast<u32>(abs(OX_S(x))))
+                OX_EVERY(I_NOT, ~x)
+                case COMPUTE_ROUND: round_to(a, form_of(head)); break;
+                OX_EVERY(F_TO_U, __float2uint_rz(OX_F(x)))
+                OX_EVERY(F_TO_S, static_cast<u32>(__float2int_rz(OX_F(x))))
+                OX_EVERY(U_TO_F, OX_B(__uint2float_rn(x)))
+                OX_EVERY(S_TO_F, OX_B(__int2float_rn(OX_S(x))))
+                OX_ALONE(U_TO_ODD, odd_of_u32(x))
+                OX_ALONE(S_TO_ODD, odd_of_u32(static_cast<u32>(abs(OX_S(x)))) | (x & 0x80000000u))
+                default: return;
             }
-            case COMPUTE_PUT: put(index); break;
-            case COMPUTE_GET: get(b, index); break;
-            case COMPUTE_TAKE: get(a, index); break;
-            case COMPUTE_STORE: store(a, units, tiles.take(MAP_INPUTS), form, mask, word); break;
-            OX_FAST(F_ADD, OX_B(__fadd_rn(OX_F(x), OX_F(y))))
-            OX_FAST(F_SUB, OX_B(__fsub_rn(OX_F(x), OX_F(y))))
-            OX_FAST(F_RSUB, OX_B(__fsub_rn(OX_F(y), OX_F(x))))
-            OX_FAST(F_MUL, OX_B(__fmul_rn(OX_F(x), OX_F(y))))
-            OX_SLOW(F_DIV, OX_B(__fdiv_rn(OX_F(x), OX_F(y))))
-            OX_SLOW(F_RDIV, OX_B(__fdiv_rn(OX_F(y), OX_F(x))))
-            OX_FAST(F_MIN, OX_B(fn::minimum(OX_F(x), OX_F(y))))
-            OX_FAST(F_MAX, OX_B(fn::maximum(OX_F(x), OX_F(y))))
-            OX_SLOW(F_LT, all_ones(OX_F(x) < OX_F(y)))
-            OX_SLOW(F_LE, all_ones(OX_F(x) <= OX_F(y)))
-            OX_SLOW(F_GT, all_ones(OX_F(x) > OX_F(y)))
-            OX_SLOW(F_GE, all_ones(OX_F(x) >= OX_F(y)))
-            OX_SLOW(F_EQ, all_ones(OX_F(x) == OX_F(y)))
-            OX_SLOW(F_NE, all_ones(OX_F(x) != OX_F(y)))
-            OX_FAST(I_ADD, x + y)
-            OX_FAST(I_SUB, x - y)
-            OX_FAST(I_RSUB, y - x)
-            OX_FAST(I_MUL, x * y)
-            OX_FAST(I_AND, x & y)
-            OX_FAST(I_OR, x | y)
-            OX_FAST(I_XOR, x ^ y)
-            OX_SLOW(I_SHL, shl(x, y))
-            OX_SLOW(I_RSHL, shl(y, x))
-            OX_SLOW(U_SHR, shr_u32(x, y))
-            OX_SLOW(U_RSHR, shr_u32(y, x))
-            OX_SLOW(S_SHR, shr_s32(x, y))
-            OX_SLOW(S_RSHR, shr_s32(y, x))
-            OX_SLOW(U_MIN, min(x, y))
-            OX_SLOW(U_MAX, max(x, y))
-            OX_SLOW(S_MIN, static_cast<u32>(min(OX_S(x), OX_S(y))))
-            OX_SLOW(S_MAX, static_cast<u32>(max(OX_S(x), OX_S(y))))
-            OX_SLOW(I_EQ, all_ones(x == y))
-            OX_SLOW(I_NE, all_ones(x != y))
-            OX_SLOW(U_LT, all_ones(x < y))
-            OX_SLOW(U_LE, all_ones(x <= y))
-            OX_SLOW(U_GT, all_ones(x > y))
-            OX_SLOW(U_GE, all_ones(x >= y))
-            OX_SLOW(S_LT, all_ones(OX_S(x) < OX_S(y)))
-            OX_SLOW(S_LE, all_ones(OX_S(x) <= OX_S(y)))
-            OX_SLOW(S_GT, all_ones(OX_S(x) > OX_S(y)))
-            OX_SLOW(S_GE, all_ones(OX_S(x) >= OX_S(y)))
-            case COMPUTE_SELECT: select(index, false); break;
-            case COMPUTE_RSELECT: select(index, true); break;
-            OX_CONSTANT(F_ABS_C, OX_B(__fadd_rn(fabsf(OX_F(x)), OX_F(y))))
-            OX_ALONE(F_SQRT, OX_B(__fsqrt_rn(OX_F(x))))
-            OX_ALONE(F_RSQRT, OX_B(rsqrtf(OX_F(x))))
-            OX_ALONE(F_EXP, OX_B(expf(OX_F(x))))
-            OX_ALONE(F_LOG, OX_B(logf(OX_F(x))))
-            OX_ALONE(F_TANH, OX_B(tanhf(OX_F(x))))
-            OX_ALONE(F_SIGMOID, OX_B(fn::sigmoid(OX_F(x))))
-            OX_ALONE(F_GELU, OX_B(fn::gelu(OX_F(x))))
-            OX_ALONE(S_ABS, static_cast<u32>(abs(OX_S(x))))
-            OX_ALONE(I_NOT, ~x)
-            case COMPUTE_ROUND: round_to(a, form); break;
-            OX_ALONE(F_TO_U, __float2uint_rz(OX_F(x)))
-            OX_ALONE(F_TO_S, static_cast<u32>(__float2int_rz(OX_F(x))))
-            OX_ALONE(U_TO_F, OX_B(__uint2float_rn(x)))
-            OX_ALONE(S_TO_F, OX_B(__int2float_rn(OX_S(x))))
-            OX_ALONE(U_TO_ODD, odd_of_u32(x))
-            OX_ALONE(S_TO_ODD, odd_of_u32(static_cast<u32>(abs(OX_S(x)))) | (x & 0x80000000u))
-            default: asm volatile("// no other"); break;
         }
     }
 #undef OX_FAST
 #undef OX_CONSTANT
+#undef OX_ON_B
 #undef OX_SLOW
+#undef OX_EVERY
+#undef OX_LONG
 #undef OX_ALONE
 #undef OX_F
 #undef OX_B
 #undef OX_S
+
+  private:
+    static __device__ __forceinline__ u32 form_of(u32 head) { return byte_of<8>(head); }
+    static __device__ __forceinline__ u32 index_of(u32 head) { return byte_of<16>(head); }
+    static __device__ __forceinline__ u32 mask_of(u32 head) { return byte_of<24>(head); }
+    __device__ __forceinline__ u32 input_of(u32 head) const { return tiles.take(index_of(head)); }
+
+    // Taken out where it is needed: the compiler would do so for all cases before it jumps.
+    template <u32 AT>
+    static __device__ __forceinline__ u32 byte_of(u32 head) {
+        u32 found;
+        asm volatile("bfe.u32 %0, %1, %2, 8;" : "=r"(found) : "r"(head), "n"(AT));
+        return found;
+    }
 };
 #undef OX_EACH
 
@@ -451,56 +584,52 @@ OX_DEVICE u32 behind_compute(u32 pc, const R& r) {
     return pc + 3 + (static_cast<u32>(r.imm(1)) + 3) / 4;
 }
 
-template <class L, class W, class R>
-OX_DEVICE void compute(const L& launch, const W& w, const R& r) {
-    const Share share(launch, w, r);
-    const u32 pc = w.pc + 1;
-    const uint4 shape = launch.quad(pc, 0);  // units, per_row, down, right
-    const uint2 by = launch.instr(pc, 2);    // magic, shift
-    Machine<L> machine{launch};
-    machine.tiles.put(lane_number(), MAP_INPUTS, w.address(r, 0));
-#pragma unroll 1
-    for (u32 i = 0; i < r.aux(); ++i) {
-        machine.tiles.put(lane_number(), i, shared_base() + launch.word(pc + 1, i) + static_cast<u32>(w.or_zero(r.reg(1 + i))));
-    }
-#pragma unroll 1
-    for (u32 rank = share.first; __any_sync(FULL_WARP, rank < share.high()); rank += share.lanes()) {
-        u32 unit = rank < share.high() ? rank : shape.x;
-        u32 row = by.x == 0 ? unit : quotient(unit, by.x, by.y), column = unit - row * shape.y;
-#pragma unroll 1
-        while (__any_sync(FULL_WARP, unit < shape.x)) {
-            machine.units.there = 0;
-#pragma unroll
-            for (u32 j = 0; j < COMPUTE_UNITS; ++j) {
-                const bool there = unit < shape.x;
-                machine.units.at[j] = there ? row << 16 | column : 0;
-                machine.units.there |= there ? 1u << j : 0;
-                unit += share.total, row += shape.z, column += shape.w;
-                if (column >= shape.y) column -= shape.y, ++row;
-            }
-            u64 at = launch.header().code + RECORD_BYTES * (pc + 2);  // the code of this family lies in memory
-            uint2 in = __ldg(reinterpret_cast<const uint2*>(at)), now;
-#pragma unroll 1
-            do {
-                now = in;
-                at += sizeof(uint2);
-                const uint2 following = __ldg(reinterpret_cast<const uint2*>(at));  // on its way while this one runs
-                machine.step(now.x & 0xff, now.x >> 8 & 0xff, now.x >> 16 & 0xff, now.x >> 24, now.y);
-                in = make_uint2(copied(following.x), copied(following.y));
-            } while ((now.x & 0xff) != COMPUTE_STORE);
-        }
-    }
-    __syncwarp();
-}
+// Which units a lane works on: it goes through those of rank after rank, each time as many as a lane has at once.
+struct Walk {
+    u32 rank, unit;
 
-// Each lane of the mask computes its own register, from up to three others: as long as one EVAL instruction takes.
-template <class L, class R>
-OX_DEVICE void place(const L& launch, Warp& w, const R& r) {
-    const u32 mask = static_cast<u32>(r.imm(1));
+    static constexpr u32 NONE = 0xffffffffu;
+
+    // The next ones of the COMPUTE at `pc`; false when no lane of the warp has any left.
+    template <class L, class W>
+    __device__ __forceinline__ bool next(const L& launch, const W& w, u32 pc, UnitsOf& units) {
+        const u32 entry = w.entry(launch).y, part = launch.word(pc, 5), total = launch.word(pc, 6), high = part >> 16;
+        const uint4 shape = launch.quad(pc + 1, 0);  // units, per_row, down, right
+        const uint2 by = launch.instr(pc + 1, 2);    // magic, shift
+        if (rank == NONE) {
+            rank = (part & 0xffff) + (entry & 0xffff) + lane_number();
+            unit = rank < high ? rank : shape.x;
+        }
+#pragma unroll 1
+        while (!__any_sync(FULL_WARP, unit < shape.x)) {
+            rank += entry >> 16;
+            if (!__any_sync(FULL_WARP, rank < high)) return false;
+            unit = rank < high ? rank : shape.x;
+        }
+        u32 row = by.x == 0 ? unit : quotient(unit, by.x, by.y), column = unit - row * shape.y;
+        units.there = 0;
+#pragma unroll
+        for (u32 j = 0; j < COMPUTE_UNITS; ++j) {
+            const bool there = unit < shape.x;
+            units.at[j] = there ? row << 16 | column : 0;
+            units.there |= there ? 1u << j : 0;
+            unit += total, row += shape.z, column += shape.w;
+            if (column >= shape.y) column -= shape.y, ++row;
+        }
+        return true;
+    }
+};
+
+// Each lane of the mask computes its own register, from up to three others: as long as one EVAL instruction takes. `pc`: of the PLACE.
+template <class L>
+OX_DEVICE void place(const L& launch, Warp& w, u32 pc, u32 mask) {
     const bool mine = mask >> lane_number() & 1;
     const u32 part = mine ? __popc(mask & (1u << lane_number()) - 1) : 0;
-    const uint4 moves = launch.quad(w.pc + 1, 3 * part), divides = launch.quad(w.pc + 1, 3 * part + 1), scales = launch.quad(w.pc + 1, 3 * part + 2);
-    const u32 x = moves.w + moves.x * w.gather(divides.z >> 16 & 0xff) + moves.y * w.gather(divides.z >> 24) + moves.z * w.gather(scales.z & 0xff);
+    const uint4 moves = launch.quad(pc + 1, 3 * part), divides = launch.quad(pc + 1, 3 * part + 1), scales = launch.quad(pc + 1, 3 * part + 2);
+    u32 x = moves.w + moves.x * w.gather(divides.z >> 16 & 0xff);
+    if (__any_sync(FULL_WARP, mine && (moves.y | moves.z) != 0)) {
+        x += moves.y * w.gather(divides.z >> 24) + moves.z * w.gather(scales.z & 0xff);
+    }
     const i32 value = placed(x, divides.x, divides.z & 0xff, divides.y, divides.z >> 8 & 0xff, divides.w, scales.x, scales.y);
     if (mine) w.low = static_cast<u32>(value);
 }

@@ -12,13 +12,13 @@ OX_DEVICE bool is_group_part(u32 op) {
     return op == OP_COMPUTE;
 }
 
+// One that is no COMPUTE: those are tight.cuh's.
 template <class L, class W, class R>
-OX_DEVICE void group_part(const L& launch, const W& w, const R& r) {
+OX_DEVICE void other_part(const L& launch, const W& w, const R& r) {
 #ifdef OX_RESHAPE
     if (r.op() == OP_TRANSPOSE_TILE) return transpose(launch, w, r);
-    if (r.op() == OP_REDUCE_TILE) return reduce_tile(launch, w, r);
+    reduce_tile(launch, w, r);
 #endif
-    compute(launch, w, r);
 }
 
 template <class R>

@@ -392,95 +392,110 @@ class ComputeFn(IntEnum):
     """Instructions of `COMPUTE`, 8 bytes each: u8 fn, u8 form, u8 index, u8 mask, u32 word. See `UNITS`.
 
     F: values are f32; I, U, S: 32-bit integers, unsigned or signed where it matters; R: operands the other way round; C: with the constant
-    `word` for B. STORE is the last one. Numbered without gaps, so that a jump table finds them.
+    `word` for B. A store is the last one. Numbered without gaps, so that a jump table finds them.
     """
 
-    LOAD_A = 0  # A = elements of input `index`, which lie as form (`ElementForm`) says; mask: its swizzle's; word: its pitch
-    LOAD_B = 1
-    ROW_A = 2  # as above, of a vector: that of the row (word: nothing), that of the column
-    ROW_B = 3
-    COLUMN_A = 4
-    COLUMN_B = 5
-    CONST_A = 6  # A = `word`
-    CONST_B = 7
-    SCALAR_B = 8  # B = argument word `word`: bits of the form `form`, so a number in f32 where that is a float
+    LOAD_A_32 = 0  # A = elements of input `index`, bits of 4 bytes. EVEN: see `UNITS`; word: pitch | (distance of units / 16) << 16; mask: its swizzle's
+    LOAD_B_32 = 1
+    LOAD_A_BF16 = 2  # as above, numbers of that type
+    LOAD_B_BF16 = 3
+    LOAD_A_F16 = 4
+    LOAD_B_F16 = 5
+    STORE_32 = 6  # EVEN: the output's elements = A; as LOAD_A_32
+    STORE_BF16 = 7  # rounded
+    STORE_F16 = 8
     PUT = 9  # vector `index` = A
     GET = 10  # B = vector `index`
     TAKE = 11  # A = vector `index`
-    STORE = 12  # elements of the output = A, rounded as form says; mask, word: its swizzle's and pitch
-    F_ADD = 13  # A = A + B
-    F_SUB = 14
-    F_RSUB = 15  # A = B - A
-    F_MUL = 16
-    F_MIN = 17
-    F_MAX = 18
-    I_ADD = 19
-    I_SUB = 20
-    I_RSUB = 21
-    I_MUL = 22
-    I_AND = 23
-    I_OR = 24
-    I_XOR = 25
-    F_ADD_C = 26
-    F_SUB_C = 27
-    F_RSUB_C = 28
-    F_MUL_C = 29
-    F_MIN_C = 30
-    F_MAX_C = 31
-    I_ADD_C = 32
-    I_SUB_C = 33
-    I_RSUB_C = 34
-    I_MUL_C = 35
-    I_AND_C = 36
-    I_OR_C = 37
-    I_XOR_C = 38
-    F_DIV = 39
-    F_RDIV = 40
-    F_LT = 41  # all ones or 0
-    F_LE = 42
-    F_GT = 43
-    F_GE = 44
-    F_EQ = 45
-    F_NE = 46
-    I_SHL = 47
-    I_RSHL = 48  # A = B << A
-    U_SHR = 49
-    U_RSHR = 50
-    S_SHR = 51
-    S_RSHR = 52
-    U_MIN = 53
-    U_MAX = 54
-    S_MIN = 55
-    S_MAX = 56
-    I_EQ = 57
-    I_NE = 58
-    U_LT = 59
-    U_LE = 60
-    U_GT = 61
-    U_GE = 62
-    S_LT = 63
-    S_LE = 64
-    S_GT = 65
-    S_GE = 66
-    SELECT = 67  # A = vector `index` ? A : B (bit by bit)
-    RSELECT = 68  # A = vector `index` ? B : A
-    F_ABS_C = 69  # |A| + constant, which is -0: the one NaN
-    F_SQRT = 70
-    F_RSQRT = 71
-    F_EXP = 72
-    F_LOG = 73
-    F_TANH = 74
-    F_SIGMOID = 75
-    F_GELU = 76
-    S_ABS = 77
-    I_NOT = 78
-    ROUND = 79  # A rounded to the type of form (`ElementForm`)
-    F_TO_U = 80
-    F_TO_S = 81
-    U_TO_F = 82
-    S_TO_F = 83
-    U_TO_ODD = 84  # cut off toward zero, the last bit set if anything was: rounded again, it is rounded once
-    S_TO_ODD = 85
+    F_ADD = 12  # A = A + B
+    F_SUB = 13
+    F_RSUB = 14  # A = B - A
+    F_MUL = 15
+    F_MIN = 16
+    F_MAX = 17
+    I_ADD = 18
+    I_SUB = 19
+    I_RSUB = 20
+    I_MUL = 21
+    I_AND = 22
+    I_OR = 23
+    I_XOR = 24
+    F_ADD_C = 25
+    F_SUB_C = 26
+    F_RSUB_C = 27
+    F_MUL_C = 28
+    F_MIN_C = 29
+    F_MAX_C = 30
+    I_ADD_C = 31
+    I_SUB_C = 32
+    I_RSUB_C = 33
+    I_MUL_C = 34
+    I_AND_C = 35
+    I_OR_C = 36
+    I_XOR_C = 37
+    F_ADD_CB = 38  # B = B + constant, and so on
+    F_SUB_CB = 39
+    F_RSUB_CB = 40
+    F_MUL_CB = 41
+    F_MIN_CB = 42
+    F_MAX_CB = 43
+    LOAD_A = 44  # A = elements of input `index`, which lie as form (`ElementForm`) says; mask: its swizzle's; word: its pitch
+    LOAD_B = 45
+    ROW_A = 46  # as above, of a vector: that of the row (word: nothing), that of the column
+    ROW_B = 47
+    COLUMN_A = 48
+    COLUMN_B = 49
+    CONST_A = 50  # A = `word`
+    CONST_B = 51
+    SCALAR_B = 52  # B = argument word `word`: bits of the form `form`, so a number in f32 where that is a float
+    STORE = 53  # elements of the output = A, rounded as form says; mask, word: its swizzle's and pitch
+    F_DIV = 54
+    F_RDIV = 55
+    F_LT = 56  # all ones or 0
+    F_LE = 57
+    F_GT = 58
+    F_GE = 59
+    F_EQ = 60
+    F_NE = 61
+    I_SHL = 62
+    I_RSHL = 63  # A = B << A
+    U_SHR = 64
+    U_RSHR = 65
+    S_SHR = 66
+    S_RSHR = 67
+    U_MIN = 68
+    U_MAX = 69
+    S_MIN = 70
+    S_MAX = 71
+    I_EQ = 72
+    I_NE = 73
+    U_LT = 74
+    U_LE = 75
+    U_GT = 76
+    U_GE = 77
+    S_LT = 78
+    S_LE = 79
+    S_GT = 80
+    S_GE = 81
+    SELECT = 82  # A = vector `index` ? A : B (bit by bit)
+    RSELECT = 83  # A = vector `index` ? B : A
+    F_ABS_C = 84  # |A| + constant, which is -0: the one NaN
+    F_SQRT = 85
+    F_RSQRT = 86
+    F_EXP = 87
+    F_LOG = 88
+    F_TANH = 89
+    F_SIGMOID = 90
+    F_GELU = 91
+    S_ABS = 92
+    I_NOT = 93
+    ROUND = 94  # A rounded to the type of form (`ElementForm`)
+    F_TO_U = 95
+    F_TO_S = 96
+    U_TO_F = 97
+    S_TO_F = 98
+    U_TO_ODD = 99  # cut off toward zero, the last bit set if anything was: rounded again, it is rounded once
+    S_TO_ODD = 100
 
 
 class ElementForm(IntEnum):
@@ -497,7 +512,8 @@ class ElementForm(IntEnum):
 
 # A COMPUTE record: aux inputs; value0 out tile; regs 1 to 4 of the inputs; share as MAP_TILES; imm1 instructions. It is followed by this
 # record, by one with the inputs' offsets, and by the instructions, four to a record. A lane works on `COMPUTE_UNITS` units of four elements
-# at a time, so on vectors of 8 numbers: A, B and `COMPUTE_VECTORS` more, in registers.
+# at a time, so on vectors of 16 numbers: A, B and `COMPUTE_VECTORS` more, all but the last of them in registers. A tile's units are EVEN for
+# a lane where it has all of them each time, in the same column, and all are as far apart: a swizzle then tears all of them in the same way.
 UNITS: Final = (
     ("units", "u32", 0),  # of the tile: rows * per_row
     ("per_row", "u32", 4),
@@ -506,9 +522,9 @@ UNITS: Final = (
     ("magic", "u32", 16),  # x // per_row as in COORDINATE
     ("shift", "u32", 20),
 )
-COMPUTE_UNITS: Final = 2
+COMPUTE_UNITS: Final = 4
 COMPUTE_VECTORS: Final = 3
-COMPUTE_WARPS: Final = 23  # of a CTA at most: its kernels take 88 registers, and a multiprocessor has 65,536
+COMPUTE_WARPS: Final = 21  # of a CTA at most: its kernels take 96 registers, and a multiprocessor has 65,536
 RESHAPE_WARPS: Final = 21  # likewise: 96 registers
 
 # What a TRANSPOSE_TILE record is followed by. Blocks of `1 << side` rows and columns are moved as a whole, in rectangles of

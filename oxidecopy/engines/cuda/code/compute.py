@@ -1,5 +1,7 @@
 """Element expressions as code of `COMPUTE`: an accumulator machine with two vectors, A and B, and three that are put by.
 
+What is done to an input by constants can be done in B, so that a sum of two such terms puts nothing by.
+
 Numbers of all float types are f32 in its registers; after each operation of a narrower type its result is rounded to that (a store does it
 by itself). What the machine has no form for (64-bit types, tf32, `_ftz`), or what needs more vectors, is left to `MAP_TILES`.
 """
@@ -94,6 +96,8 @@ _FUNCTIONS: Final = {
 }
 _EXACT: Final = frozenset({ElemOp.MIN, ElemOp.MAX})  # what they give is one of their operands
 _ANY_NAN: Final = frozenset(fn for fn in ComputeFn if fn.name.startswith("F_"))  # give the same for any NaN
+_STEP: Final = 16  # in which distances of even units are counted
+EVEN_MAX: Final = _STEP << 16  # their bound; that of rows is 1 << 16
 _MINUS_ZERO: Final = 0x80000000
 _MINUS_ONE: Final = 0xBF800000
 _LOADS: Final = {
@@ -101,8 +105,15 @@ _LOADS: Final = {
     Along.ROW: (ComputeFn.ROW_A, ComputeFn.ROW_B),
     Along.COLUMN: (ComputeFn.COLUMN_A, ComputeFn.COLUMN_B),
 }
+_EVEN: Final = {
+    ElementForm.BITS32: (ComputeFn.LOAD_A_32, ComputeFn.LOAD_B_32, ComputeFn.STORE_32),
+    ElementForm.BF16: (ComputeFn.LOAD_A_BF16, ComputeFn.LOAD_B_BF16, ComputeFn.STORE_BF16),
+    ElementForm.F16: (ComputeFn.LOAD_A_F16, ComputeFn.LOAD_B_F16, ComputeFn.STORE_F16),
+}
+_STORES: Final = frozenset({ComputeFn.STORE, *[fns[2] for fns in _EVEN.values()]})
 CONSTANT: Final = 1  # form of an instruction with a constant
 _WITH_CONSTANT: Final = {fn: ComputeFn[f"{fn.name}_C"] for fn in ComputeFn if f"{fn.name}_C" in ComputeFn.__members__}
+_ON_B: Final = {fn: ComputeFn[f"{fn.name}_CB"] for fn in ComputeFn if f"{fn.name}_CB" in ComputeFn.__members__}
 
 
 class UnfitError(Exception):
@@ -110,10 +121,14 @@ class UnfitError(Exception):
 
 
 class Place(NamedTuple):
-    """How a tile lies: the swizzle's mask and the bytes from one row to the next."""
+    """How a tile lies: the swizzle's mask and the bytes from one row to the next; `even`: those from a lane's unit to its next one.
+
+    0: these differ, or a lane has not all of its units each time (see `abi.UNITS`).
+    """
 
     mask: int
     pitch: int
+    even: int = 0
 
 
 class Step(NamedTuple):
@@ -137,7 +152,7 @@ def compute_code(e: Elem, inputs: list[Place], out: Place, words: Words) -> list
         form = _RAW.get(DTYPES[e.dtype].nbytes)
         if form is None:
             raise UnfitError
-        return [_load(e, inputs, 0, form), Step(ComputeFn.STORE, form, 0, out.mask, out.pitch)]
+        return [_load(e, inputs, 0, form), _store(form, out)]
     for shared in (True, False):  # once more without keeping what is used twice
         writer = _Writer(inputs, words, e if shared else None)
         try:
@@ -255,7 +270,12 @@ class _Writer:
             self._with(turned, a)
         else:
             first, second, now, later = (a, b, fn, turned) if _depth(a) >= _depth(b) else (b, a, turned, fn)
+            chain = self._chain(second)
             self.value(first)
+            if chain is not None:  # nothing is put by
+                self.code += chain
+                self._add(now)
+                return
             if self._simple(second):  # it is part of the first
                 self._with(now, second)
                 return
@@ -264,6 +284,27 @@ class _Writer:
             self._add(ComputeFn.GET, index=vector)
             self._free.append(vector)
             self._add(later)
+
+    def _chain(self, e: Elem) -> list[Step] | None:
+        """Code that leaves `e` in B: an input, and what is done to it by constants. None for other values, and for those used again."""
+        e = _core(e)
+        if self._left[id(e)] > 1 or id(e) in self._kept or e.dtype != "f32":
+            return None
+        match e:
+            case Input():
+                return [_load(e, self._inputs, 1, _form(e.dtype))]
+            case Cast(Input() as a) if a.dtype in ("f16", "bf16"):
+                below: list[Step] | None = [_load(a, self._inputs, 1, _form(a.dtype))]
+                fn, number = ComputeFn.F_ADD, _MINUS_ZERO
+            case Neg(a):
+                below, fn, number = self._chain(a), ComputeFn.F_MUL, _MINUS_ONE
+            case Binary(op, a, Number() as b):
+                below, fn, number = self._chain(a), _F.get(op, (ComputeFn.F_DIV,) * 2)[0], _word(b)
+            case Binary(op, Number() as b, a):
+                below, fn, number = self._chain(a), _F.get(op, (ComputeFn.F_DIV,) * 2)[1], _word(b)
+            case _:
+                return None
+        return None if below is None or fn not in _ON_B else [*below, Step(_ON_B[fn], CONSTANT, 0, 0, number)]
 
     def _simple(self, e: Elem) -> bool:
         """True for what can be an operand without a vector of its own."""
@@ -358,7 +399,7 @@ class _Writer:
 
     def store(self, dtype: str, out: Place) -> None:
         """A to the output, rounded to its type."""
-        self._add(ComputeFn.STORE, _form(dtype), 0, out.mask, out.pitch)
+        self.code.append(_store(_form(dtype), out))
 
 
 def _compare_fn(op: CompareOp, dtype: str) -> ComputeFn:
@@ -371,7 +412,19 @@ def _compare_fn(op: CompareOp, dtype: str) -> ComputeFn:
 
 def _load(e: Input, inputs: list[Place], into: int, form: int) -> Step:
     place = inputs[e.index]
+    if e.along is Along.ALL and place.even and form in _EVEN:
+        return Step(_EVEN[ElementForm(form)][into], form, e.index, place.mask, _even(place))
     return Step(_LOADS[e.along][into], form, e.index, place.mask, place.pitch if e.along is Along.ALL else 0)
+
+
+def _store(form: int, out: Place) -> Step:
+    if out.even and form in _EVEN:
+        return Step(_EVEN[ElementForm(form)][2], form, 0, out.mask, _even(out))
+    return Step(ComputeFn.STORE, form, 0, out.mask, out.pitch)
+
+
+def _even(place: Place) -> int:
+    return place.pitch | place.even // _STEP << 16
 
 
 def _form(dtype: str) -> int:
@@ -447,10 +500,10 @@ def _tidied(code: list[Step]) -> list[Step]:
     made: list[Step] = []
     for i, step in enumerate(code):
         following = code[i + 1] if i + 1 < len(code) else None
-        if following is not None and following.fn is ComputeFn.STORE and step.fn is ComputeFn.ROUND and step.form == following.form:
+        if following is not None and following.fn in _STORES and step.fn is ComputeFn.ROUND and step.form == following.form:
             continue
-        canonical = step.fn is ComputeFn.F_ADD_C and step.form == CONSTANT and step.word == _MINUS_ZERO
-        narrow = following is not None and following.fn in (ComputeFn.STORE, ComputeFn.ROUND) and following.form >= ElementForm.F16
+        canonical = step.fn in (ComputeFn.F_ADD_C, ComputeFn.F_ADD_CB) and step.form == CONSTANT and step.word == _MINUS_ZERO
+        narrow = following is not None and following.fn in (*_STORES, ComputeFn.ROUND) and following.form >= ElementForm.F16
         if canonical and following is not None and (following.fn in _ANY_NAN or narrow):
             continue
         made.append(step)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final
 
-from oxidecopy.engines.cuda.abi import COMPUTE_WARPS, EVAL_BYTES, RECORD_BYTES, RESHAPE_WARPS, DeviceOp
+from oxidecopy.engines.cuda.abi import COMPUTE_UNITS, COMPUTE_WARPS, EVAL_BYTES, RECORD_BYTES, RESHAPE_WARPS, DeviceOp
 from oxidecopy.engines.cuda.code import refusals
-from oxidecopy.engines.cuda.code.compute import Place, UnfitError, compute_code, packed
+from oxidecopy.engines.cuda.code.compute import EVEN_MAX, Place, UnfitError, compute_code, packed
 from oxidecopy.engines.cuda.code.coordinates import magic_of
 from oxidecopy.engines.cuda.code.elements import DEPTH_MAX, compile_elem, depth_of, length_of
 from oxidecopy.engines.cuda.code.image import Where
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 ELEM_INSTRUCTIONS_MAX: Final = 4096  # of one map; what is longer would take the device longer than it takes to read it
 UNIT: Final = 4  # elements that a lane moves at once
 _PLACES_MAX: Final = 1 << 16  # rows, and units of a row
+_SWIZZLE_PERIOD: Final = 1024  # bytes after which a swizzle does the same again
 _UNITS: Final = struct.Struct("<6I")
 _OFFSETS: Final = struct.Struct("<4i")
 
@@ -79,9 +80,8 @@ def map_records(low: AgentLowering, op: ops.MapTiles, where: Where) -> list[Op]:
     inputs = [_in_range(low, low.tile(ref), where) for ref in op.inputs]
     registers = tuple([(1 + i, (0, at[1])) for i, at in enumerate(inputs)])
     if computes:
-        code = compute_code(
-            op.fn, [_place(low.program.tiles[ref.tile]) for ref in op.inputs], _place(low.program.tiles[op.out.tile]), low.words
-        )
+        whole = _has_all(low, op, share)
+        code = compute_code(op.fn, [_spread(low, ref, share[2], whole) for ref in op.inputs], _spread(low, op.out, share[2], whole), low.words)
         kind, count = DeviceOp.COMPUTE, len(code)
         tail = (
             _units(low, op, share[2])
@@ -97,6 +97,26 @@ def map_records(low: AgentLowering, op: ops.MapTiles, where: Where) -> list[Op]:
         op=kind, where=where, aux=len(inputs), operands=((0, out),), exact=registers, imms=((1, count), *share_of(share)), tail=tail
     )  # fmt: skip
     return [made]
+
+
+def _has_all(low: AgentLowering, op: ops.MapTiles, share: tuple[int, int, int]) -> bool:
+    """True when each lane of the agent has as many units as it works on at once, or a multiple."""
+    layout = low.layout(op.out)
+    units = layout.rows * layout.shape[-1] // UNIT
+    return share[1] - share[0] == limits.WARP * low.kind.warps and units % (share[2] * COMPUTE_UNITS) == 0
+
+
+def _spread(low: AgentLowering, ref: ops.TileRef, total: int, whole: bool) -> Place:
+    """How a tile lies, and whether its units do so evenly: see `abi.UNITS`. Each time a lane has `total` units more behind it."""
+    place, layout = _place(low.program.tiles[ref.tile]), low.layout(ref)
+    down, right = divmod(total, layout.shape[-1] // UNIT)
+    if layout.rows == 1 or place.pitch == layout.shape[-1] * layout.element_bytes:
+        even = total * UNIT * layout.element_bytes
+    else:
+        even = 0 if right else down * place.pitch
+    torn = place.mask and even % _SWIZZLE_PERIOD
+    fits = not even % 16 and even < EVEN_MAX and place.pitch < _PLACES_MAX
+    return place._replace(even=even) if whole and fits and not torn else place
 
 
 def share_of(share: tuple[int, int, int]) -> tuple[tuple[int, int], ...]:

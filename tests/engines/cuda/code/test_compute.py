@@ -125,7 +125,11 @@ class Lane:
 
     def run(self, step: Step) -> None:  # noqa: C901 - one case per sort of instruction
         fn, name = step.fn, step.fn.name.removesuffix("_C")
-        if fn in (ComputeFn.LOAD_A, ComputeFn.ROW_A, ComputeFn.COLUMN_A):
+        if name.endswith("_CB"):
+            self.a, self.b, kept = self.b, self.a, self.a
+            self.two(name.removesuffix("_CB"), self.operand(step))
+            self.a, self.b = kept, self.a
+        elif fn in (ComputeFn.LOAD_A, ComputeFn.ROW_A, ComputeFn.COLUMN_A):
             self.a = self.loaded(step)
         elif fn in (ComputeFn.LOAD_B, ComputeFn.ROW_B, ComputeFn.COLUMN_B):
             self.b = self.loaded(step)
@@ -248,7 +252,7 @@ def code_of(e: Elem) -> str:
         (Binary(ElemOp.SUB, Number(1.0, "f32"), Neg(X)), "load_a f_mul_c f_rsub_c store"),
         (Binary(ElemOp.SUB, Number(1.0, "f32"), X), "load_a f_rsub_c store"),
         (Select(Compare(CompareOp.LT, Number(1.0, "f32"), X), X, Y), "load_a const_b f_gt put load_a load_b select f_add_c store"),
-        (Binary(ElemOp.MUL, Neg(X), Neg(Y)), "load_a f_mul_c put load_a f_mul_c get f_mul store"),
+        (Binary(ElemOp.MUL, Neg(X), Neg(Y)), "load_a f_mul_c load_b f_mul_cb f_mul store"),
         (Input(0, "f32", Along.ROW), "row_a store"),
     ],
 )
