@@ -81,7 +81,9 @@ def map_records(low: AgentLowering, op: ops.MapTiles, where: Where) -> list[Op]:
     registers = tuple([(1 + i, (0, at[1])) for i, at in enumerate(inputs)])
     if computes:
         whole = _has_all(low, op, share)
-        code = compute_code(op.fn, [_spread(low, ref, share[2], whole) for ref in op.inputs], _spread(low, op.out, share[2], whole), low.words)
+        code = compute_code(
+            op.fn, [_spread(low, ref, share[2], whole) for ref in op.inputs], _spread(low, op.out, share[2], whole), low.words
+        )
         kind, count = DeviceOp.COMPUTE, len(code)
         tail = (
             _units(low, op, share[2])
