@@ -395,7 +395,7 @@ class ComputeFn(IntEnum):
     `word` for B. A store is the last one. Numbered without gaps, so that a jump table finds them.
     """
 
-    LOAD_A_32 = 0  # A = elements of input `index`, bits of 4 bytes. EVEN: see `UNITS`; word: pitch | (distance of units / 16) << 16; mask: its swizzle's
+    LOAD_A_32 = 0  # EVEN (see `UNITS`): A = bits of input `index`; word: pitch | (distance of units / 16) << 16; mask: its swizzle's
     LOAD_B_32 = 1
     LOAD_A_BF16 = 2  # as above, numbers of that type
     LOAD_B_BF16 = 3
@@ -512,8 +512,8 @@ class ElementForm(IntEnum):
 
 # A COMPUTE record: aux inputs; value0 out tile; regs 1 to 4 of the inputs; share as MAP_TILES; imm1 instructions. It is followed by this
 # record, by one with the inputs' offsets, and by the instructions, four to a record. A lane works on `COMPUTE_UNITS` units of four elements
-# at a time, so on vectors of 16 numbers: A, B and `COMPUTE_VECTORS` more, all but the last of them in registers. A tile's units are EVEN for
-# a lane where it has all of them each time, in the same column, and all are as far apart: a swizzle then tears all of them in the same way.
+# at a time, so on vectors of 16 numbers: A, B and `COMPUTE_VECTORS` more, all but the last of them in registers. A tile's units are EVEN
+# where each lane has all of them each time, and they are as far apart: a swizzle then tears all of them in the same way.
 UNITS: Final = (
     ("units", "u32", 0),  # of the tile: rows * per_row
     ("per_row", "u32", 4),

@@ -27,7 +27,7 @@ _FLIP: Final = struct.Struct("<3I4B4I")
 _FOLD: Final = struct.Struct("<3I4B")
 _OFFSETS: Final = struct.Struct("<4i")
 _TILES: Final = frozenset({ComputeFn.STORE, *[fn for fn in ComputeFn if ComputeFn.LOAD_A <= fn <= ComputeFn.COLUMN_B]})
-_EVEN: Final = frozenset(fn for fn in ComputeFn if fn <= ComputeFn.STORE_F16)
+_NUMBERED: Final = frozenset(fn for fn in ComputeFn if fn <= ComputeFn.TAKE or fn.name.endswith("SELECT"))  # input or vector
 _COORDINATES: Final = {
     DeviceOp.TENSOR_G2S,
     DeviceOp.TENSOR_G2S_MULTICAST,
@@ -306,9 +306,7 @@ def _compute(tail: bytes, at: int) -> str:
     words = [made.name.lower()]
     if made in _TILES:
         words += [str(index), ElementForm(form).name.lower()]
-    elif made in _EVEN:
-        words.append(str(index))
-    elif made in (ComputeFn.PUT, ComputeFn.GET, ComputeFn.TAKE, ComputeFn.SELECT, ComputeFn.RSELECT):
+    elif made in _NUMBERED:
         words.append(str(index))
     elif made is ComputeFn.ROUND:
         words.append(ElementForm(form).name.lower())

@@ -80,10 +80,8 @@ def map_records(low: AgentLowering, op: ops.MapTiles, where: Where) -> list[Op]:
     inputs = [_in_range(low, low.tile(ref), where) for ref in op.inputs]
     registers = tuple([(1 + i, (0, at[1])) for i, at in enumerate(inputs)])
     if computes:
-        whole = _has_all(low, op, share)
-        code = compute_code(
-            op.fn, [_spread(low, ref, share[2], whole) for ref in op.inputs], _spread(low, op.out, share[2], whole), low.words
-        )
+        whole = share[2] if _has_all(low, op, share) else 0
+        code = compute_code(op.fn, [_spread(low, ref, whole) for ref in op.inputs], _spread(low, op.out, whole), low.words)
         kind, count = DeviceOp.COMPUTE, len(code)
         tail = (
             _units(low, op, share[2])
@@ -108,9 +106,11 @@ def _has_all(low: AgentLowering, op: ops.MapTiles, share: tuple[int, int, int]) 
     return share[1] - share[0] == limits.WARP * low.kind.warps and units % (share[2] * COMPUTE_UNITS) == 0
 
 
-def _spread(low: AgentLowering, ref: ops.TileRef, total: int, whole: bool) -> Place:
-    """How a tile lies, and whether its units do so evenly: see `abi.UNITS`. Each time a lane has `total` units more behind it."""
+def _spread(low: AgentLowering, ref: ops.TileRef, total: int) -> Place:
+    """How a tile lies, and whether its units do so evenly: see `abi.UNITS`. A lane's units are `total` units apart; 0: not all are there."""
     place, layout = _place(low.program.tiles[ref.tile]), low.layout(ref)
+    if not total:
+        return place
     down, right = divmod(total, layout.shape[-1] // UNIT)
     if layout.rows == 1 or place.pitch == layout.shape[-1] * layout.element_bytes:
         even = total * UNIT * layout.element_bytes
@@ -118,7 +118,7 @@ def _spread(low: AgentLowering, ref: ops.TileRef, total: int, whole: bool) -> Pl
         even = 0 if right else down * place.pitch
     torn = place.mask and even % _SWIZZLE_PERIOD
     fits = not even % 16 and even < EVEN_MAX and place.pitch < _PLACES_MAX
-    return place._replace(even=even) if whole and fits and not torn else place
+    return place._replace(even=even) if fits and not torn else place
 
 
 def share_of(share: tuple[int, int, int]) -> tuple[tuple[int, int], ...]:
