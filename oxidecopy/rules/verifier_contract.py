@@ -14,7 +14,7 @@ def _rule(number: str, title: str, why: str, source: str, shown: Twins | None = 
     return Rule(id=number, title=title, error="VerificationError", why=why, source=source, wrong=wrong, right=right)
 
 
-_RESIDUAL: Final = "ring.contract(group, outs, at, steps=1, epilogue=lambda s, v: s + v, reads=(bias,))"
+_BIAS: Final = "ring.contract(group, outs, at, steps=1, epilogue=lambda s, v: s + v, reads=(ox.per_column(bias),))"
 _RECORDED: Final = NO_SCRIPT + "`group.contract` refuses it while it is recorded; it shows on hand-written programs."
 
 CONTRACT_RULES: Final[tuple[Rule, ...]] = (
@@ -27,9 +27,10 @@ CONTRACT_RULES: Final[tuple[Rule, ...]] = (
     _rule(
         "OX3131",
         "What an epilogue reads is not written by the same launch",
-        "Bias and residual are plain loads, which follow no store of another block.",
+        "Bias and residual are plain loads, which follow no store of another block. The result's own array may be a residual: each of its "
+        "elements is read by those who store it, and before.",
         "PTX memory consistency model; see also OX3203",
-        Twins(script(rank="D2", line=_RESIDUAL, bias="out"), script(rank="D2", line=_RESIDUAL, bias="dev.zeros((64, 64), ox.f32)")),
+        Twins(script(line=_BIAS, bias="out.select(0, 0)"), script(line=_BIAS)),
     ),
     _rule(
         "OX3132",
