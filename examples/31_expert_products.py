@@ -17,7 +17,7 @@ import numpy.typing as npt
 import oxidecopy as ox
 
 ROWS, COLUMNS, DEPTH = 64, 64, 64
-CTAS = 2
+CTAS = 3
 EXPERTS = 4
 Operand = ox.TmaDescriptor[ox.f16, ox.D2, ox.Swizzle128B]
 Weights = ox.DescriptorTable[ox.f16, ox.D2, ox.Swizzle128B]

@@ -1,4 +1,4 @@
-"""A convolution as a product: copies bring the pixels under each tap, the tensor cores multiply them with weights.
+"""A convolution as a product: copies bring the pixels under each tap, the tensor cores multiply them.
 
 The result has a row for each pixel and a column for each filter. K runs over taps, and for each tap over channels: a stage has 64 pixels,
 shifted by one tap, and the weights of all filters for it. Nothing is written out: the padding and the shifts are the copy's. Two twins are
