@@ -221,7 +221,7 @@ RULES: Final[tuple[Rule, ...]] = (
         title="Timelines are made on the simulator.",
         error="UsageError",
         why="It knows when each copy lands and what ends each wait. A launch that is bound on a GPU has its arrays there: bind one of the "
-        "same shape on the simulator. No script shows this rule where there is no GPU.",
+        "same shape on the simulator. No script shows this rule: it takes a GPU.",
         source="`oxidecopy.trace.trace`",
         wrong="",
         right="",
