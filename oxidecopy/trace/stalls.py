@@ -20,6 +20,7 @@ Interval: TypeAlias = tuple[float, float]
 WORTH_SAYING: Final = 0.05  # of a role's time
 _BUSY: Final = 0.85  # of the time that bytes move, from which on memory is what everything waits for
 _MOSTLY: Final = 0.5
+_SHORT: Final = 150  # nanoseconds: of a wait at a sync that is hardly more than the sync itself
 
 
 @final
@@ -175,6 +176,8 @@ class _Facts:
                 return "nothing was in flight meanwhile: the loads were issued late"
             case "arrival" if found[0].role in self.loads:
                 return "all stages were full or in use" if self.moving >= _BUSY else "stages were given back late"
+            case "sync":
+                return f"{len(found):,} waits of {sum(w.length for w in found) / len(found):,.0f} ns"
             case "group":
                 return "the copy engine was not through with them"
             case _:
@@ -195,7 +198,8 @@ class _Facts:
             case "group":
                 return "add stages to what is stored from, or wait later"
             case "sync":
-                return "share the work out more evenly, or sync fewer threads"
+                short = sum(w.length for w in found) < _SHORT * len(found)
+                return "larger boxes make more of each" if short else "share the work out more evenly, or sync fewer threads"
             case _:
                 return ""
 

@@ -44,17 +44,17 @@ def two_loads() -> BoundLaunch:
 
     @ox.pipeline(threads=32)
     def two(cta: ox.Cta, src: Map, dst: Map) -> None:
-        tiles = [cta.shared(src), cta.shared(src)]
-        bars = [cta.barrier(name=f"full{i}").init(1) for i in range(2)]
+        first, second = cta.shared(src), cta.shared(src)
+        full0, full1 = cta.barrier(name="full0").init(1), cta.barrier(name="full1").init(1)
         with cta.elect() as leader:
-            tokens = []
-            for i in range(2):
-                tokens.append(bars[i].arrive_expect_tx(leader, tiles[i].nbytes))
-                src.g2s(leader, tiles[i], (8 * i, 0), tokens[i])
-        for i in range(2):
-            bars[i].wait(tokens[i])
+            one = full0.arrive_expect_tx(leader, first.nbytes)
+            src.g2s(leader, first, (0, 0), one)
+            other = full1.arrive_expect_tx(leader, second.nbytes)
+            src.g2s(leader, second, (8, 0), other)
+        full0.wait(one)
+        full1.wait(other)
         with cta.elect() as leader:
-            dst.s2g(leader, tiles[0], (0, 0))
+            dst.s2g(leader, first, (0, 0))
             leader.commit_group()
             leader.wait_group_read(0)
             leader.wait_group(0)

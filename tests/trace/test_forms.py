@@ -111,7 +111,8 @@ const press = (key, times = 1) => { while (times--) dispatchEvent(new KeyboardEv
 const pixels = () => { frame(); const c = chart.getContext("2d").getImageData(0, 0, chart.width, chart.height).data;
   const seen = new Set(); for (let i = 0; i < c.length; i += 4) seen.add(c[i] << 16 | c[i + 1] << 8 | c[i + 2]); return seen.size; };
 const out = { ready: document.documentElement.dataset.ready, colours: pixels(), paper: colours.paper };
-out.all = to - from; press("+", 3); out.zoomed = to - from; const left = from; press("ArrowRight"); out.moved = from - left; press("0"); out.fit = to - from;
+out.all = to - from; press("+", 3); out.zoomed = to - from;
+const left = from; press("ArrowRight"); out.moved = from - left; press("0"); out.fit = to - from;
 for (let i = 0; i < 30 && !(chart.dataset.selected || "").startsWith("wait for"); i++) press("n");
 out.selected = chart.dataset.selected; out.shown = document.getElementById("detail").textContent;
 press("c"); out.cause = chart.dataset.selected; press("Escape"); out.none = chart.dataset.selected;

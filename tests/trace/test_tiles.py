@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
 
 from oxidecopy.trace.tiles import Access, Segment, State, segments
 
-F, U, S = "filling", "used", "stored"
+F: Final = "filling"
+U: Final = "used"
+S: Final = "stored"
 
 
 def of(*accesses: tuple[State, float, float], end: float = 100) -> list[tuple[str, float, float]]:

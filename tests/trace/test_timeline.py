@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -62,7 +63,7 @@ def test_copies_in_flight_at_one_time_lie_in_rows(line: Timeline) -> None:
         rows = [[t for t in track.transfers if t.way == way and t.row == row] for row in range(4)]
         assert rows[0]
         for row in rows:
-            assert all(a.end <= b.start for a, b in zip(row, row[1:], strict=False))
+            assert all(a.end <= b.start for a, b in pairwise(row))
     assert max(t.row for t in track.transfers if t.way == "load") == 1
 
 
