@@ -25,6 +25,7 @@ def all_rules() -> dict[str, Rule]:
         device_code,
         foreign,
         host,
+        oneliners,
         plugin,
         recorder,
         rings,
@@ -39,6 +40,7 @@ def all_rules() -> dict[str, Rule]:
         for m in (
             recorder,
             rings,
+            oneliners,
             text,
             binary,
             descriptor,
