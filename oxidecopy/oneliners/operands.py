@@ -162,7 +162,8 @@ def new_output(device: Device, shape: tuple[int, ...], dtype: type[DType], input
     return made
 
 
-def _dense(a: Array) -> bool:
+def _dense(given: Array) -> bool:
+    a = as_bytes(given)
     return a.strides_bytes == tuple(a.dtype.info.nbytes * prod(a.shape[i + 1 :]) for i in range(len(a.shape)))
 
 
