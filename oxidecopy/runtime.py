@@ -72,6 +72,11 @@ class AtOnce:
         """Other arguments from the next call on, for which the same proof holds."""
         self._bindings = bindings
 
+    @property
+    def capturing(self) -> bool:
+        """It runs at once."""
+        return False
+
     def release(self) -> None:
         """Lets go of its arguments."""
         self._bindings = Bindings(grid=self._bindings.grid, maps={}, arrays={}, idx={}, scalars={})

@@ -194,6 +194,10 @@ class Prepared(Protocol):
     def update(self, bindings: Bindings) -> None:
         """Other arguments, for which the same proof holds, from the next call on; raises ExecutionError for those it does not hold for."""
 
+    @property
+    def capturing(self) -> bool:
+        """What it launches now becomes part of a graph, which may run it again at any time."""
+
     def release(self) -> None:
         """Lets go of its arguments, so that it keeps no memory alive; `update` or `resume` comes before the next call."""
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from oxidecopy.errors import LifetimeError
 from oxidecopy.oneliners.explanation import Explanation, explained
 from oxidecopy.oneliners.operands import Array, key_of
 from oxidecopy.oneliners.ready import AnyStream, Number, Ready, kept_by, made_ready
 from oxidecopy.oneliners.steps import Plan
 from oxidecopy.typed.refusal import flag
+from oxidecopy.typed.sites import give_line
 
 
 class Asked(NamedTuple):
@@ -63,24 +65,23 @@ def perform(work: Work, asked: Asked) -> Explanation[Any] | None:
 
         choice, notes = tuned(work, asked.stream)
     key = key_of((work.kind, choice), work.arrays, asked.stream)
-    ready = None if capturing(asked.stream) else kept_by(device).get(key)
-    kept = ready is not None
-    if ready is None:
+    ready = kept_by(device).get(key)
+    kept = ready is not None and not (asked.stream is not None and ready.capturing)
+    if ready is None or not kept:
         ready = made_ready(key, device, work.numbers, asked.stream, lambda: work.plan(choice))
     ready.run(work.arrays, work.numbers)
     return explained(None, work.words, ready, kept=kept, notes=notes) if asked.explain else None
-
-
-def capturing(stream: AnyStream) -> bool:
-    """Launches become part of a graph: they are made anew, since a graph keeps what it was given."""
-    return bool(getattr(stream, "capturing", False))
 
 
 def hot(kind: object, arrays: Sequence[Array], stream: AnyStream) -> Ready | None:
     """The plan that is ready for these arrays, if there is one."""
     device: Any = arrays[0].device
     kept = device.kept.get("oneliners")
-    if kept is None or capturing(stream):
+    if kept is None:
         return None
-    found: Ready | None = kept.get(key_of((kind, None), arrays, stream))
-    return found
+    try:
+        found: Ready | None = kept.get(key_of((kind, None), arrays, stream))
+    except LifetimeError as error:
+        give_line(error)
+        raise
+    return None if found is not None and stream is not None and found.capturing else found

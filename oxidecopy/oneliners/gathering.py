@@ -118,7 +118,7 @@ def gather_rows(
     _check_numbers(numbers, of)
     shape = (*numbers.shape, *of.shape[1:])
     if into is None:
-        into = device.empty(shape, of.dtype, pad=True)
+        into = device.empty(shape, of.dtype, pad=len(shape) == 2)
     check_shape("out", into, shape, "the rows that are asked for")
     if into.dtype is not of.dtype:
         fix = "ox.copy converts: copy it afterwards"
@@ -161,8 +161,8 @@ def _check_numbers(numbers: Array, table: Array) -> None:
 
 def gather(plan: Plan, machine: Machine, out: Part, table: Part, numbers: Part, choice: tuple[int, int, int] | None) -> None:
     """Adds the launches that gather rows; a choice is rows of a box, stages, and CTAs for each multiprocessor."""
-    row = joint(table.shape[1:], (out.strides_bytes[1:], table.strides_bytes[1:]), leader=1, sizes=(out.size, table.size))
-    if row.rank > 1 or row.inner(1) != table.size:
+    row, own_row = (joint(p.shape[1:], (p.strides_bytes[1:],), leader=0, sizes=(p.size,)) for p in (table, out))
+    if row.rank > 1 or row.inner(0) != table.size:
         _refuse_rows(table, "elements of a row do not follow each other")
     width = row.extents[0] * table.size
     word = next(w for w in (4, 2, 1) if not width % w)
@@ -171,7 +171,8 @@ def gather(plan: Plan, machine: Machine, out: Part, table: Part, numbers: Part, 
     if reason:
         _refuse_rows(table, reason)
     target = out.seen(BITS[word], (out.shape[0], width // word), (out.strides_bytes[0], word))
-    reason = "elements of a row do not follow each other in it" if row.inner(0) != out.size else why_no_store(target, plan.operands)
+    apart = own_row.rank > 1 or own_row.inner(0) != out.size
+    reason = "elements of a row do not follow each other in it" if apart else why_no_store(target, plan.operands)
     if reason:
         plan.why.append(f"the rows are gathered in an array of their own, and copied to the output by elements: {reason}")
         target = plan.temporary(BITS[word], target.shape)

@@ -8,11 +8,12 @@ from threading import RLock
 from typing import Any, Final, NamedTuple, final
 
 from oxidecopy.engines.base import Bindings, BoundArray, BoundMap, Buffer, Prepared
+from oxidecopy.errors import LifetimeError
 from oxidecopy.host.pipeline import Launchable, SupportsCudaStream
 from oxidecopy.host.ranges import in_range
 from oxidecopy.oneliners.steps import Given, MapOf, Operands, Part, Plan, Step, Temporary, allocated
 from oxidecopy.typed.global_array import GlobalArray
-from oxidecopy.typed.sites import at_the_users_line
+from oxidecopy.typed.sites import at_the_users_line, give_line
 
 KEPT_MAX: Final = 256  # plans kept ready for a device
 Number = int | float
@@ -45,7 +46,18 @@ class _Launch:
         self._places = [_Place(name, parts[name], _without(each)) for name, each in bound.items()]
         self._given = [(name, a.number) for name, a in step.arguments.items() if isinstance(a, Given)]
         self._last: tuple[object, ...] = self._arguments(operands, numbers)
-        self._prepared.release()
+        self.captured = stream is not None and self._prepared.capturing
+        if not self.captured:  # else a graph may run it for as long as it likes, with these operands
+            self._prepared.release()
+
+    @property
+    def capturing(self) -> bool:
+        """A call now would become part of a graph."""
+        return self._prepared.capturing
+
+    def once(self) -> None:
+        """The call that becomes part of a graph."""
+        self._call()
 
     def _arguments(self, operands: Operands, numbers: Sequence[Number]) -> tuple[object, ...]:
         """Addresses and numbers, -0.0 apart from 0.0: while they are the same, nothing has to be packed again."""
@@ -118,6 +130,12 @@ class Ready:
         self.temporaries: tuple[Temporary, ...] = tuple(plan.temporaries)
         self._launches = [_Launch(step, plan.operands, numbers, stream) for step in plan.steps]
         self._lock = RLock()
+        self.captured = any(launch.captured for launch in self._launches)
+
+    @property
+    def capturing(self) -> bool:
+        """A call now would become part of a graph, which keeps what it was given: another plan is made for it."""
+        return any(launch.capturing for launch in self._launches[:1])
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -126,11 +144,18 @@ class Ready:
 
     def run(self, operands: Sequence[GlobalArray[Any, Any]], numbers: Sequence[Number] = ()) -> None:
         """Launches all of it; on a stream it does not wait for the end."""
-        if self.temporaries:
-            operands = [*operands, *[allocated(operands[0], wanted) for wanted in self.temporaries]]
-        with self._lock:
-            for launch in self._launches:
-                launch(operands, numbers)
+        try:
+            if self.temporaries and not self.captured:
+                operands = [*operands, *[allocated(operands[0], wanted) for wanted in self.temporaries]]
+            with self._lock:
+                for launch in self._launches:
+                    if self.captured:
+                        launch.once()
+                    else:
+                        launch(operands, numbers)
+        except LifetimeError as error:
+            give_line(error)
+            raise
 
 
 @final
@@ -174,5 +199,6 @@ def made_ready(key: object, device: Any, numbers: Sequence[Number], stream: AnyS
     """A new plan, made ready and kept."""
     with at_the_users_line():
         ready = Ready(planned(), numbers, stream)
-    kept_by(device).put(key, ready)
+    if not ready.captured:
+        kept_by(device).put(key, ready)
     return ready

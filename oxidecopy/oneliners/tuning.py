@@ -19,7 +19,8 @@ from typing import Any, Final, NamedTuple
 from oxidecopy._version import __version__
 from oxidecopy.errors import OxidecopyError, UsageError
 from oxidecopy.host.npy import write_whole
-from oxidecopy.oneliners.calls import Work, capturing
+from oxidecopy.host.pipeline import SupportsCudaStream
+from oxidecopy.oneliners.calls import Work
 from oxidecopy.oneliners.machine import Machine, machine_of
 from oxidecopy.oneliners.ready import AnyStream, Ready
 
@@ -46,7 +47,7 @@ def tuned(work: Work, stream: AnyStream) -> tuple[Any, tuple[str, ...]]:
     machine = machine_of(device)
     if not machine.driver:
         return None, (f"tune: {device.name} says nothing about speed, so the choice is that without `tune`",)
-    if capturing(stream):
+    if stream is not None and _capturing(device, stream):
         return None, ("tune: nothing is measured while a graph is captured, so the choice is that without `tune`",)
     place, key = path_for(machine), key_for(work)
     found = _known.get((str(place), key)) or read(place, machine).get(key)
@@ -59,6 +60,12 @@ def tuned(work: Work, stream: AnyStream) -> tuple[Any, tuple[str, ...]]:
     _known[str(place), key] = timed[0]
     write(place, machine, key, timed[0], work.words)
     return timed[0].choice, ("tune: measured now, fastest first", *(f"tune: {_said(t)}" for t in timed))
+
+
+def _capturing(device: Any, stream: SupportsCudaStream | int) -> bool:
+    from oxidecopy.host.stream import Stream
+
+    return (stream if isinstance(stream, Stream) else Stream.of(device, stream)).capturing
 
 
 def _said(timed: Timed) -> str:
@@ -82,7 +89,7 @@ def _measure(work: Work, choice: Any, stream: AnyStream) -> float:
         arrays[0] = device.empty_like(arrays[0])
     if stream is None:
         device.synchronize()
-    on = Stream(device) if stream is None else Stream.of(device, stream)
+    on = stream if isinstance(stream, Stream) else Stream(device) if stream is None else Stream.of(device, stream)
     ready = Ready(work.plan(choice), work.numbers, on)
     marks = [Event(device) for _ in range(_ROUNDS + 1)]
     ready.run(arrays, work.numbers)

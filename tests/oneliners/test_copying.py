@@ -211,7 +211,7 @@ def test_only_so_many_plans_are_kept(dev: ox.Device) -> None:
 def test_the_same_elements_are_left_alone(dev: ox.Device) -> None:
     a = dev.array(numbers((8, 8)))
     said = ox.copy(a, a, explain=True)
-    assert said.launches == ("none: there is nothing to do",) or said.launches == ()
+    assert said.launches == ()
     assert "same elements" in said.text
 
 

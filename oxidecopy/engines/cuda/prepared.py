@@ -173,6 +173,11 @@ class CudaLaunch(Repeatable):
         self.buffers, self.bindings, self._own = packed.buffers, bindings, packed.own
         self._left = -1
 
+    @property
+    def capturing(self) -> bool:
+        """Its stream is being captured."""
+        return self.stream.capturing
+
     def release(self) -> None:
         """Lets go of its arguments. What was launched keeps them alive by itself, until it is done."""
         self._were = tuple(map(id, self.buffers))
