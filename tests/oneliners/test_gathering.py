@@ -41,7 +41,7 @@ def test_an_output_that_no_map_can_be_made_of(dev: ox.Device) -> None:
 
 def test_a_number_beyond_the_table_is_reported(dev: ox.Device) -> None:
     with pytest.raises(OxidecopyError) as caught:
-        ox.gather_rows(dev.zeros((4, 64), ox.f32), dev.array(np.array([1, 4], np.int32)))
+        ox.gather_rows(dev.zeros((4, 64), ox.f32), dev.array(np.array([1, 4], np.int32), ox.i32))
     assert "OX4015" in caught.value.rules
 
 
