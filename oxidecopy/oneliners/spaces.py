@@ -31,10 +31,13 @@ class Space(NamedTuple):
         """The innermost stride of a view."""
         return self.strides[view][-1]
 
+    def in_order(self, axes: Sequence[int]) -> Space:
+        """The same with its dimensions in another order."""
+        return Space(tuple(self.extents[k] for k in axes), tuple(tuple(s[k] for k in axes) for s in self.strides))
+
     def with_last(self, axis: int) -> Space:
         """The same with dimension `axis` as the innermost one."""
-        order = [k for k in range(self.rank) if k != axis] + [axis]
-        return Space(tuple(self.extents[k] for k in order), tuple(tuple(s[k] for k in order) for s in self.strides))
+        return self.in_order([k for k in range(self.rank) if k != axis] + [axis])
 
     def with_one(self, strides: Sequence[int]) -> Space:
         """The same with an innermost dimension of one element."""
