@@ -91,6 +91,8 @@ class OxidecopyError(Exception):
     def __init__(self, *diagnostics: Diagnostic) -> None:
         self.diagnostics = diagnostics
         super().__init__(*diagnostics)
+        if diagnostics:
+            self.add_note(f"oxidecopy explain {diagnostics[0].rule} says why")  # below a traceback; the text is the diagnostics' alone
 
     @property
     def rule(self) -> str:

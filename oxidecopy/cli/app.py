@@ -23,6 +23,7 @@ from oxidecopy.cli import (
     show,
     show_descriptor,
     show_tile,
+    trace,
 )
 
 _HELP: Final = """Typed TMA pipelines: recorded, verified, and run on a simulator of the hardware.
@@ -61,7 +62,7 @@ def options(
     """Takes what stands before the command."""
 
 
-for _module in (run, demo, check, explain, emit, doctor):
+for _module in (run, demo, check, trace, explain, emit, doctor):
     app.command(_module.__name__.rpartition(".")[2], help=_module.HELP, epilog=_examples(_module.EXAMPLES))(_module.command)
 conformance.app.callback(help=conformance.HELP, epilog=_examples(conformance.EXAMPLES), invoke_without_command=True)(conformance.command)
 conformance.app.command("fuzz", help=conformance_fuzz.HELP, epilog=_examples(conformance_fuzz.EXAMPLES))(conformance_fuzz.command)

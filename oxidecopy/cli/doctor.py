@@ -6,7 +6,7 @@ import os
 import platform
 import sys
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import PackageNotFoundError, distributions, requires, version
 from typing import Final
 
 from rich.table import Table
@@ -14,51 +14,67 @@ from rich.text import Text
 
 from oxidecopy._version import __version__
 from oxidecopy.cli.doctor_gpu import gpu_facts, open_facts
+from oxidecopy.cli.doctor_types import types_facts
+from oxidecopy.cli.doctor_works import work_facts
 from oxidecopy.cli.facts import Fact, State
 from oxidecopy.cli.options import AsJson
 from oxidecopy.cli.report import OK, REFUSED, guarded, out, print_json
 
-HELP: Final = """Say what is installed here, and what will run where and why.
+HELP: Final = """Say what is installed here, what works, and why the rest does not.
 
-Ends with 1 when something that every launch needs is missing or does not load.
+Asks nothing of the network. Ends with 1 when something that every launch needs is missing or does not load.
 """
 EXAMPLES: Final = ("oxidecopy doctor", "oxidecopy doctor --json")
 
 _PYTHON_MIN: Final = (3, 11)
+_NEIGHBOURS: Final = ("torch", "cupy", "jax", "numba", "tensorflow")  # also cupy-cuda13x and the like
 _STYLES: Final[dict[State, str]] = {"ok": "green", "missing": "yellow", "broken": "bold red", "info": "default"}
 
 
 @guarded
 def command(*, as_json: AsJson = False) -> int:
     """Prints the facts; 1 when one of them is broken."""
-    found = facts()
-    broken = any(fact.state == "broken" for fact in found)
+    found = sections()
+    broken = any(fact.state == "broken" for facts in found.values() for fact in facts)
     if as_json:
-        rows = [{"topic": f.topic, "value": f.value, "state": f.state, "note": f.note} for f in found]
+        rows = [
+            {"section": section, "topic": f.topic, "value": f.value, "state": f.state, "note": f.note}
+            for section, facts in found.items()
+            for f in facts
+        ]
         print_json({"ok": not broken, "facts": rows})
         return REFUSED if broken else OK
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    for fact in found:
-        words = Text(fact.value, _STYLES[fact.state])
-        if fact.note:
-            words.append(f"  ({fact.note})", "dim")
-        table.add_row(Text(fact.topic, "bold"), words)
+    for section, facts in found.items():
+        table.add_row(Text(section, "bold underline"), "")
+        for fact in facts:
+            words = Text(fact.value, _STYLES[fact.state])
+            if fact.note:
+                words.append(f"  ({fact.note})", "dim")
+            table.add_row(Text(f"  {fact.topic}", "bold"), words)
     out().print(table, soft_wrap=False)
     return REFUSED if broken else OK
 
 
-def facts() -> list[Fact]:
-    """Everything, in the order it is printed."""
-    return [
+def sections() -> dict[str, list[Fact]]:
+    """Everything, in the order it is printed: what is here, and last what follows from it."""
+    here = [
         Fact(topic="oxidecopy", value=__version__, note=os.path.dirname(os.path.dirname(__file__))),
         _python(),
         Fact(topic="platform", value=platform.platform(), note=f"{os.cpu_count()} CPUs"),
         _module("numpy"),
         _module("ml_dtypes"),
         *_extras(),
-        *gpu_facts(),
-        *open_facts(),
+        *_neighbours(),
     ]
+    found = {"installed": here, "type checkers": types_facts(), "NVIDIA": gpu_facts(), "works here": open_facts()}
+    found["works here"] += work_facts([fact for facts in found.values() for fact in facts])
+    return found
+
+
+def facts() -> list[Fact]:
+    """The same without sections."""
+    return [fact for found in sections().values() for fact in found]
 
 
 def _python() -> Fact:
@@ -101,6 +117,13 @@ def _extras() -> list[Fact]:
         )
         for extra, names in lacking.items()
     ]
+
+
+def _neighbours() -> list[Fact]:
+    """Libraries whose memory can be borrowed, by what their distributions are called; none is imported."""
+    names = [name for name in sorted({d.name or "" for d in distributions()}) if name.partition("-")[0].lower() in _NEIGHBOURS]
+    found = ", ".join(f"{name} {version(name)}" for name in names)
+    return [Fact(topic="other libraries", value=found, note="`dev.borrow` takes their arrays")] if found else []
 
 
 def _requirement_name(text: str) -> str:

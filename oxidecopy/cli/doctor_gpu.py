@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from oxidecopy.cli import nvidia_tools
 from oxidecopy.cli.facts import Fact, State, safely
 from oxidecopy.errors import OxidecopyError
+from oxidecopy.isa import limits
 
 if TYPE_CHECKING:
     from oxidecopy.engines.cuda.probe import CudaFacts, Gpu
@@ -156,6 +157,7 @@ def _opens(name: str) -> Fact:
         opened = Device.open(name)
         try:
             code = getattr(opened.engine, "code_file", None)
+            note = f"by {code.file}" if code else _as(opened.sm)
         finally:
             _close(opened)
     except OxidecopyError as error:
@@ -166,7 +168,14 @@ def _opens(name: str) -> Fact:
         return Fact(topic=f"runs on {name}", value="no", state="broken" if name.startswith("sim") else "missing", note=str(problem))
     except Exception as problem:  # an answer must come
         return Fact(topic=f"runs on {name}", value="no", state="missing", note=f"{type(problem).__name__}: {problem}")
-    return Fact(topic=f"runs on {name}", value="yes", state="ok", note=f"by {code.file}" if code else "")
+    return Fact(topic=f"runs on {name}", value="yes", state="ok", note=note)
+
+
+def _as(sm: int) -> str:
+    """What a simulator is like."""
+    shared = limits.SHARED_BYTES_MAX.get(sm, 0) // _KIB
+    clusters = f"clusters of up to {limits.CLUSTER_PORTABLE_MAX} CTAs, {limits.CLUSTER_MAX} where it is asked for"
+    return f"as compute capability {sm // 10}.{sm % 10}: {shared} KiB of shared memory per CTA, {clusters}"
 
 
 def _default() -> list[Fact]:

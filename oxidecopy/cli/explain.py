@@ -27,6 +27,7 @@ Without an ID, list all rules.
 EXAMPLES: Final = ("oxidecopy explain OX3001", "oxidecopy explain", "oxidecopy explain OX2007 --json")
 
 _LIKE: Final = 0.8  # of `difflib`: one digit off, or two swapped
+SHOWN: Final = {"raised": "", "warned": "  (it runs: see `warnings`)", "typed": "  (for a type checker)"}
 GATES: Final = {
     "1": "recording",
     "2": "tensor maps",
@@ -102,7 +103,7 @@ def _page(console: Console, rule: Rule) -> None:
         console.print(Padding(Text(words), (0, 0, 0, 2)), soft_wrap=False)
     for heading, code in (("Wrong", rule.wrong), ("Right", rule.right)):
         if code:
-            console.print(Text(f"\n{heading}", "bold red" if heading == "Wrong" else "bold green"))
+            console.print(Text(f"\n{heading}", "bold red" if heading == "Wrong" else "bold green").append(SHOWN[rule.shown], "dim"))
             _code(console, code)
 
 
@@ -122,6 +123,7 @@ def _data(rule: Rule) -> dict[str, str]:
         "error": rule.error,
         "why": rule.why,
         "source": rule.source,
+        "shown": rule.shown,
         "wrong": rule.wrong,
         "right": rule.right,
     }

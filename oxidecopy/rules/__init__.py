@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
+from typing import TYPE_CHECKING
 
-from oxidecopy.rules.rule import Rule
+from oxidecopy.rules.rule import Rule, Shown
+
+if TYPE_CHECKING:
+    from oxidecopy.rules.verifier_scripts import Twins
 
 
 @cache
@@ -55,7 +60,20 @@ def all_rules() -> dict[str, Rule]:
         )
         for r in m.RULES
     ]
-    table = {r.id: r for r in sorted(rows, key=lambda r: r.id)}
+    table = {r.id: _with_scripts(r) for r in sorted(rows, key=lambda r: r.id)}
     if len(table) != len(rows):
         raise RuntimeError("two rules share an id")
     return table
+
+
+def _with_scripts(rule: Rule) -> Rule:
+    """A rule that no pipeline breaks has its scripts elsewhere."""
+    from oxidecopy.rules.beyond import BEYOND
+    from oxidecopy.rules.typed import TYPED
+    from oxidecopy.rules.warned import WARNED
+
+    tables: tuple[tuple[Shown, dict[str, Twins]], ...] = (("raised", BEYOND), ("warned", WARNED), ("typed", TYPED))
+    for shown, table in tables:
+        if rule.id in table:
+            return replace(rule, wrong=table[rule.id].wrong, right=table[rule.id].right, shown=shown)
+    return rule

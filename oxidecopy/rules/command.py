@@ -200,4 +200,30 @@ RULES: Final[tuple[Rule, ...]] = (
         wrong="",
         right="",
     ),
+    _rule(
+        50,
+        "A timeline is written as HTML, JSON, PNG or SVG.",
+        "The ending of the file's name says which: a page to look at, trace events for Perfetto, or a picture.",
+        'invoke("trace", "tiles.py", "-o", "tiles.txt")\n',
+        'invoke("trace", "tiles.py", "-o", "tiles.html")\n',
+        source="`oxidecopy trace --help`",
+    ),
+    _rule(
+        51,
+        "The CTAs that a timeline follows are CTAs of the grid.",
+        "--cta takes block indices, X, X,Y or X,Y,Z; --ctas follows the first ones.",
+        'invoke("trace", "tiles.py", "--cta", "7")\n',
+        'invoke("trace", "tiles.py", "--cta", "0")\n',
+        source="`oxidecopy trace --help`",
+    ),
+    Rule(
+        id="OX6052",
+        title="Timelines are made on the simulator.",
+        error="UsageError",
+        why="It knows when each copy lands and what ends each wait. A launch that is bound on a GPU has its arrays there: bind one of the "
+        "same shape on the simulator. No script shows this rule: it takes a GPU.",
+        source="`oxidecopy.trace.trace`",
+        wrong="",
+        right="",
+    ),
 )  # fmt: skip

@@ -6,7 +6,7 @@ from typing import Final
 
 from oxidecopy.rules.rule import Rule
 from oxidecopy.rules.simulator_scripts import explored
-from oxidecopy.rules.verifier_scripts import NO_SCRIPT, Twins, scripts, twins
+from oxidecopy.rules.verifier_scripts import BY_TEXT, Twins, scripts, twins
 
 _BULK: Final = "PTX ISA 9.7.9.25.4, cp.async.bulk"
 
@@ -159,8 +159,8 @@ VERIFIER_RULES: Final[tuple[Rule, ...]] = (
         "VerificationError",
         "A plain bulk copy moves whole units of 16 bytes",
         "The hardware rounds the size down, for what is moved and for what the barrier is told. "
-        + NO_SCRIPT
-        + "a recording refuses such sizes (OX1163); a program that is read from a file may hold one.",
+        + BY_TEXT
+        + "a recording refuses such sizes (OX1163).",
         f"{_BULK}; measured: 24 bytes move 16, 8 bytes move nothing",
     ),
     _rule(
@@ -212,9 +212,7 @@ VERIFIER_RULES: Final[tuple[Rule, ...]] = (
         "OX3059",
         "VerificationError",
         "Four rows are copied through a map of one row",
-        "gather4 and scatter4 take the map's box four times. "
-        + NO_SCRIPT
-        + "a recording refuses other boxes (OX1162); a program that is read from a file may hold one.",
+        "gather4 and scatter4 take the map's box four times. " + BY_TEXT + "a recording refuses other boxes (OX1162).",
         "PTX ISA 5.5.3, tile::gather4",
     ),
     _rule(

@@ -6,7 +6,7 @@ from typing import Final
 
 from oxidecopy.rules.rule import Rule
 
-_WHY: Final = "No script shows this rule: a type checker reports it. "
+_WHY: Final = "A type checker reports it. "
 _SOURCE: Final = "oxidecopy.mypy_plugin; docs/plugin.md"
 
 
@@ -91,7 +91,8 @@ RULES: Final[tuple[Rule, ...]] = (
         "plugin",
         "the plugin could do its work",
         "UsageError",
-        "mypy's version is outside the tested range, the section [oxidecopy-mypy] has a wrong option, or the plugin met something "
+        "No script shows this rule: mypy's version is outside the tested range, the section [oxidecopy-mypy] has a wrong option, or the "
+        "plugin met something "
         "that it does not know. It never passes in silence: install `oxidecopy[mypy]`, or report the line that it names.",
     ),
 )

@@ -6,7 +6,7 @@ from textwrap import indent
 from typing import Final
 
 from oxidecopy.rules.rule import Rule
-from oxidecopy.rules.verifier_scripts import NO_SCRIPT, Twins
+from oxidecopy.rules.verifier_scripts import BY_TEXT, Twins
 
 _GUIDE: Final = "CUDA Programming Guide, usage of a modified tensor map; PTX ISA 9.7.13.16"
 _REPLACE: Final = "PTX ISA 9.7.9.28, tensormap.replace"
@@ -164,7 +164,7 @@ VERIFIER_RULES: Final[tuple[Rule, ...]] = (
         "VerificationError",
         "One thread edits a descriptor, one warp releases it",
         "Each tensormap.replace writes all 128 bytes, so that edits of several threads race; tensormap.cp_fenceproxy is one instruction of "
-        "a whole warp. " + NO_SCRIPT + "what the recorder makes is so (OX1014, OX1172); programs from text can be otherwise.",
+        "a whole warp. " + BY_TEXT + "what the recorder makes is so (OX1014, OX1172).",
         _REPLACE,
     ),
     _rule(
@@ -237,8 +237,8 @@ SIMULATOR_RULES: Final[tuple[Rule, ...]] = (
         "HazardError",
         "A copy goes through a descriptor that this CTA has acquired",
         "Until then it goes through what the CTA knows to be there: the one before, if it used that place before. See OX3213. "
-        + NO_SCRIPT
-        + "where a sync is missing, schedules differ: a place that was never written is a fault instead; the tests explore both.",
+        + BY_TEXT
+        + "types ask for it. Where a sync is missing, schedules differ: a place that was never written is a fault instead.",
         _GUIDE,
     ),
     _rule(
@@ -253,7 +253,7 @@ SIMULATOR_RULES: Final[tuple[Rule, ...]] = (
         "OX4122",
         "HazardError",
         "One thread edits a descriptor, one warp releases it",
-        "See OX3210. " + NO_SCRIPT + "what the recorder makes is so.",
+        "See OX3210. " + BY_TEXT + "what the recorder makes is so.",
         _REPLACE,
     ),
 )

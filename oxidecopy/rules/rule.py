@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import Literal, TypeAlias, final
+
+Shown: TypeAlias = Literal["raised", "warned", "typed"]
 
 
 @final
@@ -18,8 +20,10 @@ class Rule:
         error: name of the class in `oxidecopy.errors` that carries it.
         why: what goes wrong on the hardware otherwise.
         source: where the rule comes from: a PTX ISA section, a driver API call, a measured result.
-        wrong: a short script that breaks the rule; it runs with `ox`, `np` and `dev` (the simulator) defined and must raise `error`.
-        right: its smallest fix; must run without an error.
+        wrong: a short script that breaks the rule; it runs with `ox`, `np` and `dev` (the simulator) defined.
+        right: its smallest fix.
+        shown: how. "raised": wrong raises `error`, right runs. "warned": both run and leave what they were told in `warnings`. "typed": a
+            type checker with the plugin reports wrong, and nothing runs.
     """
 
     id: str
@@ -29,3 +33,4 @@ class Rule:
     source: str
     wrong: str = ""
     right: str = ""
+    shown: Shown = "raised"

@@ -12,7 +12,7 @@ from oxidecopy.rules.copies import SIMULATOR_RULES
 from oxidecopy.rules.replaced import SIMULATOR_RULES as REPLACED_RULES
 from oxidecopy.rules.rule import Rule
 from oxidecopy.rules.simulator_scripts import explored, launched
-from oxidecopy.rules.verifier_scripts import NO_SCRIPT, Twins, scripts
+from oxidecopy.rules.verifier_scripts import BY_TEXT, Twins, scripts
 
 
 def _rule(number: str, error: str, title: str, why: str, source: str, shown: Twins | None = None) -> Rule:
@@ -20,7 +20,7 @@ def _rule(number: str, error: str, title: str, why: str, source: str, shown: Twi
     return Rule(id=number, title=title, error=error, why=why, source=source, wrong=wrong, right=right)
 
 
-_NOTE: Final = NO_SCRIPT + "it is a note (`explore(...).notes`), which stops nothing: "
+_NOTE: Final = "It is a note (`explore(...).notes`), which stops nothing."
 _LOAD: Final = """
 tile = cta.shared(src)
 full = cta.barrier().init(1)
@@ -81,8 +81,7 @@ _ENDS: Final = (
         "DeviceFaultError",
         "Memory that is touched is mapped (fault 700)",
         "Null, freed and foreign addresses fault, and so does shared memory past the CTA's allocation. "
-        + NO_SCRIPT
-        + "arrays keep their memory alive and maps end inside it; it shows on hand-made bindings.",
+        + "Arrays keep their memory alive and maps end inside it, so the script binds an address by hand.",
         "measured: CUDA_ERROR_ILLEGAL_ADDRESS",
     ),
     _rule(
@@ -109,9 +108,7 @@ _ENDS: Final = (
         "OX4012",
         "DeviceFaultError",
         "Shared addresses of copies and barriers are aligned (fault 716)",
-        "Tensor copies need 128 bytes, mbarriers 8. "
-        + NO_SCRIPT
-        + "the recorder lays shared memory out; it shows on hand-written program texts.",
+        "Tensor copies need 128 bytes, mbarriers 8. " + BY_TEXT + "the recorder lays shared memory out.",
         "measured: CUDA_ERROR_MISALIGNED_ADDRESS",
     ),
     _rule(
@@ -159,9 +156,7 @@ _ENDS: Final = (
         "OX4016",
         "DeviceFaultError",
         "A CTA asks only for tiles that the counter has given it",
-        "Behind its last tile there is none. "
-        + NO_SCRIPT
-        + "the recorder loops over exactly the tiles given; it shows on hand-written program texts.",
+        "Behind its last tile there is none. " + BY_TEXT + "the recorder loops over exactly the tiles given.",
         "cta.schedule(order=ox.order.counter())",
     ),
     _rule(
@@ -321,17 +316,15 @@ _BARRIERS: Final = (
         "HazardError",
         "A barrier is used between its init and its inval, by threads that see the init",
         "Other threads see the init after a sync; other CTAs after the init's cluster fence and a cluster sync. "
-        + NO_SCRIPT
-        + "handles and `init` see to it; it shows on hand-written program texts.",
+        + BY_TEXT
+        + "handles and `init` see to it.",
         "CUDA Programming Guide, TMA examples; PTX fence.mbarrier_init",
     ),
     _rule(
         "OX4111",
         "HazardError",
         "A barrier is invalidated after its last use",
-        "A thread that still waits on it would wait on something else. "
-        + NO_SCRIPT
-        + "`inval` syncs; it shows on hand-written program texts.",
+        "A thread that still waits on it would wait on something else. " + BY_TEXT + "`inval` syncs.",
         "PTX mbarrier.inval",
     ),
 )
@@ -387,9 +380,8 @@ _EXITS: Final = (
         "OX4115",
         "HazardError",
         "A peer CTA is touched after it is known to run",
-        "Its shared memory need not exist yet. "
-        + NO_SCRIPT
-        + "a peer that is touched too early may also fault, by chance of the schedule; the tests show both.",
+        "Its shared memory need not exist yet. Which of two CTAs starts first is left to chance: the peer may also be there, or the access "
+        "fault.",
         "CUDA Programming Guide, distributed shared memory",
     ),
     _rule(
@@ -442,9 +434,7 @@ _MEMORY: Final = (
         "HazardError",
         "What a launch stores is loaded inside the same cluster alone, once it is written",
         "Nothing orders clusters: it may get old or new elements. Inside a cluster the store must have been waited for "
-        "(`wait_group`), and a sync passed then if it was another CTA's. "
-        + NO_SCRIPT
-        + "it takes a launch of several blocks, which the verifier refuses first (OX3203); the tests explore one.",
+        "(`wait_group`), and a sync passed then if it was another CTA's. The verifier refuses such launches first (OX3203).",
         "PTX memory consistency model: blocks of a grid run in any order",
     ),
 )
@@ -455,9 +445,7 @@ _LAYOUT: Final = (
         "HazardError",
         "A swizzled tile begins where its pattern does, in every stage",
         "The pattern goes by the shared address. At another one the bytes are where the copy puts them, but not where those look who count "
-        "rows from the start of the tile, as matrix instructions do. "
-        + NO_SCRIPT
-        + "the recorder aligns tiles; it shows on hand-written program texts.",
+        "rows from the start of the tile, as matrix instructions do. " + BY_TEXT + "the recorder aligns tiles.",
         "PTX tensor swizzling modes: the pattern repeats every 256, 512 or 1,024 bytes",
     ),
     _rule(
@@ -493,14 +481,14 @@ _LAYOUT: Final = (
         "OX4132",
         "HazardError",
         "Every element of an output is stored",
-        "What no store reaches keeps what it held before, which in new memory is anything. " + _NOTE + "a grid of one block for two boxes.",
+        "What no store reaches keeps what it held before, which in new memory is anything. " + _NOTE,
         "the run",
     ),
     _rule(
         "OX4133",
         "HazardError",
         "Every role does something in some CTA",
-        "A role that never runs is often a condition the wrong way round. " + _NOTE + "a role whose loop has no iterations in this launch.",
+        "A role that never runs is often a condition the wrong way round, or a loop without iterations. " + _NOTE,
         "the run",
     ),
 )

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from oxidecopy.rules.rule import Rule
-from oxidecopy.rules.verifier_scripts import NO_SCRIPT, Twins, scripts, twins
+from oxidecopy.rules.verifier_scripts import BY_TEXT, Twins, scripts, twins
 
-_NO_TYPED: Final = (
-    NO_SCRIPT + "the typed handles and the recorder refuse it first (state types, moved handles); it shows on hand-written program texts."
-)
+_NO_TYPED: Final = BY_TEXT + "the typed handles and the recorder refuse it first (state types, moved handles)."
 
 
 def _rule(number: str, title: str, why: str, source: str, shown: Twins | None = None) -> Rule:
@@ -49,9 +47,7 @@ BARRIER_RULES: Final[tuple[Rule, ...]] = (
     _rule(
         "OX3004",
         "A sync stands between the init and another thread's first use",
-        "Without it the other thread may use memory that is not a barrier yet. "
-        + NO_SCRIPT
-        + "`init` syncs; it shows on hand-written program texts.",
+        "Without it the other thread may use memory that is not a barrier yet. " + BY_TEXT + "`init` syncs.",
         "CUDA Programming Guide, TMA examples: init, sync, use",
     ),
     _rule(

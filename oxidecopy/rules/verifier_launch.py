@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from oxidecopy.rules.rule import Rule
-from oxidecopy.rules.verifier_scripts import NO_SCRIPT, Twins, scripts, twins
+from oxidecopy.rules.verifier_scripts import BY_TEXT, WARNS, Twins, scripts, twins
 
-_LAYOUT: Final = NO_SCRIPT + "the recorder lays out shared memory so that it holds; it shows on hand-written program texts."
-_HOST: Final = (
-    NO_SCRIPT + "`@ox.pipeline`, the grid in brackets or the descriptor's validator refuses it first; it shows on hand-written programs."
-)
-_WARNING: Final = NO_SCRIPT + "it is a warning, which stops nothing: "
+_LAYOUT: Final = BY_TEXT + "the recorder lays out shared memory so that it holds."
+_HOST: Final = BY_TEXT + "`@ox.pipeline`, the grid in brackets or the descriptor's validator refuses it first."
 
 
 def _rule(number: str, title: str, why: str, source: str, shown: Twins | None = None) -> Rule:
@@ -199,38 +196,32 @@ LAUNCH_RULES: Final[tuple[Rule, ...]] = (
     _rule(
         "OX3101",
         "Coordinates count elements, not boxes",
-        "A bare block index moves a wide box by one element per block, so that blocks overlap almost wholly. "
-        + _WARNING
-        + "`(cta.block_idx.y, 0)` for a box of 64 rows.",
+        "A bare block index moves a wide box by one element per block, so that blocks overlap almost wholly. " + WARNS,
         "PTX tensor copies: coordinates in elements",
     ),
     _rule(
         "OX3102",
         "Every role does something in some CTA",
-        "A role that never runs is often a condition the wrong way round. "
-        + _WARNING
-        + "a role whose loop has no iterations in this launch.",
+        "A role that never runs is often a condition the wrong way round, or a loop without iterations. " + WARNS,
         "the program and its launch",
     ),
     _rule(
         "OX3103",
         "A store writes only bytes of its own rows",
         "At the inner edge stores are cut in steps of 16 bytes, so up to 15 bytes behind a row are written, which in a view of a wider "
-        "array are live data. " + _WARNING + "a store to a view whose rows are no multiples of 16 bytes.",
+        "array are live data. " + WARNS,
         "measured: 929 stores",
     ),
     _rule(
         "OX3104",
         "Groups are waited for by the thread that committed them",
-        "Bulk groups belong to a thread: another one's wait returns at once. "
-        + _WARNING
-        + "`wait_group_read` in a thread that never commits.",
+        "Bulk groups belong to a thread: another one's wait returns at once. " + WARNS,
         "PTX cp.async.bulk.wait_group",
     ),
     _rule(
         "OX3105",
         "Clusters of more than 8 CTAs are not portable",
-        "Not every GPU launches them, and only with an attribute set. " + _WARNING + "a cluster of 16 CTAs.",
+        "Not every GPU launches them, and only with an attribute set. " + WARNS,
         "CUDA Programming Guide, thread block clusters",
     ),
 )

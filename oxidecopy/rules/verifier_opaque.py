@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from oxidecopy.rules.rule import Rule
-from oxidecopy.rules.verifier_scripts import NO_SCRIPT, Twins, scripts
+from oxidecopy.rules.verifier_scripts import BY_TEXT, Twins, scripts
 
-_RECORDER: Final = NO_SCRIPT + "the recorder refuses it first; it shows on hand-written program texts."
+_RECORDER: Final = BY_TEXT + "the recorder refuses it first."
 _GATHER: Final = """
 @ox.pipeline(threads=32)
 def kernel(
@@ -65,9 +65,7 @@ OPAQUE_RULES: Final[tuple[Rule, ...]] = (
         "OX3094",
         "A pipeline driven by a counter is right for every number of tiles that a CTA may be given",
         "The numbers 0, 1, 2, ... are tried until the state repeats from tile to tile; all larger ones then repeat smaller ones. Where it "
-        "never repeats, the larger ones are open. "
-        + NO_SCRIPT
-        + "schedules and rings are periodic; it shows on hand-written program texts, with `when i == 1000` in the loop.",
+        "never repeats, the larger ones are open. " + BY_TEXT + "schedules and rings are periodic.",
         "bound of the verifier",
     ),
 )

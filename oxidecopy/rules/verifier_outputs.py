@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from oxidecopy.rules.rule import Rule
-from oxidecopy.rules.verifier_scripts import NO_SCRIPT, Twins, scripts, twins
+from oxidecopy.rules.verifier_scripts import WARNS, Twins, scripts, twins
 
-_WARNING: Final = NO_SCRIPT + "it is a warning, which stops nothing: "
 _ORDER: Final = "PTX memory consistency model: bulk copies are not ordered among each other; blocks of a grid run in any order"
 _STORE: Final = """
 tile = cta.shared(src)
@@ -157,7 +156,7 @@ OUTPUT_RULES: Final[tuple[Rule, ...]] = (
         title="Every element of an output is stored",
         error="VerificationError",
         why="What no store reaches keeps what it held before, which in new memory is anything. Often the grid is a block short, or a loop "
-        "ends early. " + _WARNING + "a grid of one block for an array of two boxes.",
+        "ends early. " + WARNS,
         source="the program and its launch",
     ),
     Rule(
@@ -165,7 +164,7 @@ OUTPUT_RULES: Final[tuple[Rule, ...]] = (
         title="Whether stores meet is known",
         error="VerificationError",
         why="Coordinates that are read from memory, very many boxes, or stores of several threads to one place are not compared: then "
-        "whoever wrote the program must know that no two stores meet. " + _WARNING + "rows that `cta.load_index` chooses.",
+        "whoever wrote the program must know that no two stores meet. " + WARNS,
         source="the program and its launch",
     ),
     Rule(
@@ -173,8 +172,7 @@ OUTPUT_RULES: Final[tuple[Rule, ...]] = (
         title="A window of a replaced descriptor has elements",
         error="VerificationError",
         why="Where its ends are read from memory, only the launch can tell: it looks, and ends with an error where there are none. "
-        + _WARNING
-        + "ends that `cta.load_index` reads.",
+        + WARNS,
         source="a map cannot be empty: extent 0 is stored as 2^32 - 1 (measured)",
     ),
 )

@@ -7,6 +7,8 @@ from typing import Final, NamedTuple
 
 GAP: Final = "<gap>"
 NO_SCRIPT: Final = "No script shows this rule: "
+BY_TEXT: Final = "The script is a program text: "  # in `beyond`
+WARNS: Final = "It is a warning, which stops nothing. "  # with a script in `warned`
 
 _HEAD: Final = """\
 @ox.pipeline(threads=128{cluster})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from oxidecopy.rules.rule import Rule
-from oxidecopy.rules.verifier_scripts import NO_SCRIPT, Twins, twins
+from oxidecopy.rules.verifier_scripts import BY_TEXT, Twins, twins
 
 
 def _rule(number: str, title: str, why: str, source: str, shown: Twins | None = None) -> Rule:
@@ -221,15 +221,13 @@ TILE_RULES: Final[tuple[Rule, ...]] = (
     _rule(
         "OX3053",
         "A bulk copy is issued by one thread",
-        "Every thread that runs it issues it anew. " + NO_SCRIPT + "the recorder wants a leader; it shows on hand-written program texts.",
+        "Every thread that runs it issues it anew. " + BY_TEXT + "the recorder wants a leader.",
         "PTX cp.async.bulk: each executing thread issues a copy",
     ),
     _rule(
         "OX3054",
         "A reduction exists for the map's element type",
-        "The hardware faults on any other pair. "
-        + NO_SCRIPT
-        + "types and the recorder refuse the pair first; it shows on hand-written program texts.",
+        "The hardware faults on any other pair. " + BY_TEXT + "types and the recorder refuse the pair first.",
         "PTX cp.reduce.async.bulk.tensor; measured: 71 pairs fault with 715",
     ),
     _rule(
@@ -333,9 +331,7 @@ TILE_RULES: Final[tuple[Rule, ...]] = (
     _rule(
         "OX3085",
         "A copy has one coordinate per dimension of its map",
-        "The hardware faults on a rank that differs. "
-        + NO_SCRIPT
-        + "types and the recorder refuse it first; it shows on hand-written program texts.",
+        "The hardware faults on a rank that differs. " + BY_TEXT + "types and the recorder refuse it first.",
         "measured: fault 715",
     ),
 )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 from importlib.metadata import PackageNotFoundError, version
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from oxidecopy import __version__
@@ -29,7 +31,25 @@ def test_it_says_what_is_here() -> None:
 def test_json() -> None:
     data = json_of(command("doctor", "--json"))
     assert data["ok"] is True
-    assert {"topic": "numpy", "value": version("numpy"), "state": "ok", "note": ""} in data["facts"]
+    assert {"section": "installed", "topic": "numpy", "value": version("numpy"), "state": "ok", "note": ""} in data["facts"]
+    assert list(dict.fromkeys(fact["section"] for fact in data["facts"])) == ["installed", "type checkers", "NVIDIA", "works here"]
+
+
+def test_it_asks_nothing_of_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    def asked(*_: object, **__: object) -> None:
+        raise AssertionError
+
+    for name in ("socket", "create_connection", "getaddrinfo"):
+        monkeypatch.setattr(socket, name, asked)
+    assert not any("AssertionError" in fact.note for fact in doctor.facts())
+
+
+def test_libraries_that_lend_their_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "other libraries" not in by_topic()
+    there = [SimpleNamespace(name=name) for name in ("torch", "cupy-cuda13x", "torchaudio", "numpy")]
+    monkeypatch.setattr(doctor, "distributions", lambda: there)
+    monkeypatch.setattr(doctor, "version", lambda _: "2.0")
+    assert by_topic()["other libraries"].value == "cupy-cuda13x 2.0, torch 2.0"
 
 
 def test_a_needed_package_that_does_not_load_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:

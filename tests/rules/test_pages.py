@@ -1,26 +1,33 @@
-"""Every rule's page is true: its wrong script raises the named error with the rule's id, its right script runs.
+"""Every rule's page is true: its wrong script breaks the rule as the page says that it shows, its right script does not.
 
 The scripts run from a real file, so that call sites exist, in a folder of their own, with `ox`, `np` and `dev` (the simulator) in scope.
+Those for type checkers are checked in tests/mypy_plugin/test_pages.py.
 """
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import oxidecopy as ox
 from oxidecopy import errors
-from oxidecopy.rules import all_rules
+from oxidecopy.rules import all_rules, plugin, simulator, verifier
+from oxidecopy.rules.beyond import BEYOND
 from oxidecopy.rules.rule import Rule
+from oxidecopy.rules.typed import TYPED
+from oxidecopy.rules.warned import WARNED
 
 RULES = list(all_rules().values())
+GATES = (verifier, simulator, plugin)
 # How the `why` of a rule that no script can break begins to say what shows it instead.
 NO_SCRIPT = "No script shows this rule: "
 
-with_scripts = pytest.mark.parametrize("rule", [r for r in RULES if r.wrong], ids=lambda r: r.id)
+with_scripts = pytest.mark.parametrize("rule", [r for r in RULES if r.wrong and r.shown == "raised"], ids=lambda r: r.id)
+with_warnings = pytest.mark.parametrize("rule", [r for r in RULES if r.shown == "warned"], ids=lambda r: r.id)
 
 
 @pytest.fixture(autouse=True)
@@ -28,11 +35,12 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def execute(script: str, folder: Path) -> None:
+def execute(script: str, folder: Path) -> dict[str, Any]:
     path = folder / "page.py"
     path.write_text(script)
-    scope: dict[str, object] = {"__name__": "page", "ox": ox, "np": np, "dev": ox.Device.open("sim")}
+    scope: dict[str, Any] = {"__name__": "page", "ox": ox, "np": np, "dev": ox.Device.open("sim")}
     exec(compile(script, str(path), "exec"), scope)  # the pages are ours
+    return scope
 
 
 @with_scripts
@@ -45,12 +53,19 @@ def test_wrong_breaks_the_rule(rule: Rule, tmp_path: Path) -> None:
     assert type(caught.value) is error
     for diagnostic in caught.value.diagnostics:
         in_users_file = diagnostic.site is None or Path(diagnostic.site.file).parent == tmp_path
-        assert in_users_file or rule.id.startswith("OX19"), "a site outside the user's file"  # those name lines of a program text
+        of_text = "from_text" in rule.wrong  # sites are lines of the text
+        assert in_users_file or of_text or rule.id.startswith("OX19"), "a site outside the user's file"
 
 
 @with_scripts
 def test_right_runs(rule: Rule, tmp_path: Path) -> None:
     execute(rule.right, tmp_path)
+
+
+@with_warnings
+def test_wrong_is_warned_of_and_right_is_not(rule: Rule, tmp_path: Path) -> None:
+    assert rule.id in {warning.rule for warning in execute(rule.wrong, tmp_path)["warnings"]}
+    assert rule.id not in {warning.rule for warning in execute(rule.right, tmp_path)["warnings"]}
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda r: r.id)
@@ -61,6 +76,18 @@ def test_the_page_is_complete(rule: Rule) -> None:
     assert issubclass(getattr(errors, rule.error), errors.OxidecopyError)
     assert bool(rule.wrong) == bool(rule.right)
     assert bool(rule.wrong) != (NO_SCRIPT in rule.why)
+
+
+def test_a_rule_without_a_script_has_a_test() -> None:
+    tests = "\n".join(path.read_text() for path in Path(__file__).parents[1].rglob("*.py"))
+    assert [rule.id for rule in RULES if not rule.wrong and rule.id not in tests] == []
+
+
+def test_scripts_apart_from_their_pages_are_of_rules_that_have_none_there() -> None:
+    apart = [*BEYOND, *WARNED, *TYPED]
+    assert len(apart) == len(set(apart))
+    assert set(apart) <= all_rules().keys()
+    assert [rule.id for m in GATES for rule in m.RULES if rule.wrong and rule.id in apart] == []
 
 
 def test_ids_are_in_their_gates() -> None:

@@ -5,7 +5,7 @@ A waiting agent keeps a `Wait` that says what for; whoever changes that thing wa
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
 
@@ -38,8 +38,9 @@ SYMBOL_SLOTS: Final = {"block_idx.x": 0, "block_idx.y": 1, "block_idx.z": 2, "ct
 class Code:
     """The ops of one class as closures, with the step of the program that each belongs to. A closure returns the position to go on at.
 
-    The last three are filled where all schedules are looked for: what each closure touches (None: it decides where its agent goes on),
-    where the counters of the loops around it are, and which of those that decide do so by the answer of a test.
+    The next three are filled where all schedules are looked for: what each closure touches (None: it decides where its agent goes on),
+    where the counters of the loops around it are, and which of those that decide do so by the answer of a test. The last is filled where
+    ops are timed: by name, where the integers are that each closure sees.
     """
 
     ops: list[Op]
@@ -48,6 +49,7 @@ class Code:
     touches: tuple[Touches | None, ...] = ()
     loops: tuple[tuple[int, ...], ...] = ()
     asking: frozenset[int] = frozenset()
+    names: tuple[Mapping[str, int], ...] = ()
 
 
 class Wait(NamedTuple):

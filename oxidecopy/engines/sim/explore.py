@@ -62,7 +62,7 @@ def explore(program: Program, bindings: Bindings, *, seed: int = 0, hazards: boo
         hazards: deliver copies late and in portions, and look for races; without it copies complete at once.
         max_steps: loop iterations, summed over all agents of the launch, after which the run is given up.
     """
-    result: Result = execute(program, bindings, _memory(bindings), seed=seed, hazards=hazards, max_steps=max_steps)
+    result: Result = execute(program, bindings, memory_of(bindings), seed=seed, hazards=hazards, max_steps=max_steps)
     return Exploration(
         outcome=result.outcome, code=result.code, diagnostics=result.diagnostics, findings=result.findings, notes=result.notes
     )
@@ -124,7 +124,7 @@ def explore_all(
         max_steps: loop iterations of one schedule.
         reduce: leave out schedules that differ from others in nothing that can be told; False for tests of just that.
     """
-    started, memory = time.perf_counter(), _memory(bindings)
+    started, memory = time.perf_counter(), memory_of(bindings)
     with memory.lock:
         search = Search(expanded(program), bindings, memory, states=states, seconds=seconds, max_steps=max_steps, reduce=reduce)
         tree = search.run()
@@ -143,11 +143,11 @@ def explore_all(
 
 def explore_seeds(program: Program, bindings: Bindings, count: int, *, max_steps: int = MAX_STEPS) -> Schedules:
     """Runs the schedules of seeds 0 to `count`-1, each on memory as it is now; memory is as before afterwards."""
-    started, memory = time.perf_counter(), _memory(bindings)
+    started, memory = time.perf_counter(), memory_of(bindings)
     endings: dict[tuple[object, ...], Ending] = {}
     findings: dict[tuple[object, ...], Diagnostic] = {}
     with memory.lock:
-        buffers = _buffers(bindings)
+        buffers = buffers_of(bindings)
         before = [buffer.data.copy() for buffer in buffers]
         for seed in range(count):
             result = execute(program, bindings, memory, seed=seed, hazards=True, max_steps=max_steps)
@@ -169,11 +169,11 @@ def explore_seeds(program: Program, bindings: Bindings, count: int, *, max_steps
     )
 
 
-def _buffers(bindings: Bindings) -> list[SimBuffer]:
+def buffers_of(bindings: Bindings) -> list[SimBuffer]:
     bound = [*(b.buffer for b in bindings.maps.values()), *(a.buffer for a in bindings.arrays.values())]
     return list({buffer.address: buffer for buffer in bound if isinstance(buffer, SimBuffer)}.values())
 
 
-def _memory(bindings: Bindings) -> GlobalMemory:
-    buffers = _buffers(bindings)
+def memory_of(bindings: Bindings) -> GlobalMemory:
+    buffers = buffers_of(bindings)
     return buffers[0].memory if buffers else GlobalMemory()

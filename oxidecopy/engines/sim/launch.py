@@ -68,7 +68,13 @@ def _execute(program: Program, bindings: Bindings, memory: GlobalMemory, seed: i
 
 
 def prepare(
-    machine: Machine, classes: tuple[ThreadClass, ...], bindings: Bindings, memory: GlobalMemory, *, footprints: bool = False
+    machine: Machine,
+    classes: tuple[ThreadClass, ...],
+    bindings: Bindings,
+    memory: GlobalMemory,
+    *,
+    footprints: bool = False,
+    named: bool = False,
 ) -> list[SimBuffer]:
     """Gives the machine its code; returns the buffers that the program stores to. Raises what the launch call itself refuses."""
     program = machine.program
@@ -79,7 +85,7 @@ def prepare(
     if machine.clocks is not None:
         plain = {step.op.array.name for step in program.walk() if isinstance(step.op, ops.StoreGlobal)}
         machine.clocks.ledger.watch(memory, stored, {DTYPES[program.arrays[name].dtype].nbytes for name in plain})
-    codes = [Lowering(bound, machine, classes, i, footprints=footprints).run() for i in range(len(classes))]
+    codes = [Lowering(bound, machine, classes, i, footprints=footprints, named=named).run() for i in range(len(classes))]
     machine.load(classes, tuple(codes))
     return stored
 

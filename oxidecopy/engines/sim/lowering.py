@@ -59,7 +59,16 @@ class Share:
 class Lowering:
     """Lowers a program for one class."""
 
-    def __init__(self, bound: Bound, machine: Machine, classes: tuple[ThreadClass, ...], me: int, *, footprints: bool = False) -> None:
+    def __init__(
+        self,
+        bound: Bound,
+        machine: Machine,
+        classes: tuple[ThreadClass, ...],
+        me: int,
+        *,
+        footprints: bool = False,
+        named: bool = False,
+    ) -> None:
         self.bound = bound
         self.machine = machine
         self.clocks = machine.clocks
@@ -72,6 +81,8 @@ class Lowering:
         self._slots = dict(SYMBOL_SLOTS)
         self._symbols = Symbols(bound.constants, self._slots)
         self._footprints = footprints
+        self._named = named
+        self._names: list[Mapping[str, int]] = []
         self.ops: list[Op] = []
         self._steps: list[Step | None] = []
         self._touches: list[Touches | None] = []
@@ -86,7 +97,8 @@ class Lowering:
         self._block(self.bound.program.steps)
         syncs = any(isinstance(step.op, ClusterSync) for step in self.bound.program.walk())
         self._emit(lambda _agent: ENDED, None, exit_touches(self.threads, cluster_sync=syncs))
-        return Code(self.ops, tuple(self._steps), self._env_size, tuple(self._touches), tuple(self._around), frozenset(self._asking))
+        asking, names = frozenset(self._asking), tuple(self._names)
+        return Code(self.ops, tuple(self._steps), self._env_size, tuple(self._touches), tuple(self._around), asking, names)
 
     # ---- blocks
     def _block(self, steps: tuple[Step, ...]) -> None:
@@ -119,6 +131,8 @@ class Lowering:
     def _emit(self, op: Op, step: Step | None, touch: Touches | None = None) -> None:
         self.ops.append(op)
         self._steps.append(step)
+        if self._named:
+            self._names.append(dict(self._slots))
         if self._footprints:
             self._touches.append(touch)
             self._around.append(tuple(self.loops))

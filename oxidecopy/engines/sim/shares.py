@@ -39,9 +39,13 @@ class Trap(Fault):
 # ---- shares
 @final
 class Shares:
-    """Who is given which tiles, by the name of the share; the same for all agents of a CTA, and one deal for a launch."""
+    """Who is given which tiles, by the name of the share; the same for all agents of a CTA, and one deal for a launch.
 
-    def __init__(self, seed: int, grid: tuple[int, int, int]) -> None:
+    With `turns` the first so many CTAs are given one after the other, as where all tiles take the same time.
+    """
+
+    def __init__(self, seed: int, grid: tuple[int, int, int], *, turns: int = 0) -> None:
+        self._turns = turns
         self._random = Random(f"shares {seed}")
         self._grid = grid
         self._dealt: dict[str, list[list[int]]] = {}
@@ -59,6 +63,10 @@ class Shares:
             raise Refused(INVALID_VALUE, "a counter cannot count that many tiles", got=str(tiles), required=f"0 to {_TILES_MAX}")
         x, y, z = self._grid
         dealt: list[list[int]] = [[] for _ in range(x * y * z)]
+        if self._turns:
+            for tile in range(tiles):
+                dealt[tile % min(self._turns, len(dealt))].append(tile)
+            return dealt
         chances = [self._random.random() ** 4 if self._random.random() < 0.75 else 0.0 for _ in dealt]
         chances[self._random.randrange(len(dealt))] += 0.1
         for tile, cta in enumerate(self._random.choices(range(len(dealt)), chances, k=tiles)):
