@@ -37,6 +37,13 @@ if TYPE_CHECKING:
     from oxidecopy.maps.parameters import MapParameters as MapParameters
     from oxidecopy.maps.validate import Verdict as Verdict
     from oxidecopy.maps.validate import validate as validate
+    from oxidecopy.oneliners.copying import copy as copy
+    from oxidecopy.oneliners.explanation import Explanation as Explanation
+    from oxidecopy.oneliners.gathering import gather_rows as gather_rows
+    from oxidecopy.oneliners.reducing import reduce_into as reduce_into
+    from oxidecopy.oneliners.transforming import Value as Value
+    from oxidecopy.oneliners.transforming import transform as transform
+    from oxidecopy.oneliners.transforming import value as value
     from oxidecopy.tiles import order as order
     from oxidecopy.tiles.cta import ClusterCta as ClusterCta
     from oxidecopy.tiles.cta import Cta as Cta
@@ -174,6 +181,13 @@ _HOME: Final = {
     "MapParameters": "oxidecopy.maps.parameters",
     "Verdict": "oxidecopy.maps.validate",
     "validate": "oxidecopy.maps.validate",
+    "copy": "oxidecopy.oneliners.copying",
+    "Explanation": "oxidecopy.oneliners.explanation",
+    "gather_rows": "oxidecopy.oneliners.gathering",
+    "reduce_into": "oxidecopy.oneliners.reducing",
+    "Value": "oxidecopy.oneliners.transforming",
+    "transform": "oxidecopy.oneliners.transforming",
+    "value": "oxidecopy.oneliners.transforming",
     "Elem": "oxidecopy.tiles.elem",
     "Truth": "oxidecopy.tiles.elem",
     "Vector": "oxidecopy.tiles.elem",
@@ -335,6 +349,7 @@ __all__ = [
     "Elem",
     "Event",
     "Eviction",
+    "Explanation",
     "GeneralBarrier",
     "GlobalArray",
     "Graph",
@@ -399,6 +414,7 @@ __all__ = [
     "Truth",
     "TxToken",
     "Uninit",
+    "Value",
     "Vector",
     "Verdict",
     "Work",
@@ -412,6 +428,7 @@ __all__ = [
     "bulk_s2g",
     "bulk_s2s",
     "cache",
+    "copy",
     "e4m3",
     "e5m2",
     "errors",
@@ -419,6 +436,7 @@ __all__ = [
     "f32",
     "f32_ftz",
     "f64",
+    "gather_rows",
     "i32",
     "i64",
     "maximum",
@@ -428,10 +446,12 @@ __all__ = [
     "per_row",
     "pipeline",
     "reduce",
+    "reduce_into",
     "roles",
     "run_recipes",
     "tf32",
     "tf32_ftz",
+    "transform",
     "u4x16_align8b",
     "u4x16_align16b",
     "u6x16_align16b",
@@ -440,6 +460,7 @@ __all__ = [
     "u32",
     "u64",
     "validate",
+    "value",
 ]
 
 

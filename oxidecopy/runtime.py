@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, final
 
-from oxidecopy.engines.base import SupportsStreams
+from oxidecopy.engines.base import Bindings, SupportsStreams
 from oxidecopy.errors import Diagnostic, HazardError, UsageError
 from oxidecopy.program.program import Launch, Program
 
 if TYPE_CHECKING:
-    from oxidecopy.engines.base import Bindings, Engine, Prepared
+    from oxidecopy.engines.base import Buffer, Engine, Prepared
     from oxidecopy.program.verified import VerifiedProgram
 
 
@@ -71,6 +71,20 @@ class AtOnce:
     def update(self, bindings: Bindings) -> None:
         """Other arguments from the next call on, for which the same proof holds."""
         self._bindings = bindings
+
+    @property
+    def capturing(self) -> bool:
+        """It runs at once."""
+        return False
+
+    def release(self) -> None:
+        """Lets go of its arguments."""
+        self._bindings = Bindings(grid=self._bindings.grid, maps={}, arrays={}, idx={}, scalars={})
+
+    def resume(self, bindings: Callable[[], Bindings], buffers: Sequence[Buffer]) -> None:
+        """The same arguments again."""
+        del buffers
+        self._bindings = bindings()
 
 
 @final

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import erfc
 from pathlib import Path
 from types import ModuleType
 from typing import Any, final
@@ -192,6 +193,42 @@ def causal(x: Array) -> Array:
     return kept
 
 
+def signs_times(x: Array, rows: int, seed: int) -> Array:
+    """The signs of `x` times the small numbers that lesson 30 makes."""
+    w = np.random.default_rng(seed).integers(-1, 2, (rows, x.shape[1])).astype(np.float64)
+    return np.asarray(np.sign(x).astype(np.float64) @ w.T)
+
+
+def linear(x: Array) -> Array:
+    sums = signs_times(x, 72, 2) + np.random.default_rng(3).integers(-1, 2, 72)
+    return np.asarray(sums * 0.5 * np.vectorize(erfc)(-sums / np.sqrt(2))).astype(np.float16)
+
+
+def with_residual(x: Array) -> Array:
+    return np.asarray(
+        signs_times(x, 136, 5) + np.random.default_rng(6).integers(-1, 2, (len(x), 136)) + np.random.default_rng(7).integers(-1, 2, 136)
+    ).astype(np.float16)
+
+
+def expert_products(x: Array) -> Array:
+    rng = np.random.default_rng(31)
+    w = rng.integers(-2, 3, (4, 72, x.shape[1])).astype(np.float64)
+    made = []
+    for expert, tokens in ((0, x[(np.arange(len(x)) % 4 == 0) | (np.arange(len(x)) % 4 == 3)]), (2, x[1::4]), (3, x[2::4])):
+        made.append(np.pad(np.sign(tokens).astype(np.float64) @ w[expert].T, ((0, -len(tokens) % 64), (0, 0))))
+    return np.concatenate(made).astype(np.float16)
+
+
+def convolved(x: Array) -> Array:
+    w = np.random.default_rng(32).integers(-1, 2, (72, 3, 3, x.shape[3])).astype(np.float64)
+    rows, columns = x.shape[1:3]
+    padded = np.pad(np.sign(x).astype(np.float64), ((0, 0), (1, 1), (1, 1), (0, 0)))
+    windows_ = np.stack([padded[:, r : r + rows, c : c + columns] for r in range(3) for c in range(3)], axis=3)
+    sums = np.einsum("nhwtc,ftc->nhwf", windows_, w.reshape(72, 9, -1))
+    out: Array = np.maximum(sums, 0).reshape(-1, 72).astype(np.float16)
+    return out
+
+
 CASES = (
     Case(lesson="01_load", pipeline="tma_load", dtype=np.float32, shapes=PLANES, result=same),
     Case(lesson="01_load", pipeline="everyone_arrives", dtype=np.float32, shapes=PLANES, result=same),
@@ -235,6 +272,10 @@ CASES = (
     Case(lesson="24_experts", pipeline="dispatch", dtype=np.float32, shapes=PLANES[:4], result=by_expert),
     Case(lesson="24_experts", pipeline="with_ring", dtype=np.float32, shapes=PLANES[:4], result=by_expert),
     Case(lesson="25_attention", pipeline="attention", dtype=np.float32, shapes=((3, 1, 1), (3, 70, 40), (3, 257, 32)), result=causal),
+    Case(lesson="30_matmul", pipeline="linear", dtype=np.float32, shapes=((65, 257), (1, 1)), result=linear),
+    Case(lesson="30_matmul", pipeline="added", dtype=np.float32, shapes=((65, 257), (1, 1)), result=with_residual),
+    Case(lesson="31_expert_products", pipeline="experts", dtype=np.float32, shapes=((77, 101), (5, 3)), result=expert_products),
+    Case(lesson="32_convolution_product", pipeline="convolution", dtype=np.float32, shapes=((1, 8, 9, 70), (1, 1, 1, 1)), result=convolved),
 )
 ON_USERS_DATA = [pytest.param(case, shape, id=f"{case.lesson}-{case.pipeline}-{shape}") for case in CASES for shape in case.shapes]
 LESSONS = pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
@@ -273,7 +314,8 @@ def test_no_schedule_shows_a_hazard(path: Path, recipe: RecipeFunction) -> None:
         made = recipe(ox.Device("sim", SimEngine(seed=seed)))
         made.launch()
         for name, array in made.outputs.items():
-            assert difference(name, array.numpy(), made.expected[name]) is None, f"seed {seed} of {path.stem}"
+            within = made.within.get(name, 0.0)
+            assert difference(name, array.numpy(), made.expected[name], within) is None, f"seed {seed} of {path.stem}"
 
 
 def test_as_a_script() -> None:
@@ -352,7 +394,9 @@ def test_each_lesson_has_a_twin_with_its_edit_marked(path: Path) -> None:
 
 # ---- how they are written
 def test_the_lessons_are_numbered() -> None:
-    assert [int(path.stem[:2]) for path in EXAMPLES] == list(range(1, len(EXAMPLES) + 1))
+    numbers = [int(path.stem[:2]) for path in EXAMPLES]
+    assert numbers == sorted(set(numbers))
+    assert numbers[:25] == list(range(1, 26))
 
 
 @LESSONS

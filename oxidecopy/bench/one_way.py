@@ -7,7 +7,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import oxidecopy as ox
-from oxidecopy.bench.copies import Copy, Map
+from oxidecopy.bench.copies import Copy, Map, padding
 from oxidecopy.bench.gpu import AT_ONCE, COLUMNS, Bench, rate, shaped
 from oxidecopy.bench.measure import Floor, Measured
 from oxidecopy.engines.cuda.driver import check
@@ -21,8 +21,9 @@ _OF_PEAK: Final = 0.90
 _OF_MEMSET: Final = 0.97
 _OF_PLAIN: Final = 0.99
 _SPLIT: Final = 4  # how many rows each dimension between the first and the last has
-_WRITERS: Final = 2  # CTAs of an SM
-_WRITTEN_BOX: Final = (64, 256)  # 64 KiB: the loop of stores runs op by op, a few microseconds a turn
+_WRITTEN_BOX: Final = (32, 256)  # 32 KiB, of which six fit on an SM; filled once, stored twice
+_WRITTEN_BOXES: Final = 2
+_WRITERS: Final = 6
 
 
 def one_way_rows(bench: Bench, runs: int, say: Callable[[str], None]) -> Iterator[Measured]:
@@ -41,10 +42,12 @@ def one_way_rows(bench: Bench, runs: int, say: Callable[[str], None]) -> Iterato
     )  # fmt: skip
     say("writes alone")
     driver = median(bench.times_ms(lambda: _memset(bench), runs))
-    times = _times(bench, writer[_WRITERS * bench.multiprocessors].bind(dst, 0.5), runs)
+    boxes = nbytes // (4 * prod(_WRITTEN_BOX))
+    times = _times(bench, writer[boxes // _WRITTEN_BOXES].bind(dst, 0.5), runs)
     yield Measured(
         what="writes alone, of cuMemsetD32", unit="x", samples=tuple(driver / t for t in times), target=_OF_MEMSET, better="higher",
-        of=f"stores of one tile of 64 KiB to all of {nbytes >> 30} GiB, {_WRITERS} CTAs per SM: {nbytes / median(times) / 1e9:.3f} TB/s; "
+        of=f"stores to all of {nbytes >> 30} GiB, a CTA for every two boxes of 32 KiB, {_WRITERS} at once on an SM: "
+        f"{nbytes / median(times) / 1e9:.3f} TB/s; "
         f"cuMemsetD32Async {nbytes / driver / 1e9:.3f}",
         floor=Floor("cuMemsetD32", driver / median(times)),
     )  # fmt: skip
@@ -111,17 +114,18 @@ def reader(cta: ox.Cta, src: Map) -> None:
             full.wait(token)
 
 
-@ox.pipeline(threads=32)
+@ox.pipeline(threads=256)
 def writer(cta: ox.Cta, dst: ox.TmaDescriptor[ox.f32, ox.D2], value: ox.Scalar[ox.f32]) -> None:
-    """Stores one tile over and over; what is stored never waits for a load."""
+    """A CTA for every two boxes, one below the other: it fills a tile and stores it to both."""
     tile = cta.shared(dst)
+    cta.shared(ox.u8, (padding(tile.nbytes, _WRITERS),), align=ox.A128)
+    rows, columns = _WRITTEN_BOX
     cta.fill(tile, value)
     cta.fence_proxy_async()
     cta.sync()
-    for at in cta.tiles(dst):
+    for row, column in cta.tiles(dst, box=(_WRITTEN_BOXES * rows, columns), order=ox.order.once):
         with cta.elect() as leader:
-            dst.s2g(leader, tile, at)
+            for i in range(_WRITTEN_BOXES):
+                dst.s2g(leader, tile, (row + i * rows, column))
             leader.commit_group()
-            leader.wait_group_read(2)
-    with cta.elect() as leader:
-        leader.wait_group_read(0)
+            leader.wait_group_read(0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 from typing import final
 
@@ -44,10 +44,6 @@ class Tiles:
     def beside(self, dtype: type[ox.DType]) -> int:
         """Shared memory beside the one tile of a CTA without a ring, so that no more than `per_sm` fit."""
         return padding(prod(self.box) * dtype.info.nbytes, self.per_sm)
-
-    def permuted(self, *axes: int) -> Tiles:
-        """The same with the box's dimensions in another order."""
-        return replace(self, box=tuple([self.box[axis] for axis in axes]))
 
 
 def fused(tiles: Tiles) -> ox.Pipeline[...]:

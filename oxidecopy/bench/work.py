@@ -32,7 +32,7 @@ COLUMNS: Final = 16_384
 
 FUSED: Final = Tiles(box=(64, 64), stages=2, stored=2, warps=8, per_sm=2)
 CAST: Final = Tiles(box=(64, 64), stages=3, stored=2, warps=8, per_sm=2)
-PERMUTED: Final = Tiles(box=(1, 64, 1, DEPTH), per_sm=4)
+PERMUTED: Final = Tiles(box=(1, 16, 4, DEPTH), per_sm=4)  # of BSHD, which both directions walk through
 TRANSPOSED: Final = Tiles(box=(64, 64), stages=3, stored=2, warps=4, per_sm=2)
 SUMMED: Final = Tiles(box=(16, 256), stages=4, stored=2, warps=4, per_sm=2)
 ADDED: Final = Tiles(box=(64, 256), per_sm=2)
@@ -167,14 +167,17 @@ def permutes(shape: tuple[int, int, int, int], tiles: Tiles = PERMUTED) -> Itera
     """BSHD to BHSD and back: copies between two views, as the copy engine takes dimensions in any order but for the innermost."""
     batch, sequence, heads, depth = shape
     other = batch, heads, sequence, depth
-    yield _permute("BSHD to BHSD", shape, other, tiles)
-    yield _permute("BHSD to BSHD", other, shape, tiles.permuted(0, 2, 1, 3))
+    yield _permute("BSHD to BHSD", shape, other, tiles, walked=0)
+    yield _permute("BHSD to BSHD", other, shape, tiles, walked=1)
 
 
-def _permute(name: str, given: tuple[int, ...], made: tuple[int, ...], tiles: Tiles) -> Work:
+def _permute(name: str, given: tuple[int, ...], made: tuple[int, ...], tiles: Tiles, *, walked: int) -> Work:
+    """`walked`: which of the two arrays lies as the box counts, 0 the one that is read, 1 the one that is written."""
+
     def bind(arrays: Sequence[Array], out: Array, _: int) -> BoundLaunch:
-        grid = prod(n // b for n, b in zip(given, tiles.box, strict=True))
-        maps = _map(arrays[0], tiles.box), _map(out.permute(0, 2, 1, 3), tiles.box)
+        grid = prod(n // b for n, b in zip((given, made)[walked], tiles.box, strict=True))
+        views = (arrays[0], out.permute(0, 2, 1, 3)) if walked == 0 else (arrays[0].permute(0, 2, 1, 3), out)
+        maps = [_map(view, tiles.box) for view in views]
         return one_shot(tiles.beside(ox.bf16))[grid].bind(*maps)
 
     def expected(patterns: Sequence[Pattern], first: int, stop: int) -> Values:

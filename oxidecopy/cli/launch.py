@@ -128,7 +128,7 @@ def run(chosen: Chosen, device: Device, inputs: Sequence[npt.NDArray[Any]] = ())
     recipe.launch()
     done = perf_counter()
     outputs = {name: array.numpy() for name, array in recipe.outputs.items()}
-    found = [difference(name, outputs[name], wanted) for name, wanted in recipe.expected.items()]
+    found = [difference(name, outputs[name], wanted, recipe.within.get(name, 0.0)) for name, wanted in recipe.expected.items()]
     return Ran(
         grid=tuple(recipe.launch.launch.grid),
         outputs=outputs,

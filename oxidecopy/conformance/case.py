@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING, Any, final
 
@@ -25,12 +25,14 @@ if TYPE_CHECKING:
 class Made:
     """A launch on one device, and the arrays whose bytes are compared after it.
 
+    `within`: of outputs that need not be equal bit for bit, how far elements may be from the reference.
     `sizes`: the numbers whose last place counts where a case has an `ulp`; without them the reference's own.
     """
 
     launch: BoundLaunch
     outputs: dict[str, ox.GlobalArray[Any, Any]]
     sizes: npt.NDArray[np.float32] | None = None
+    within: Mapping[str, float] = field(default_factory=dict)
 
 
 @final

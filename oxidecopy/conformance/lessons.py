@@ -30,4 +30,4 @@ def cases() -> Iterator[Case]:
 
 def _made(recipe: RecipeFunction, dev: Device) -> Made:
     made = recipe(dev)
-    return Made(launch=made.launch, outputs=dict(made.outputs))
+    return Made(launch=made.launch, outputs=dict(made.outputs), within=made.within)

@@ -33,7 +33,9 @@ from oxidecopy.conformance import (
 )
 from oxidecopy.conformance.case import Case
 from oxidecopy.errors import OxidecopyError
+from oxidecopy.host.compare import difference
 from oxidecopy.host.device import Device
+from oxidecopy.typed.global_array import storage_dtype
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -90,7 +92,7 @@ def run_case(case: Case, reference: Device, device: Device, launch: Launcher = b
     start = perf_counter()
     try:
         (made, wanted), (_, got) = _ran(case, reference, by_engine), _ran(case, device, launch)
-        differs = partial(_far, ulp=case.ulp, sizes=made.sizes) if case.ulp else _differs
+        differs = partial(_far, ulp=case.ulp, sizes=made.sizes) if case.ulp else partial(_differs, made)
         problem = "; ".join(filter(None, (differs(name, got[name], wanted[name]) for name in wanted)))
     except OxidecopyError as error:
         problem = "\n".join(str(error).splitlines()[:_MESSAGE_LINES])
@@ -105,9 +107,13 @@ def _ran(case: Case, device: Device, launch: Launcher) -> tuple[Made, dict[str, 
     return made, {name: device.engine.read(a.buffer, 0, a.buffer.nbytes) for name, a in made.outputs.items()}
 
 
-def _differs(name: str, got: bytes, wanted: bytes) -> str:
+def _differs(made: Made, name: str, got: bytes, wanted: bytes) -> str:
     if got == wanted:
         return ""
+    if name in made.within:
+        dtype = storage_dtype(made.outputs[name].dtype.info)
+        found = difference(name, np.frombuffer(got, dtype), np.frombuffer(wanted, dtype), made.within[name])
+        return str(found or "")
     a, b = (np.frombuffer(x, np.uint8) for x in (got, wanted))
     if a.size != b.size:
         return f"{name}: {a.size} bytes, not {b.size}"

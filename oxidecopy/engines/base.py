@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, Protocol, final, runtime_checkable
@@ -193,6 +193,19 @@ class Prepared(Protocol):
 
     def update(self, bindings: Bindings) -> None:
         """Other arguments, for which the same proof holds, from the next call on; raises ExecutionError for those it does not hold for."""
+
+    @property
+    def capturing(self) -> bool:
+        """What it launches now becomes part of a graph, which may run it again at any time."""
+
+    def release(self) -> None:
+        """Lets go of its arguments, so that it keeps no memory alive; `update` or `resume` comes before the next call."""
+
+    def resume(self, bindings: Callable[[], Bindings], buffers: Sequence[Buffer]) -> None:
+        """The arguments that `release` let go of: memory at the same addresses, of the maps first, then of the arrays.
+
+        `bindings` makes all of it again, for an engine that has nothing left.
+        """
 
 
 @runtime_checkable

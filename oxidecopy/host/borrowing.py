@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from oxidecopy.engines.base import SupportsSharing
 from oxidecopy.errors import ArgumentError, Diagnostic, InputError
-from oxidecopy.host.arrays import array_faults, as_stored, element_type, extents, refusal, shape_faults
+from oxidecopy.host.arrays import INFERRED, NAMED, array_faults, as_stored, element_type, extents, refusal, shape_faults
 from oxidecopy.interop import cuda_array, dlpack
 from oxidecopy.interop.dlpack import Where
 from oxidecopy.interop.foreign import Foreign, SupportsCudaArray, SupportsDLPack, dense_strides
@@ -31,6 +31,7 @@ NO_PLACE: Final = "OX5038"
 _BYTES_OF: Final = ("float8_e4m3fn", "float8_e5m2")  # types that libraries without them keep as uint8
 _RAW: Final = {"raw8": _BYTES_OF, "raw16": ("bfloat16",)}
 _ADDRESS_LIMIT: Final = 1 << 64
+KNOWN: Final = {**INFERRED, **NAMED}  # element types by numpy's and ml_dtypes' names
 
 
 def borrow(dev: Device, x: object, dtype: object, rank: object, stream: SupportsCudaStream | int | None) -> GlobalArray[Any, Any]:
@@ -54,6 +55,50 @@ def borrow(dev: Device, x: object, dtype: object, rank: object, stream: Supports
     if found.stream is not None and found.stream != _dlpack_stream(stream):
         engine.order(found.stream, stream)
     return _made(dev, engine, found, chosen)
+
+
+def borrow_any(dev: Device, x: object, stream: SupportsCudaStream | int | None) -> GlobalArray[Any, Any]:
+    """An array over memory of another library, of the element type that it says itself.
+
+    Raises:
+        InputError: with everything that is wrong with it.
+    """
+    import numpy as np
+
+    if isinstance(x, np.ndarray):
+        faults = array_faults(x)
+        named = KNOWN.get(x.dtype.name)
+        if faults or named is None:
+            raise InputError(*(faults or [_unnamed(x, str(x.dtype))]))
+        return borrow(dev, x, named, None, stream)
+    engine = _sharing(dev)
+    waiting = None if engine.dlpack_device[0] == dlpack.CPU else _dlpack_stream(stream)
+    found = _said(dev, engine, x, waiting)
+    named = KNOWN.get(found.element)
+    faults = shape_faults(found.shape, "the array")
+    if faults or named is None:
+        raise InputError(*(faults or [_unnamed(x, found.element)]))
+    if found.stream is not None and found.stream != _dlpack_stream(stream):
+        engine.order(found.stream, stream)
+    return _made(dev, engine, found, named)
+
+
+def _unnamed(x: object, element: str) -> Diagnostic:
+    fix = "a view of it as integers of the same size: x.view(np.uint8), x.view(torch.uint8)"
+    what = f"the memory of a {type(x).__name__} holds what no element type is"
+    return refusal(OTHER_TYPE, what, got=element, required=", ".join(KNOWN), fix=fix)
+
+
+def home_of(x: object) -> str | None:
+    """The name of the device that an object's memory is on, as `Device.open` takes it; None for what does not share its memory."""
+    import numpy as np
+
+    if isinstance(x, np.ndarray):
+        return "sim"
+    if isinstance(x, SupportsDLPack):
+        at = dlpack.where(x)
+        return f"cuda:{at.number}" if at.kind == dlpack.CUDA else "sim"
+    return "cuda" if isinstance(x, SupportsCudaArray) else None
 
 
 def _whole_bytes(dtype: type[DType]) -> type[DType]:

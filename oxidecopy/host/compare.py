@@ -38,8 +38,8 @@ class Difference:
         )
 
 
-def difference(name: str, got: npt.NDArray[Any], wanted: npt.NDArray[Any]) -> Difference | None:
-    """None when they are the same. Signed zeros differ: a copy keeps every bit."""
+def difference(name: str, got: npt.NDArray[Any], wanted: npt.NDArray[Any], within: float = 0.0) -> Difference | None:
+    """None when they are the same. Signed zeros differ: a copy keeps every bit. With `within` numbers may be that far apart."""
     import numpy as np
 
     wanted = np.asarray(wanted)
@@ -51,6 +51,8 @@ def difference(name: str, got: npt.NDArray[Any], wanted: npt.NDArray[Any]) -> Di
     if differs.any() and got.dtype.kind in "fcV":
         # Kind V covers the ml_dtypes floats, which know NaN as well.
         differs &= ~((got != got) & (wanted != wanted))  # noqa: PLR0124  # only NaN differs from itself
+    if within and differs.any():
+        differs &= ~(np.abs(got.astype(np.float64) - wanted.astype(np.float64)) <= within)
     if not differs.any():
         return None
     index = tuple(int(i) for i in np.unravel_index(int(differs.argmax()), got.shape))

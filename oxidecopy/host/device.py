@@ -44,6 +44,7 @@ class Device:
         self.name = name
         self.engine = engine
         self.why = why or f"{name}: asked for by name"
+        self.kept: dict[str, Any] = {}  # what other rooms keep for as long as the device is there
 
     @staticmethod
     def open(name: str | None = None, *, checked: bool = False, arch: int | str | None = None) -> Device:

@@ -22,12 +22,15 @@ class Recipe:
     Attributes:
         launch: `pipe[grid].bind(...)`.
         outputs: result arrays by name; the first is what `--output` writes.
-        expected: what each output must equal, exactly.
+        expected: what each output must equal: exactly, but for those of `within`.
+        within: how far elements of an output may be from what is expected, where its last digits depend on the engine: sums on tensor
+            cores, transcendental functions.
     """
 
     launch: BoundLaunch
     outputs: Mapping[str, GlobalArray[Any, Any]]
     expected: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    within: Mapping[str, float] = field(default_factory=dict)
 
 
 @final

@@ -130,8 +130,9 @@ def _run(choice: _Choice, device: Device, inputs: Sequence[npt.NDArray[Any]], ou
         result = array.numpy()
         verdict = "not checked"
         if name in recipe.expected:
-            differs = difference(name, result, recipe.expected[name])
-            verdict = f"WRONG: {differs}" if differs else "equal to numpy's"
+            within = recipe.within.get(name, 0.0)
+            differs = difference(name, result, recipe.expected[name], within)
+            verdict = f"WRONG: {differs}" if differs else "equal to numpy's" + (f" within {within:g}" if within else "")
             wrong = wrong or differs is not None
         sys.stdout.write(f"{choice.label}: {name} {result.dtype} {result.shape} {verdict} ({milliseconds:.0f} ms on {device.name})\n")
     if output is not None:

@@ -14,7 +14,7 @@ Op = ox.TmaDescriptor[ox.{dtype}, ox.D2, ox.{swizzle}]
 
 
 @ox.pipeline(warps=ox.roles(producer=1, consumers={warps}))
-def matmul(cta: ox.Cta, a: Op, b: Op, c: ox.TmaDescriptor[ox.f32, ox.D2, ox.Swizzle128B], bias: ox.GlobalArray[ox.f32, ox.D1]) -> None:
+def matmul(cta: ox.Cta, a: Op, b: Op, c: ox.TmaDescriptor[ox.f32, ox.D2, ox.Swizzle128B], bias: ox.GlobalArray[ox.f32, ox.{rank}]) -> None:
     ring, outs = cta.ring(stages=2, tiles=(a, b)), cta.store_ring(c, stages=2)
     with cta.producer() as leader:
         for at in cta.tiles(c, box=(64, 64)):
@@ -26,10 +26,11 @@ def matmul(cta: ox.Cta, a: Op, b: Op, c: ox.TmaDescriptor[ox.f32, ox.D2, ox.Swiz
             {line}
 
 
-x = dev.array(np.ones((64, 128 // ox.{dtype}.info.nbytes), {numpy}), ox.{dtype})
+{device}x = dev.array(np.ones((64, 128 // ox.{dtype}.info.nbytes), {numpy}), ox.{dtype})
 op = ox.TmaDescriptor.tiled(x, box=(64, x.shape[1]), swizzle=ox.{swizzle})
-c = ox.TmaDescriptor.tiled(dev.zeros((64, 64), ox.f32), box=({rows}, 32), swizzle=ox.Swizzle128B)
-matmul[1](op, op, c, dev.array(np.ones(64, np.float32)))
+out = dev.zeros((64, 64), ox.f32)
+c = ox.TmaDescriptor.tiled(out, box=({rows}, 32), swizzle=ox.Swizzle128B)
+matmul[1](op, op, c, {bias})
 """
 _GOOD: Final = {
     "dtype": "bf16",
@@ -37,11 +38,15 @@ _GOOD: Final = {
     "swizzle": "Swizzle128B",
     "warps": "4",
     "rows": "64",
+    "rank": "D1",
+    "device": "",
+    "bias": "dev.array(np.ones(64, np.float32))",
     "line": "ring.contract(group, outs, at, steps=1)",
 }
 
 
-def _script(**edits: str) -> str:
+def script(**edits: str) -> str:
+    """A product of two tiles, with these edits."""
     return _SCRIPT.format(**{**_GOOD, **edits})
 
 
@@ -52,8 +57,8 @@ RULES: Final[tuple[Rule, ...]] = (
         error="ScopeError",
         why="wgmma is an instruction of a warpgroup. Several warpgroups share the work by parts of the rows of a, each in its own block.",
         source="PTX 9.7.16, wgmma: warpgroup",
-        wrong=_script(warps="8"),
-        right=_script(),
+        wrong=script(warps="8"),
+        right=script(),
     ),
     Rule(
         id="OX1231",
@@ -62,8 +67,8 @@ RULES: Final[tuple[Rule, ...]] = (
         why="A matrix descriptor says where rows of 128 bytes lie under a 128-byte swizzle. A stage is given back when the next one "
         "has been multiplied, so one alone would be waited for for ever.",
         source=_WGMMA,
-        wrong=_script(swizzle="SwizzleNone"),
-        right=_script(),
+        wrong=script(swizzle="SwizzleNone"),
+        right=script(),
     ),
     Rule(
         id="OX1232",
@@ -72,8 +77,8 @@ RULES: Final[tuple[Rule, ...]] = (
         why="Tensor cores multiply bf16 with bf16, f16 with f16, tf32 with tf32, and both fp8 types with each other; plain f32 is no type "
         "of operands.",
         source=_WGMMA,
-        wrong=_script(dtype="f32", numpy="np.float32"),
-        right=_script(dtype="tf32", numpy="np.float32"),
+        wrong=script(dtype="f32", numpy="np.float32"),
+        right=script(dtype="tf32", numpy="np.float32"),
     ),
     Rule(
         id="OX1233",
@@ -81,8 +86,8 @@ RULES: Final[tuple[Rule, ...]] = (
         error="ShapeError",
         why="The rows of a warpgroup's sums come in blocks of 64, and stores of 128 bytes a row under a swizzle meet no bank conflicts.",
         source="the layout of wgmma's sums: PTX 9.7.16.5.1",
-        wrong=_script(rows="32"),
-        right=_script(),
+        wrong=script(rows="32"),
+        right=script(),
     ),
     Rule(
         id="OX1234",
@@ -90,8 +95,8 @@ RULES: Final[tuple[Rule, ...]] = (
         error="RecordError",
         why="Each element reads what is at its own place in global memory; how a vector is spread has to be said.",
         source="MmaOut in the op table",
-        wrong=_script(line="ring.contract(group, outs, at, steps=1, epilogue=lambda s, v: s + v, reads=(bias,))"),
-        right=_script(line="ring.contract(group, outs, at, steps=1, epilogue=lambda s, v: s + v, reads=(ox.per_column(bias),))"),
+        wrong=script(line="ring.contract(group, outs, at, steps=1, epilogue=lambda s, v: s + v, reads=(bias,))"),
+        right=script(line="ring.contract(group, outs, at, steps=1, epilogue=lambda s, v: s + v, reads=(ox.per_column(bias),))"),
     ),
     Rule(
         id="OX1235",
@@ -99,8 +104,8 @@ RULES: Final[tuple[Rule, ...]] = (
         error="ShapeError",
         why="Groups that share a stage each multiply their own rows; the corner of the result is that of all of them.",
         source="the surface: `part=(number, of)`",
-        wrong=_script(line="ring.contract(group, outs, at, steps=1, part=(1, 1))"),
-        right=_script(line="ring.contract(group, outs, at, steps=1, part=(0, 1))"),
+        wrong=script(line="ring.contract(group, outs, at, steps=1, part=(1, 1))"),
+        right=script(line="ring.contract(group, outs, at, steps=1, part=(0, 1))"),
     ),
     Rule(
         id="OX1236",
@@ -108,11 +113,7 @@ RULES: Final[tuple[Rule, ...]] = (
         error="ScopeError",
         why="A contraction's warpgroup stays together from the first product to the last store; `put` elects a thread of it.",
         source="design of the store ring",
-        wrong=_script(
-            line="ring.contract(group, outs, at, steps=1)\n"
-            "            with outs.put(group, at) as tile:\n"
-            "                group.fill(tile, 0)"
-        ),
-        right=_script(),
+        wrong=script(line="ring.contract(group, outs, at, steps=1)\n            with outs.put(group, at) as tile: group.fill(tile, 0)"),
+        right=script(),
     ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from oxidecopy.rules.recorder_contract import script
 from oxidecopy.rules.rule import Rule
 from oxidecopy.rules.verifier_scripts import NO_SCRIPT, Twins
 
@@ -13,6 +14,7 @@ def _rule(number: str, title: str, why: str, source: str, shown: Twins | None = 
     return Rule(id=number, title=title, error="VerificationError", why=why, source=source, wrong=wrong, right=right)
 
 
+_BIAS: Final = "ring.contract(group, outs, at, steps=1, epilogue=lambda s, v: s + v, reads=(ox.per_column(bias),))"
 _RECORDED: Final = NO_SCRIPT + "`group.contract` refuses it while it is recorded; it shows on hand-written programs."
 
 CONTRACT_RULES: Final[tuple[Rule, ...]] = (
@@ -25,8 +27,10 @@ CONTRACT_RULES: Final[tuple[Rule, ...]] = (
     _rule(
         "OX3131",
         "What an epilogue reads is not written by the same launch",
-        "Bias and residual are plain loads, which follow no store of another block.",
+        "Bias and residual are plain loads, which follow no store of another block. The result's own array may be a residual: each of its "
+        "elements is read by those who store it, and before.",
         "PTX memory consistency model; see also OX3203",
+        Twins(script(line=_BIAS, bias="out.select(0, 0)"), script(line=_BIAS)),
     ),
     _rule(
         "OX3132",
@@ -39,5 +43,6 @@ CONTRACT_RULES: Final[tuple[Rule, ...]] = (
         "A contraction runs on compute capability 9.0",
         "It is made of wgmma, which sm_90a alone has. Blackwell's tensor cores are driven by tcgen05, with sums in a memory of their own.",
         "PTX 9.7.16, target ISA notes of wgmma",
+        Twins(script(device='dev = ox.Device.open("sim", arch=100)\n'), script(device='dev = ox.Device.open("sim", arch=90)\n')),
     ),
 )

@@ -305,6 +305,11 @@ class Elem(TakesScalars, Generic[DT]):
         __bool__ = __index__ = __int__ = __float__ = __iter__ = __len__ = _no_value
 
 
+def parameter(name: str, dtype: type[DT], beside: Elem[Any], /) -> Elem[DT]:
+    """The scalar parameter `name` as an element, in the function that was given `beside`."""
+    return beside._made(Parameter(name, dtype.info.name))
+
+
 @final
 class Truth:
     """What a comparison of elements gives: true or false for each of them."""

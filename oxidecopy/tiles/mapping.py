@@ -7,7 +7,7 @@ them. So a copy from a swizzled tile into one without a swizzle undoes it.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from typing_extensions import TypeVar
@@ -143,9 +143,26 @@ def _traced(
     recorder: Recorder, fn: Callable[..., object], tiles: tuple[SharedArray[Any, Any, Any], ...], alongs: tuple[Along, ...]
 ) -> elem.Elem:
     """What `fn` does with the elements."""
-    trace = Trace(recorder)
     given = enumerate(zip(tiles, alongs, strict=True))
-    inputs: list[Elem[Any]] = [Elem(elem.Input(i, tile._request.dtype, along), trace) for i, (tile, along) in given]
+    node = trace(recorder, fn, [elem.Input(i, tile._request.dtype, along) for i, (tile, along) in given])
+    used = elem.ways(node)
+    for i, (tile, along) in enumerate(zip(tiles, alongs, strict=True)):
+        if along is not Along.ALL and i not in used:  # how it is spread stands where it is used
+            refuse(
+                RecordError,
+                "OX1125",
+                f"the function of a map does not use its vector per {along.value}",
+                got=f"{tile._request.name}, element {i} of the function",
+                required="every vector used",
+                fix="leave the vector out of the map",
+            )
+    return node
+
+
+def trace(owner: object, fn: Callable[..., object], nodes: Sequence[elem.Elem]) -> elem.Elem:
+    """What `fn` makes of elements that are `nodes`: it is called once. `owner` is whose scalars it may use."""
+    traced = Trace(owner)
+    inputs: list[Elem[Any]] = [Elem(node, traced) for node in nodes]
     try:
         inspect.signature(fn).bind(*inputs)
     except (TypeError, ValueError) as problem:
@@ -157,8 +174,8 @@ def _traced(
             required="a function of as many elements as there are tiles",
         )
     made = fn(*inputs)
-    trace.open = False
-    if not isinstance(made, Elem) or made._trace is not trace:
+    traced.open = False
+    if not isinstance(made, Elem) or made._trace is not traced:
         refuse(
             RecordError,
             "OX1125",
@@ -167,15 +184,4 @@ def _traced(
             required="what operators or `cast` make of its elements",
             fix="use `fill` for a constant",
         )
-    used = elem.ways(made._node)
-    for i, (tile, along) in enumerate(zip(tiles, alongs, strict=True)):
-        if along is not Along.ALL and i not in used:  # how it is spread stands where it is used
-            refuse(
-                RecordError,
-                "OX1125",
-                f"the function of a map does not use its vector per {along.value}",
-                got=f"{tile._request.name}, element {i} of the function",
-                required="every vector used",
-                fix="leave the vector out of the map",
-            )
     return made._node

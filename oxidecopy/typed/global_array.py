@@ -181,6 +181,11 @@ class GlobalArray(Generic[DT, Sh_co]):
         )
 
     @property
+    def rows(self) -> Rows | None:
+        """How its memory was laid out when it was made: what lies behind its rows is told by that. None where another library did it."""
+        return self._rows
+
+    @property
     def overlapping(self) -> bool:
         """Several of its elements share memory, as in a broadcast array: it can be read, not stored to."""
         return overlaps_itself(*self._place())
@@ -244,6 +249,26 @@ class GlobalArray(Generic[DT, Sh_co]):
         """The bytes that packed elements lie in, as an array of its own over the same memory."""
         require_packed(self._dtype, "`bytes`")
         return self._reread(u8, self._place()[0])
+
+    def over(self, dtype: type[_D2], shape: _Sh, strides_bytes: tuple[int, ...], offset_bytes: int = 0) -> GlobalArray[_D2, _Sh]:
+        """Elements of any type over its memory, for who knows what lies there: nothing is looked at before it is launched with.
+
+        Args:
+            dtype: the element type.
+            shape: extents in elements.
+            strides_bytes: bytes from one index to the next, for each dimension.
+            offset_bytes: where the first element lies, counted from this array's first one; it may be before it.
+        """
+        return GlobalArray(
+            dtype=dtype,
+            shape=shape,
+            strides_bytes=strides_bytes,
+            buffer=self.buffer,
+            device=self.device,
+            offset_bytes=self.offset_bytes + offset_bytes,
+            readonly=self.readonly,
+            rows=self._rows,
+        )
 
     def _reread(self, dtype: type[_D2], shape: tuple[int, ...]) -> GlobalArray[_D2, Any]:
         """The same memory as elements of another type."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from oxidecopy.isa import limits, mma, ops
+from oxidecopy.isa import elem, limits, mma, ops
 from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.isa.ops import ThreadSet
-from oxidecopy.program.destinations import destinations
+from oxidecopy.program.destinations import REDUCES, STORES, destinations
 from oxidecopy.program.expansion import operand
 from oxidecopy.program.program import Launch, Program, Step, TileDecl
 from oxidecopy.verify import rule_ids as ids
@@ -134,18 +134,27 @@ def result_problems(tile: TileDecl, op: ops.Contract | ops.MmaOut, program: Prog
 
 
 def _arrays(program: Program, launch: Launch, step: Step, op: ops.Contract | ops.MmaOut, out: Collector) -> None:
-    """Plain loads of an epilogue are ordered behind nothing: nobody may write what they read."""
+    """Plain loads of an epilogue are ordered behind nothing: nobody may write what they read, but for the element that is stored there."""
     written = destinations(program)
-    for ref in op.arrays:
-        together = {ref.name, *(n for group in (*launch.same, *launch.overlapping) if ref.name in group for n in group)}
-        stored = next((name for name in written if name in together), None)
-        if stored is not None:
-            out.add(
-                ids.CONTRACT_ARRAYS,
-                f"an epilogue reads {ref.name!r}, which this launch writes",
-                step=step,
-                got=f"stores to {stored!r}" + ("" if stored == ref.name else ", which shares its memory"),
-                required="arrays that stay as they are",
-                fix="write to another array",
-                key=(ref.name, step.site or id(step)),
-            )
+    for i, ref in enumerate(op.arrays, 1):
+        same = {ref.name, *(n for group in launch.same if ref.name in group for n in group)}
+        together = {*same, *(n for pair in launch.overlapping if ref.name in pair for n in pair)}
+        stored = [name for name in written if not together.isdisjoint(program.maps[name].bound_names if name in program.maps else (name,))]
+        if not stored or (_in_place(program, op, i) and all(name in same for name in stored)):
+            continue
+        out.add(
+            ids.CONTRACT_ARRAYS,
+            f"an epilogue reads {ref.name!r}, which this launch writes",
+            step=step,
+            got=f"stores to {stored[0]!r}" + ("" if stored[0] == ref.name else ", which shares its memory"),
+            required="arrays that stay as they are, or the result's own, element for element",
+            fix="write to another array",
+            key=(ref.name, step.site or id(step)),
+        )
+
+
+def _in_place(program: Program, op: ops.Contract | ops.MmaOut, number: int) -> bool:
+    """Each element is read where the same threads store it later, and nothing but contractions stores."""
+    whole = elem.ways(op.fn).get(number) == {elem.Along.ALL}
+    stores = [s.op for s in program.walk() if isinstance(s.op, (*STORES, *REDUCES))]
+    return whole and isinstance(op, ops.Contract) and all(isinstance(s, ops.Contract) and s.combine == "none" for s in stores)

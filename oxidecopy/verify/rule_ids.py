@@ -1,4 +1,4 @@
-"""Rule ids of the verifier, by meaning; their pages are in `oxidecopy.rules.verifier`. OX3101 to OX3109 are warnings."""
+"""Rule ids of the verifier, by meaning; their pages are in `oxidecopy.rules.verifier`. those that begin with OX310 are warnings."""
 
 from __future__ import annotations
 

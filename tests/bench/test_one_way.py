@@ -10,7 +10,7 @@ from oxidecopy.bench import gpu, one_way
 def test_the_writer_writes_all_of_it_and_the_reader_reads() -> None:
     dev = ox.Device.open("sim")
     out = dev.zeros((64, 512), ox.f32)
-    one_way.writer[2].bind(ox.TmaDescriptor.tiled(out, box=(16, 256)), 0.5)()
+    one_way.writer[2].bind(ox.TmaDescriptor.tiled(out, box=(32, 256)), 0.5)()
     assert np.all(out.numpy() == 0.5)
     one_way.reader[8].bind(ox.TmaDescriptor.tiled(out, box=(16, 256)))()
 

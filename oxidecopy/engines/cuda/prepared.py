@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import final
 
-from oxidecopy.engines.base import Bindings
+from oxidecopy.engines.base import Bindings, Buffer
 from oxidecopy.engines.cuda.code.image import Image
 from oxidecopy.engines.cuda.context import PrimaryContext
 from oxidecopy.engines.cuda.discharge import discharge
@@ -49,10 +49,11 @@ class Code:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packed:
-    """The kernel's parameter, and the memory that it points to."""
+    """The kernel's parameter, and the memory that it points to: `own` of it is not the arguments'."""
 
     parameter: bytes
     buffers: tuple[CudaBuffer, ...]
+    own: tuple[CudaBuffer, ...]
 
 
 def pack(context: PrimaryContext, encoder: MapEncoder, code: Code, bindings: Bindings, slot: Slot) -> Packed:
@@ -84,8 +85,8 @@ def pack(context: PrimaryContext, encoder: MapEncoder, code: Code, bindings: Bin
         table=table.address if table is not None else 0,
         limit_us=code.facts.limit_us,
     )
-    own = [each for each in (table, code.records) if each is not None]
-    return Packed(parameter=parameter, buffers=tuple(dict.fromkeys([*buffers, *own])))
+    own = tuple(each for each in (table, code.records) if each is not None)
+    return Packed(parameter=parameter, buffers=tuple(dict.fromkeys([*buffers, *own])), own=own)
 
 
 @final
@@ -109,7 +110,7 @@ class CudaLaunch(Repeatable):
         bindings: its arguments.
     """
 
-    __slots__ = ("_ownership", "_room", "bindings", "code", "slot", "waits")
+    __slots__ = ("_own", "_ownership", "_room", "_were", "bindings", "code", "slot", "waits")
 
     def __init__(self, room: Room, code: Code, bindings: Bindings, shape: LaunchShape, stream: Stream, *, waits: bool) -> None:
         context, watch = room.context, room.watch
@@ -125,6 +126,8 @@ class CudaLaunch(Repeatable):
             raise
         self.code, self.slot, self.bindings, self.waits = code, slot, bindings, waits
         self._room = room
+        self._own = packed.own
+        self._were: tuple[int, ...] = ()  # buffers of the arguments that were let go of
         self._ownership = context.own(self, partial(_park, context, self.uses, watch, slot))
 
     @property
@@ -167,8 +170,26 @@ class CudaLaunch(Repeatable):
         with room.context:
             packed = pack(room.context, room.encoder, self.code, bindings, self.slot)
         self.block.write(packed.parameter)
-        self.buffers, self.bindings = packed.buffers, bindings
+        self.buffers, self.bindings, self._own = packed.buffers, bindings, packed.own
         self._left = -1
+
+    @property
+    def capturing(self) -> bool:
+        """Its stream is being captured."""
+        return self.stream.capturing
+
+    def release(self) -> None:
+        """Lets go of its arguments. What was launched keeps them alive by itself, until it is done."""
+        self._were = tuple(map(id, self.buffers))
+        self.buffers, self.bindings = self._own, Bindings(grid=self.bindings.grid, maps={}, arrays={}, idx={}, scalars={})
+
+    def resume(self, bindings: Callable[[], Bindings], buffers: Sequence[Buffer]) -> None:
+        """The same memory again. The parameter still points to it; other handles of it are told that the stream uses them."""
+        del bindings
+        again = tuple(dict.fromkeys([*(owned_by(self._room.context, each) for each in buffers), *self._own]))
+        if tuple(map(id, again)) != self._were:  # equal ones of other objects: those were let go of, which `left` counts
+            self._left = -1
+        self.buffers = again
 
     def on(self, stream: Stream) -> CudaLaunch:
         """The same with a report of its own on another stream; a call does not wait."""

@@ -84,6 +84,7 @@ def prepare(
     stored = _stored(program, bindings, memory)
     if machine.clocks is not None:
         plain = {step.op.array.name for step in program.walk() if isinstance(step.op, ops.StoreGlobal)}
+        plain |= {ref.name for step in program.walk() if isinstance(step.op, ops.MmaOut) for ref in step.op.arrays}
         machine.clocks.ledger.watch(memory, stored, {DTYPES[program.arrays[name].dtype].nbytes for name in plain})
     codes = [Lowering(bound, machine, classes, i, footprints=footprints, named=named).run() for i in range(len(classes))]
     machine.load(classes, tuple(codes))

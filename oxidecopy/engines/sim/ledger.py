@@ -153,6 +153,19 @@ class Ledger:
         """Threads store elements."""
         self._store(agent, region, _Store(self._cluster, agent.cta.rank, agent.index, False, "", _clock(agent).now, site))  # noqa: FBT003
 
+    def read(self, agent: Agent, region: Region, site: Site | None) -> None:
+        """Threads load elements."""
+        marks = self._marks(region)
+        if marks is None:
+            return
+        stored, loaded = marks
+        for number in _numbers(stored):
+            old = self._stores[number - 1]
+            if old.cluster != self._cluster or not self._ordered(old, agent):
+                whose = "cluster" if old.cluster != self._cluster else "CTA"
+                self._findings.add(reports.load_of_stored(agent, site, old.site, "stored", whose, own=old.cta == agent.cta.rank))
+        loaded[...] = self._cluster
+
     def load(self, agent: Agent, plan: Source, coords: Coords, site: Site | None) -> None:
         """A load by a bulk copy is issued."""
         for region in plan.regions(coords):

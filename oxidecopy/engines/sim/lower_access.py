@@ -115,12 +115,12 @@ class StoreTarget:
         self._view: Array | None = None
 
     def _boxes(self, agent: Agent) -> tuple[Box, Box] | None:
-        return _clipped([value(agent.env) for value in self._coords], self._limits, self._array.info.shape)
+        return clipped([value(agent.env) for value in self._coords], self._limits, self._array.info.shape)
 
     def regions(self, agent: Agent) -> list[Region]:
         """The bytes of global memory that the class stores to."""
         boxes = None if self.empty else self._boxes(agent)
-        return [] if boxes is None else [_region(self._array, boxes[1])]
+        return [] if boxes is None else [region_of(self._array, boxes[1])]
 
     def put(self, agent: Agent, tile: Array) -> None:
         """Stores what is inside the array."""
@@ -132,7 +132,7 @@ class StoreTarget:
         source, target = boxes
         self._view[target] = tile[source]
         if self._clocks is not None:
-            self._clocks.ledger.plain(agent, _region(self._array, target), self._site)
+            self._clocks.ledger.plain(agent, region_of(self._array, target), self._site)
 
 
 def store_global(low: Lowering, op: ops.StoreGlobal) -> list[Make]:
@@ -167,7 +167,7 @@ def _all_or_nothing(share: Share, elements: int) -> tuple[int, int]:
 Box = tuple[slice, ...]
 
 
-def _clipped(coords: list[int], limits: list[tuple[int, int]], extents: Sequence[int]) -> tuple[Box, Box] | None:
+def clipped(coords: list[int], limits: list[tuple[int, int]], extents: Sequence[int]) -> tuple[Box, Box] | None:
     """The tile's elements within `limits` (per dimension) and where they go in an array at `coords`; None when none is inside it."""
     source, target = [], []
     for c, (lo, hi), extent in zip(coords, limits, extents, strict=True):
@@ -180,7 +180,7 @@ def _clipped(coords: list[int], limits: list[tuple[int, int]], extents: Sequence
     return tuple(source), tuple(target)
 
 
-def _region(array: BoundArray, box: Box) -> Region:
+def region_of(array: BoundArray, box: Box) -> Region:
     strides = array.info.strides_bytes
     first = array.buffer.address + array.offset_bytes + sum(part.start * s for part, s in zip(box, strides, strict=True))
     return Region(first, tuple(part.stop - part.start for part in box), strides, DTYPES[array.info.dtype].nbytes)

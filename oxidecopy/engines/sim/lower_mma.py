@@ -14,7 +14,7 @@ import numpy.typing as npt
 from oxidecopy.engines.sim.agents import Agent, Op
 from oxidecopy.engines.sim.elements import evaluate, from_float, numbers
 from oxidecopy.engines.sim.faults import INVALID_VALUE, Refused
-from oxidecopy.engines.sim.lower_access import array_view
+from oxidecopy.engines.sim.lower_access import array_view, clipped, region_of
 from oxidecopy.engines.sim.lower_copies import Images
 from oxidecopy.engines.sim.memory import Array
 from oxidecopy.isa import elem, mma, ops
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from oxidecopy.engines.sim.images import TileImage
     from oxidecopy.engines.sim.lower_ops import Make
     from oxidecopy.engines.sim.lowering import Lowering
-    from oxidecopy.engines.sim.memory import GlobalMemory
 
 Sums = npt.NDArray[np.float64]
 
@@ -94,10 +93,9 @@ def out(low: Lowering, op: ops.MmaOut) -> list[Make]:
     start, stop = low.share.rows(rows)
     alone = low.share.high - low.share.low == low.share.total
     ways, loops = elem.ways(op.fn), tuple(low.loops)
-    arrays = [low.bound.arrays[ref.name] for ref in op.arrays]
-    alongs = [min(ways.get(i, {Along.ALL}), key=lambda a: a.value) for i in range(1, len(arrays) + 1)]
+    alongs = [min(ways.get(i, {Along.ALL}), key=lambda a: a.value) for i in range(1, len(op.arrays) + 1)]
     coords = [low.value(e) for e in op.coords]
-    sources = [_Source(array, along, low.bound.memory) for array, along in zip(arrays, alongs, strict=True)]
+    sources = [_Source(low, ref.name, along) for ref, along in zip(op.arrays, alongs, strict=True)]
     if start >= stop and clocks is None:
         return []
 
@@ -109,7 +107,7 @@ def out(low: Lowering, op: ops.MmaOut) -> list[Make]:
             if start < stop:
                 first = [c(agent.env) for c in coords]
                 sums = _part(agent.sums, (op.row + start, op.row + stop), (op.column, op.column + columns))
-                inputs = [from_float(sums, mma.SUM_DTYPE), *(s.part(first, start, stop, columns) for s in sources)]
+                inputs = [from_float(sums, mma.SUM_DTYPE), *(s.part(agent, first, (start, stop), columns) for s in sources)]
                 values = np.empty((rows, columns), image.elements().dtype)
                 values[start:stop] = evaluate(op.fn, inputs, low.bound.scalars)
                 image.put_elements(values.reshape(layout.shape), start, stop)
@@ -132,34 +130,32 @@ def _part(sums: Sums | None, rows: tuple[int, int], columns: tuple[int, int]) ->
 class _Source:
     """An array that an epilogue reads; beyond its edges are zeros."""
 
-    def __init__(self, array: BoundArray, along: Along, memory: GlobalMemory) -> None:
-        self._array, self._along, self._memory = array, along, memory
+    def __init__(self, low: Lowering, name: str, along: Along) -> None:
+        self._array: BoundArray = low.bound.arrays[name]
+        self._along, self._memory, self._clocks, self._site = along, low.bound.memory, low.clocks, low.site
         self._view: Array | None = None
-        self._zero = np.zeros((), f"u{DTYPES[array.info.dtype].nbytes}")
+        self._zero = np.zeros((), f"u{DTYPES[self._array.info.dtype].nbytes}")
 
-    def part(self, first: list[int], start: int, stop: int, columns: int) -> Array:
-        """What belongs to rows `start` to `stop` - 1 of a result whose first element has these coordinates."""
+    def part(self, agent: Agent, first: list[int], rows: tuple[int, int], columns: int) -> Array:
+        """What belongs to these rows of a result whose first element has these coordinates."""
         if self._view is None:
             self._view = array_view(self._array, self._memory)
         *outer, y, x = first
+        down, across = (y + rows[0], y + rows[1]), (x, x + columns)
         if self._along is Along.ROW:
-            return self._clipped(self._view, y + start, stop - start)[:, None]
+            return self._clipped(agent, [down])[:, None]
         if self._along is Along.COLUMN:
-            return self._clipped(self._view, x, columns)[None, :]
-        whole = self._view
-        for i in outer:
-            if not 0 <= i < whole.shape[0]:
-                return np.full((stop - start, columns), self._zero)
-            whole = whole[i]
-        made = np.full((stop - start, columns), self._zero)
-        top, left = max(0, -(y + start)), max(0, -x)
-        found = whole[y + start + top : max(0, y + stop), x + left : max(0, x + columns)]
-        made[top : top + found.shape[0], left : left + found.shape[1]] = found
-        return made
+            return self._clipped(agent, [across])[None, :]
+        return self._clipped(agent, [*((i, i + 1) for i in outer), down, across]).reshape(rows[1] - rows[0], columns)
 
-    def _clipped(self, values: Array, first: int, count: int) -> Array:
-        made = np.full(count, self._zero)
-        skipped = max(0, -first)
-        found = values[first + skipped : max(0, first + count)]
-        made[skipped : skipped + len(found)] = found
+    def _clipped(self, agent: Agent, wanted: list[tuple[int, int]]) -> Array:
+        """A box of the array, with zeros where it is not."""
+        made = np.full([stop - start for start, stop in wanted], self._zero)
+        limits = [(0, stop - start) for start, stop in wanted]
+        boxes = clipped([start for start, _ in wanted], limits, self._array.info.shape)
+        if boxes is not None and self._view is not None:
+            into, of = boxes
+            made[into] = self._view[of]
+            if self._clocks is not None:
+                self._clocks.ledger.read(agent, region_of(self._array, of), self._site)
         return made

@@ -1,0 +1,87 @@
+"""The one path of all one-liners: a plan that is ready is launched, else one is made; then what was asked for about it is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from oxidecopy.errors import LifetimeError
+from oxidecopy.oneliners.explanation import Explanation, explained
+from oxidecopy.oneliners.operands import Array, key_of
+from oxidecopy.oneliners.ready import AnyStream, Number, Ready, kept_by, made_ready
+from oxidecopy.oneliners.steps import Plan
+from oxidecopy.typed.refusal import flag
+from oxidecopy.typed.sites import give_line
+
+
+class Asked(NamedTuple):
+    """What the caller wants beside the result."""
+
+    stream: AnyStream
+    explain: bool
+    tune: bool
+
+    @staticmethod
+    def of(stream: AnyStream, explain: object, tune: object) -> Asked:
+        """Checked."""
+        if stream is not None:
+            from oxidecopy.host.pipeline import check_stream
+
+            check_stream(stream)
+        return Asked(stream, flag(explain, "explain"), flag(tune, "tune"))
+
+
+class Work(NamedTuple):
+    """What is to be done.
+
+    Attributes:
+        kind: of the one-liner, with all that its plan depends on beside the arrays.
+        words: what was asked for, to read.
+        arrays: the output, then the inputs.
+        numbers: scalars.
+        plan: a new plan, for a choice of the tuner or for the one of the measured table (None).
+        stable: `kind`, as text that is the same in every process.
+        choices: what the tuner may choose from.
+        repeatable: doing it again changes nothing, so it may be measured on the output itself.
+    """
+
+    kind: object
+    words: str
+    arrays: tuple[Array, ...]
+    numbers: tuple[Number, ...]
+    plan: Callable[[Any], Plan]
+    stable: str
+    choices: Sequence[Any]
+    repeatable: bool = True
+
+
+def perform(work: Work, asked: Asked) -> Explanation[Any] | None:
+    """Launches; the explanation, where one is asked for."""
+    device: Any = work.arrays[0].device
+    notes: tuple[str, ...] = ()
+    choice: Any = None
+    if asked.tune:
+        from oxidecopy.oneliners.tuning import tuned
+
+        choice, notes = tuned(work, asked.stream)
+    key = key_of((work.kind, choice), work.arrays, asked.stream)
+    ready = kept_by(device).get(key)
+    kept = ready is not None and not (asked.stream is not None and ready.capturing)
+    if ready is None or not kept:
+        ready = made_ready(key, device, work.numbers, asked.stream, lambda: work.plan(choice))
+    ready.run(work.arrays, work.numbers)
+    return explained(None, work.words, ready, kept=kept, notes=notes) if asked.explain else None
+
+
+def hot(kind: object, arrays: Sequence[Array], stream: AnyStream) -> Ready | None:
+    """The plan that is ready for these arrays, if there is one."""
+    device: Any = arrays[0].device
+    kept = device.kept.get("oneliners")
+    if kept is None:
+        return None
+    try:
+        found: Ready | None = kept.get(key_of((kind, None), arrays, stream))
+    except LifetimeError as error:
+        give_line(error)
+        raise
+    return None if found is not None and stream is not None and found.capturing else found

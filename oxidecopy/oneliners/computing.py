@@ -1,0 +1,205 @@
+"""Plans that compute: a function of the elements of up to four arrays, vectors and numbers, box by box through rings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any, Final, NamedTuple, final
+
+from oxidecopy.isa.elem import Along
+from oxidecopy.isa.limits import BOX_DIM_MAX, GLOBAL_ADDRESS_ALIGN
+from oxidecopy.oneliners.machine import Machine, machine_of
+from oxidecopy.oneliners.moving import Block, blocks, move
+from oxidecopy.oneliners.operands import Array
+from oxidecopy.oneliners.pipelines import CTA_BYTES, SHARED_SM, Input, elements
+from oxidecopy.oneliners.spaces import Space, box_of, boxes, joint
+from oxidecopy.oneliners.steps import Argument, Given, MapOf, Part, Plan, Step, part_of, why_no_map, why_no_store
+from oxidecopy.typed.dtypes import DType
+
+_UNIT: Final = 16  # elements that rows of boxes are a multiple of: 16 bytes of the smallest type
+
+
+class Shape(NamedTuple):
+    """How boxes are computed on.
+
+    Attributes:
+        elements: of a box, at most.
+        stages: of the rings that load.
+        out_stages: of the store ring.
+        warps: that compute.
+        per_sm: CTAs for each multiprocessor, as far as shared memory goes.
+    """
+
+    elements: int = 4_096
+    stages: int = 2
+    out_stages: int = 2
+    warps: int = 8
+    per_sm: int = 2
+
+    @property
+    def words(self) -> str:
+        """In words."""
+        rings = f"{self.stages} stages, {self.out_stages} of stores"
+        return f"boxes of up to {self.elements:,} elements, {rings}, {self.warps} warps that compute, {self.per_sm} CTAs on an SM"
+
+
+DEFAULT: Final = Shape()
+SHAPES: Final = tuple(
+    Shape(elements=n, stages=stages, warps=warps, per_sm=per_sm)
+    for n, stages, warps, per_sm in (
+        (4_096, 2, 8, 2), (4_096, 3, 8, 1), (4_096, 2, 4, 3), (2_048, 2, 4, 4),
+        (2_048, 3, 8, 3), (2_048, 2, 8, 4), (8_192, 2, 8, 1), (8_192, 2, 16, 1),
+    )
+)  # fmt: skip
+_SOURCE: Final = "64 x 64 tiles, two CTAs of eight warps: docs/performance.md, maps, NVIDIA H200"
+
+
+@final
+class Operand(NamedTuple):
+    """One argument of the function: operand `number` of the plan, or the number given with the call."""
+
+    number: int
+    dtype: type[DType]
+    scalar: bool = False
+
+
+class _Function(NamedTuple):
+    """What is computed, and how."""
+
+    fn: Callable[..., Any]
+    inputs: tuple[Operand, ...]
+    name: str
+    shape: Shape
+
+
+class _Source(NamedTuple):
+    """An input over the space of the output: where it is, and how it is spread."""
+
+    part: Part
+    along: Along
+    strides: tuple[int, ...]  # of the space
+
+
+def cast(into: Array, of: Array, choice: Shape | None) -> Plan:
+    """The copy of `of` to `into`, whose element type is another one."""
+    plan = Plan(operands=[into, of])
+    dtype = into.dtype
+    name = f"cast_{of.dtype.info.name}_{dtype.info.name}"
+    plan.why.append(f"{of.dtype.__name__} becomes {dtype.__name__} in shared memory, between load and store")
+    compute(plan, lambda v: v.cast(dtype), (Operand(1, of.dtype),), name, choice)
+    return plan
+
+
+def compute(plan: Plan, fn: Callable[..., Any], inputs: Sequence[Operand], name: str, choice: Shape | None) -> None:
+    """Adds the launches that set operand 0 to `fn` of the inputs, each of its shape or repeated along dimensions of one element."""
+    machine = machine_of(plan.operands[0].device)
+    out = part_of(0, plan.operands[0])
+    arrays = [i for i in inputs if not i.scalar]
+    views = [out.strides_bytes, *(_spread(plan.operands[i.number], out.shape) for i in arrays)]
+    sizes = (out.size, *(i.dtype.info.nbytes for i in arrays))
+    space = joint(out.shape, views, leader=0, sizes=sizes)
+    if space.extents != out.shape:
+        plan.why.append(f"shape {out.shape} is {space.extents} once dimensions that follow each other in all arrays are one")
+    target = final = out.seen(out.dtype, space.extents, space.strides[0])
+    reason = why_no_store(target, plan.operands)
+    if reason:
+        plan.why.append(f"the result goes through an array of its own, and is copied to the output by elements: {reason}")
+        target = plan.temporary(out.dtype, space.extents)
+        space = Space(space.extents, (target.strides_bytes, *space.strides[1:]))
+    sources = [_source(plan, machine, space, v + 1, part_of(i.number, plan.operands[i.number])) for v, i in enumerate(arrays)]
+    space = Space(space.extents, (space.strides[0], *(s.strides for s in sources)))
+    function = _Function(fn, tuple(inputs), name, choice or DEFAULT)
+    for block in blocks(space, sizes) if all(s.along is Along.ALL for s in sources) else [Block(space, (0,) * len(sizes))]:
+        plan.steps.append(_step(plan, machine, block, target, sources, function))
+    plan.why.append(f"{(choice or DEFAULT).words} ({'measured here' if choice else _SOURCE})")
+    if reason:
+        move(plan, machine, final, target)
+
+
+def _spread(a: Array, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides of `a` over `shape`: 0 where it is repeated."""
+    added = len(shape) - len(a.shape)
+    own = [0 if n == 1 else s for n, s in zip(a.shape, a.strides_bytes, strict=True)]
+    return (*(0,) * added, *own)
+
+
+def _source(plan: Plan, machine: Machine, space: Space, view: int, whole: Part) -> _Source:
+    """An input as it is loaded; through an array of its own where no map can be made of it."""
+    strides, size = space.strides[view], whole.size
+    part, along = _seen(space, strides, whole)
+    reason = why_no_map(part, plan.operands) if part is not None else "its elements are repeated along rows, and lie apart from row to row"
+    if part is not None and not reason:
+        return _Source(part, along, strides)
+    # The innermost dimension is written out: a row of the array that is made has a map whatever the input is.
+    extents = tuple(1 if s == 0 and k < space.rank - 1 else n for k, (n, s) in enumerate(zip(space.extents, strides, strict=True)))
+    plan.why.append(f"an input of {whole.dtype.__name__} is copied to an array of its own first: {reason}")
+    made = plan.temporary(whole.dtype, extents)
+    move(plan, machine, made, whole.seen(whole.dtype, extents, strides))
+    steps = tuple(0 if n == 1 and extent > 1 else s for n, extent, s in zip(extents, space.extents, made.strides_bytes, strict=True))
+    part, along = _seen(space, (*steps[:-1], size), made)
+    return _Source(part or made, along, (*steps[:-1], size))
+
+
+def _seen(space: Space, strides: tuple[int, ...], whole: Part) -> tuple[Part | None, Along]:
+    """The part that is loaded for a box, and how it is spread over it; no part where rows repeat elements that lie apart."""
+    size, rank = whole.size, space.rank
+    if strides[-1] == size or space.extents[-1] == 1:
+        strides = (*strides[:-1], size)
+        if rank > 1 and not any(strides[:-1]):
+            return whole.seen(whole.dtype, space.extents[-1:], (size,)), Along.COLUMN
+        return whole.seen(whole.dtype, space.extents, strides), Along.ALL
+    if rank > 1 and strides[-1] == 0 and strides[-2] == size:
+        return whole.seen(whole.dtype, space.extents[:-1], strides[:-1]), Along.ROW
+    return None, Along.ALL
+
+
+def _step(plan: Plan, machine: Machine, block: Block, target: Part, sources: Sequence[_Source], function: _Function) -> Step:
+    """One launch."""
+    space, shape = block.space, function.shape
+    box = _box(space, sources, shape, (target.size, *(s.part.size for s in sources)))
+    tiles = [_of_box(box, s.along) for s in sources]
+    staged = sum(prod(b) * s.part.size for b, s in zip(tiles, sources, strict=True)) * shape.stages
+    shared = staged + prod(box) * target.size * shape.out_stages + CTA_BYTES
+    per_sm = max(1, min(shape.per_sm, SHARED_SM // shared))
+    whole = space.rank == len(target.shape)
+    into = target if whole else target.seen(target.dtype, space.extents, space.strides[0], block.offsets[0])
+    arguments: dict[str, Argument] = {"out": MapOf(into, box)}
+    declared: list[Input] = []
+    left = iter(enumerate(sources))
+    for k, i in enumerate(function.inputs):
+        label = f"x{k}"
+        if i.scalar:
+            declared.append(Input(label, Along.ALL, i.dtype, scalar=True))
+            arguments[label] = Given(i.number)
+            continue
+        v, source = next(left)
+        part = source.part if whole else source.part.seen(i.dtype, space.extents, space.strides[v + 1], block.offsets[v + 1])
+        declared.append(Input(label, source.along, i.dtype))
+        arguments[label] = MapOf(part, tiles[v])
+    count = boxes(space.extents, box)
+    pipe = elements(function.fn, declared, name=function.name, stages=shape.stages, out_stages=shape.out_stages, warps=shape.warps)
+    grid = min(count, per_sm * machine.sms)
+    plan.why.append(
+        f"box {box}: {count:,} of them cover {space.extents}; {shared:,} bytes of shared memory, {per_sm} CTAs for each multiprocessor"
+    )
+    return Step(pipeline=pipe, grid=grid, arguments=arguments, what=f"boxes {box}, computed in shared memory")
+
+
+def _box(space: Space, sources: Sequence[_Source], shape: Shape, sizes: Sequence[int]) -> tuple[int, ...]:
+    """A box for all tiles: its rows are whole 16 bytes of every type, and so are the vectors that go along its rows."""
+    bytes_each = sum(sizes[1:]) * shape.stages + sizes[0] * shape.out_stages
+    room = max(256, min(shape.elements, (SHARED_SM - CTA_BYTES) // max(1, bytes_each)))
+    by_rows = [GLOBAL_ADDRESS_ALIGN // s.part.size for s in sources if s.along is Along.ROW]
+    if not by_rows:
+        return box_of(space, room, unit=_UNIT, element_bytes=max(sizes))
+    row = box_of(Space(space.extents[-1:], tuple(s[-1:] for s in space.strides)), room, unit=_UNIT, element_bytes=max(sizes))[0]
+    unit = max(by_rows)
+    rows = min(BOX_DIM_MAX, -(-min(space.extents[-2], max(1, room // row)) // unit) * unit)
+    return (*(1,) * (space.rank - 2), rows, row)
+
+
+def _of_box(box: tuple[int, ...], along: Along) -> tuple[int, ...]:
+    """The box of an input's map."""
+    if along is Along.ALL:
+        return box
+    return (*(1,) * (len(box) - 2), box[-2]) if along is Along.ROW else box[-1:]

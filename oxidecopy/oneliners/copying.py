@@ -1,0 +1,160 @@
+"""`ox.copy`: any view into any view, with another element type where the destination has one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from typing_extensions import TypeVar
+
+from oxidecopy.oneliners.calls import Asked, Work, hot, perform
+from oxidecopy.oneliners.computing import SHAPES, cast
+from oxidecopy.oneliners.explanation import Explanation
+from oxidecopy.oneliners.machine import machine_of
+from oxidecopy.oneliners.measured import WAYS_TUNED, ways_for
+from oxidecopy.oneliners.moving import move
+from oxidecopy.oneliners.operands import (
+    Array,
+    ForeignArray,
+    as_bytes,
+    check_apart,
+    check_shape,
+    check_written,
+    new_output,
+    refuse_types,
+    taken,
+)
+from oxidecopy.oneliners.steps import Plan, part_of
+from oxidecopy.typed.dtypes import DType
+from oxidecopy.typed.global_array import GlobalArray
+
+if TYPE_CHECKING:
+    from oxidecopy.host.pipeline import SupportsCudaStream
+    from oxidecopy.oneliners.ready import AnyStream
+
+DT = TypeVar("DT", bound=DType)
+_Sh = TypeVar("_Sh", bound=tuple[int, ...])
+_F = TypeVar("_F", bound=ForeignArray)
+
+
+@overload
+def copy(
+    dst: GlobalArray[DT, _Sh],
+    src: GlobalArray[Any, _Sh],
+    /,
+    *,
+    stream: SupportsCudaStream | int | None = ...,
+    tune: bool = ...,
+    explain: Literal[False] = ...,
+) -> GlobalArray[DT, _Sh]: ...
+@overload
+def copy(
+    dst: type[DT],
+    src: GlobalArray[Any, _Sh],
+    /,
+    *,
+    stream: SupportsCudaStream | int | None = ...,
+    tune: bool = ...,
+    explain: Literal[False] = ...,
+) -> GlobalArray[DT, _Sh]: ...
+@overload
+def copy(
+    dst: None,
+    src: GlobalArray[DT, _Sh],
+    /,
+    *,
+    stream: SupportsCudaStream | int | None = ...,
+    tune: bool = ...,
+    explain: Literal[False] = ...,
+) -> GlobalArray[DT, _Sh]: ...
+@overload
+def copy(
+    dst: _F,
+    src: ForeignArray | GlobalArray[Any, Any],
+    /,
+    *,
+    stream: SupportsCudaStream | int | None = ...,
+    tune: bool = ...,
+    explain: Literal[False] = ...,
+) -> _F: ...
+@overload
+def copy(
+    dst: GlobalArray[DT, _Sh],
+    src: ForeignArray,
+    /,
+    *,
+    stream: SupportsCudaStream | int | None = ...,
+    tune: bool = ...,
+    explain: Literal[False] = ...,
+) -> GlobalArray[DT, _Sh]: ...
+@overload
+def copy(
+    dst: object, src: object, /, *, stream: SupportsCudaStream | int | None = ..., tune: bool = ..., explain: Literal[True]
+) -> Explanation[Any]: ...
+def copy(dst: Any, src: Any, /, *, stream: AnyStream = None, tune: bool = False, explain: bool = False) -> Any:
+    """Copies `src` to `dst`, both of one shape and on one device, and gives `dst`.
+
+    Views of any kind are copied: parts, permuted and transposed ones, sources that repeat elements. Where the element types differ, each
+    value is converted as `Elem.cast` does; between equal ones bits are copied. How it is done is chosen from measurements.
+
+    Args:
+        dst: where to; an element type, or None for that of `src`, makes a new array.
+        src: what. Arrays of other libraries will do for both, on the device that they are on.
+        stream: a CUDA stream; the call does not wait for it. None waits for the end.
+        tune: measure the ways to do it, once for these shapes on this device, and take the fastest from then on.
+        explain: give an `Explanation` in place of the array, whose `out` it is.
+
+    Raises:
+        ArgumentError: for memory that both share, or that cannot be written to, and for what has no way to be copied.
+        ShapeError: for different shapes.
+        DTypeError: for types that no value is converted between.
+    """
+    plain = not (tune or explain)
+    if plain and type(dst) is GlobalArray and type(src) is GlobalArray:
+        ready = hot("copy", (dst, src), stream)
+        if ready is not None:
+            ready.run((dst, src))
+            return dst
+    asked = Asked.of(stream, explain, tune)
+    into, of = _pair(dst, src, stream)
+    result = dst if dst is not None and not isinstance(dst, type) else into
+    said = perform(_work(as_bytes(into), as_bytes(of)), asked)
+    return result if said is None else replace(said, out=result)
+
+
+def _pair(dst: Any, src: Any, stream: AnyStream) -> tuple[Array, Array]:
+    """Both arrays, the first one made where it was not given, and checked."""
+    wanted = dst if isinstance(dst, type) else None
+    device, (into, of) = taken(("dst", "src"), (None if wanted is not None else dst, src), stream, left_out=1)
+    if into is None:
+        into = new_output(device, of.shape, wanted or of.dtype, (of,))
+    check_shape("dst", into, of.shape, "`src`", "src.broadcast_to(dst.shape) repeats elements; permute and slices give other views")
+    check_written("dst", into, "which one would be left is not known")
+    if (into.dtype.info.packed or of.dtype.info.packed) and into.dtype is not of.dtype:
+        name = (into if into.dtype.info.packed else of).dtype.__name__
+        refuse_types(
+            f"no value is converted from or to packed {name}",
+            f"{of.dtype.__name__} to {into.dtype.__name__}",
+            "one element type on both sides",
+            "copy the bytes: a.bytes",
+        )
+    check_apart(("dst", "src"), (into, of), same=into.dtype is of.dtype)
+    return into, of
+
+
+def _work(into: Array, of: Array) -> Work:
+    words = f"copy {of.dtype.__name__}{list(of.shape)} with strides {list(of.strides_bytes)} bytes to "
+    words += f"{into.dtype.__name__}{list(into.shape)} with strides {list(into.strides_bytes)} bytes on {into.device.name}"
+
+    def planned(choice: Any) -> Plan:
+        if into.dtype is not of.dtype:
+            return cast(into, of, choice)
+        plan = Plan(operands=[into, of])
+        move(plan, machine_of(into.device), part_of(0, into), part_of(1, of), way=choice)
+        return plan
+
+    if into.dtype is not of.dtype:
+        return Work("copy", words, (into, of), (), planned, "copy", SHAPES)
+    ways = ways_for(len(into.shape), prod(into.shape) * into.dtype.info.nbytes, machine_of(into.device).sms)
+    return Work("copy", words, (into, of), (), planned, "copy", ways[:WAYS_TUNED])

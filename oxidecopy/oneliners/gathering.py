@@ -1,0 +1,217 @@
+"""`ox.gather_rows`: rows of a table by their numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeAlias, overload
+
+from typing_extensions import TypeVar
+
+from oxidecopy.errors import ArgumentError, DTypeError, ShapeError
+from oxidecopy.isa.limits import BOX_DIM_MAX, TENSOR_SMEM_ALIGN
+from oxidecopy.oneliners.calls import Asked, Work, hot, perform
+from oxidecopy.oneliners.explanation import Explanation
+from oxidecopy.oneliners.machine import Machine, machine_of
+from oxidecopy.oneliners.moving import move
+from oxidecopy.oneliners.operands import SHAPES, TYPES, Array, ForeignArray, check_apart, check_shape, check_written, refuse_types, taken
+from oxidecopy.oneliners.pipelines import CTA_BYTES, SHARED_SM, rows_by_number
+from oxidecopy.oneliners.spaces import boxes, joint
+from oxidecopy.oneliners.steps import BITS, MapOf, Part, Plan, Step, part_of, why_no_map, why_no_store
+from oxidecopy.typed.dtypes import DType, i32, i64, u8, u16, u32, u64
+from oxidecopy.typed.global_array import GlobalArray
+from oxidecopy.typed.refusal import refuse
+
+if TYPE_CHECKING:
+    from oxidecopy.host.pipeline import SupportsCudaStream
+    from oxidecopy.oneliners.ready import AnyStream
+
+DT = TypeVar("DT", bound=DType)
+_Sh = TypeVar("_Sh", bound=tuple[int, ...])
+_F = TypeVar("_F", bound=ForeignArray)
+Numbers: TypeAlias = (
+    GlobalArray[i32, tuple[int]]
+    | GlobalArray[i64, tuple[int]]
+    | GlobalArray[u32, tuple[int]]
+    | GlobalArray[u64, tuple[int]]
+    | GlobalArray[u16, tuple[int]]
+    | GlobalArray[u8, tuple[int]]
+)
+NO_ROWS: Final = "OX1207"
+_INTEGERS: Final = (i32, i64, u32, u64, u16, u8)
+_ROWS: Final = 16  # of a box: so many copies are on their way for one barrier
+_STAGES: Final = 4
+_PER_SM: Final = 3
+_CHOICES: Final = ((16, 4, 3), (16, 3, 2), (8, 4, 4), (8, 8, 3), (32, 3, 2), (32, 2, 3))  # rows of a box, stages, CTAs
+
+
+@overload
+def gather_rows(
+    table: GlobalArray[DT, _Sh],
+    indices: Numbers,
+    /,
+    *,
+    out: GlobalArray[DT, _Sh] | None = ...,
+    stream: SupportsCudaStream | int | None = ...,
+    tune: bool = ...,
+    explain: Literal[False] = ...,
+) -> GlobalArray[DT, _Sh]: ...
+@overload
+def gather_rows(
+    table: ForeignArray,
+    indices: ForeignArray | Numbers,
+    /,
+    *,
+    out: _F,
+    stream: SupportsCudaStream | int | None = ...,
+    tune: bool = ...,
+    explain: Literal[False] = ...,
+) -> _F: ...
+@overload
+def gather_rows(
+    table: ForeignArray,
+    indices: ForeignArray | Numbers,
+    /,
+    *,
+    out: None = ...,
+    stream: SupportsCudaStream | int | None = ...,
+    tune: bool = ...,
+    explain: Literal[False] = ...,
+) -> GlobalArray[Any, Any]: ...
+@overload
+def gather_rows(
+    table: object,
+    indices: object,
+    /,
+    *,
+    out: Any = ...,
+    stream: SupportsCudaStream | int | None = ...,
+    tune: bool = ...,
+    explain: Literal[True],
+) -> Explanation[Any]: ...
+def gather_rows(
+    table: Any, indices: Any, /, *, out: Any = None, stream: AnyStream = None, tune: bool = False, explain: bool = False
+) -> Any:
+    """Sets row i of `out` to row `indices[i]` of `table`, and gives `out`. A row is all that lies behind the first index.
+
+    Args:
+        table: of rank 2 or more, its rows dense and multiples of 16 bytes apart (`dev.array(x, pad=True)`).
+        indices: numbers of rows, of rank 1 and an integer type, each from 0 to the table's last. Others are noticed on the device: the
+            launch reports the first of them, and what `out` then holds is not said.
+        out: where to; a new array where it is left out.
+        stream: a CUDA stream; the call does not wait for it. None waits for the end.
+        tune: measure the ways to do it, once for these shapes on this device, and take the fastest from then on.
+        explain: give an `Explanation` in place of the array, whose `out` it is.
+
+    Raises:
+        DTypeError: for numbers of another type, and an output of another than the table's.
+        ShapeError: for shapes that do not fit each other.
+        ArgumentError: for a table whose rows no copy can begin at, for memory that is shared, or cannot be written to.
+    """
+    if not (tune or explain) and type(out) is GlobalArray and type(table) is GlobalArray and type(indices) is GlobalArray:
+        ready = hot("gather", (out, table, indices), stream)
+        if ready is not None:
+            ready.run((out, table, indices))
+            return out
+    asked = Asked.of(stream, explain, tune)
+    device, (into, of, numbers) = taken(("out", "table", "indices"), (out, table, indices), stream, left_out=1)
+    _check_numbers(numbers, of)
+    shape = (*numbers.shape, *of.shape[1:])
+    if into is None:
+        into = device.empty(shape, of.dtype, pad=len(shape) == 2)
+    check_shape("out", into, shape, "the rows that are asked for")
+    if into.dtype is not of.dtype:
+        fix = "ox.copy converts: copy it afterwards"
+        refuse_types("`out` has another element type than the table", into.dtype.__name__, of.dtype.__name__, fix)
+    check_written("out", into, "which one would be left is not known")
+    check_apart(("out", "table", "indices"), (into, of, numbers), same=False)
+    words = f"gather {numbers.shape[0]:,} rows of {of.dtype.__name__}{list(of.shape)} on {into.device.name}"
+
+    def planned(choice: Any) -> Plan:
+        plan = Plan(operands=[into, of, numbers])
+        gather(plan, machine_of(into.device), part_of(0, into), part_of(1, of), part_of(2, numbers), choice)
+        return plan
+
+    result = into if out is None else out
+    said = perform(Work("gather", words, (into, of, numbers), (), planned, "gather", _CHOICES), asked)
+    return result if said is None else replace(said, out=result)
+
+
+def _check_numbers(numbers: Array, table: Array) -> None:
+    if numbers.dtype not in _INTEGERS:
+        known = ", ".join(t.__name__ for t in _INTEGERS)
+        refuse(
+            DTypeError,
+            TYPES,
+            "`indices` are no numbers of rows",
+            got=numbers.dtype.__name__,
+            required=known,
+            fix="ox.copy(ox.i32, indices)",
+        )
+    if len(numbers.shape) != 1 or len(table.shape) < 2 or table.dtype.info.packed:
+        refuse(
+            ShapeError,
+            SHAPES,
+            "rows are gathered from a table of rank 2 or more, of whole bytes, by a list of numbers",
+            got=f"a table of {table.dtype.__name__}{table.shape}, indices of shape {numbers.shape}",
+            required="a table of rank 2 or more, indices of rank 1",
+            fix="table.bytes for packed elements; reshape the numbers before they go to the device",
+        )
+
+
+def gather(plan: Plan, machine: Machine, out: Part, table: Part, numbers: Part, choice: tuple[int, int, int] | None) -> None:
+    """Adds the launches that gather rows; a choice is rows of a box, stages, and CTAs for each multiprocessor."""
+    row, own_row = (joint(p.shape[1:], (p.strides_bytes[1:],), leader=0, sizes=(p.size,)) for p in (table, out))
+    if row.rank > 1 or row.inner(0) != table.size:
+        _refuse_rows(table, "elements of a row do not follow each other")
+    width = row.extents[0] * table.size
+    word = next(w for w in (4, 2, 1) if not width % w)
+    rows = table.seen(BITS[word], (table.shape[0], width // word), (table.strides_bytes[0], word))
+    reason = why_no_map(rows, plan.operands)
+    if reason:
+        _refuse_rows(table, reason)
+    target = out.seen(BITS[word], (out.shape[0], width // word), (out.strides_bytes[0], word))
+    apart = own_row.rank > 1 or own_row.inner(0) != out.size
+    reason = "elements of a row do not follow each other in it" if apart else why_no_store(target, plan.operands)
+    if reason:
+        plan.why.append(f"the rows are gathered in an array of their own, and copied to the output by elements: {reason}")
+        target = plan.temporary(BITS[word], target.shape)
+    several, stages, per_sm = choice or (_ROWS, _STAGES, _PER_SM)
+    several = min(several, 1 << (out.shape[0] - 1).bit_length())
+    unit = TENSOR_SMEM_ALIGN // word  # a row is a part of a tile
+    words = width // word
+    pieces = -(-words // BOX_DIM_MAX)
+    piece = -(-words // pieces)
+    across = min(BOX_DIM_MAX, -(-piece // unit) * unit)
+    per_sm = max(1, min(per_sm, SHARED_SM // (stages * several * across * word + CTA_BYTES)))
+    box = (several, across)
+    count = boxes(target.shape, box)
+    plan.why.append(f"box {box}: {several} copies of a row of {across * word:,} bytes each; {count:,} of them cover {target.shape}")
+    plan.why.append(f"{stages} stages, {per_sm} CTAs for each multiprocessor ({'measured here' if choice else 'not measured'})")
+    plan.steps.append(
+        Step(
+            pipeline=rows_by_number(several, stages),
+            grid=min(count, per_sm * machine.sms),
+            arguments={"table": MapOf(rows, (1, across)), "indices": numbers, "out": MapOf(target, box)},
+            what=f"boxes of {several} rows, loaded row by row",
+        )
+    )
+    if target.operand != out.operand:
+        own = target.seen(out.dtype, out.shape, _own_strides(out, target))
+        move(plan, machine, out, own)
+
+
+def _own_strides(out: Part, own: Part) -> tuple[int, ...]:
+    """Strides of the output's shape in a temporary of rows."""
+    return (own.strides_bytes[0], *(out.size * prod(out.shape[k + 1 :]) for k in range(1, len(out.shape))))
+
+
+def _refuse_rows(table: Part, reason: str) -> NoReturn:
+    refuse(
+        ArgumentError,
+        NO_ROWS,
+        "the rows of the table cannot be copied one by one",
+        got=f"{reason}; shape {table.shape}, strides {table.strides_bytes} bytes",
+        required="rows of elements that follow each other, multiples of 16 bytes apart",
+        fix="dev.array(x, pad=True), or ox.copy(dev.empty(x.shape, dtype, pad=True), x) once",
+    )

@@ -1,0 +1,219 @@
+"""Plans of copies that change no element: by boxes where tensor maps can be made of both sides, by other ways where they cannot."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any, Final, NamedTuple, NoReturn
+
+from oxidecopy.errors import ArgumentError
+from oxidecopy.isa.limits import BOX_DIM_MAX, GLOBAL_ADDRESS_ALIGN, MAX_RANK
+from oxidecopy.oneliners.machine import Machine
+from oxidecopy.oneliners.measured import Way, measured, ways_for
+from oxidecopy.oneliners.pipelines import boxes_once, boxes_ring, padding_for, plain_stores, shifted_rows
+from oxidecopy.oneliners.spaces import Space, box_of, boxes, joint
+from oxidecopy.oneliners.steps import BITS, Argument, MapOf, Part, Plan, Step, why_no_map, why_no_store
+from oxidecopy.typed.reduce import ReduceOp
+from oxidecopy.typed.refusal import refuse
+
+NO_WAY: Final = "OX1203"
+_COLUMNS: Final = (16_384, 8_192, 4_096, 2_048, 1_024)  # of one long row, seen as rows: widths at which copies were fastest
+_LONG: Final = 16 * _COLUMNS[-1]  # elements: shorter rows stay what they are
+_PLAIN_STAGES: Final = 4
+_PLAIN_PER_SM: Final = 4
+_PLAIN_ELEMENTS: Final = 2_048
+_WORDS: Final = (4, 2, 1)  # bytes of the elements that memory is moved as, best first
+
+
+class Block(NamedTuple):
+    """A part of a space: its extents, and how many bytes behind the space's first element it begins in each view."""
+
+    space: Space
+    offsets: tuple[int, ...]
+
+
+def blocks(space: Space, sizes: tuple[int, ...]) -> list[Block]:
+    """A long row as rows of a good width and what is left of it; any other space as it is."""
+    none = (0,) * len(sizes)
+    n = space.extents[-1]
+    if space.rank > 1 or n < _LONG or any(s[-1] != size for s, size in zip(space.strides, sizes, strict=True)):
+        return [Block(space, none)]
+    width = next(
+        (w for w in _COLUMNS if n % w == 0 and n // w >= _COLUMNS[-1] // 64), _COLUMNS[0] if n >= 64 * _COLUMNS[0] else _COLUMNS[-1]
+    )
+    rows = n // width
+    found = [Block(Space((rows, width), tuple((width * size, size) for size in sizes)), none)]
+    if n % width:
+        found.append(Block(Space((n % width,), tuple((size,) for size in sizes)), tuple(rows * width * size for size in sizes)))
+    return found
+
+
+def move(plan: Plan, machine: Machine, dst: Part, src: Part, *, way: Way | None = None) -> None:
+    """Adds the launches that copy `src` to `dst`, both of one shape and of elements of one size."""
+    if (dst.address(plan.operands), dst.strides_bytes) == (src.address(plan.operands), src.strides_bytes):
+        plan.why.append("source and destination are the same elements: nothing is copied")
+        return
+    sizes = (dst.size, src.size)
+    space = joint(dst.shape, (dst.strides_bytes, src.strides_bytes), leader=0, sizes=sizes)
+    if space.extents != dst.shape:
+        plan.why.append(f"shape {dst.shape} is {space.extents} once dimensions that follow each other in both arrays are one")
+    reason = _by_boxes(plan, machine, space, dst, src, way)
+    if reason:
+        plan.why.append(f"not by boxes alone: {reason}")
+        _by_elements(plan, machine, dst, src)
+
+
+def _by_boxes(plan: Plan, machine: Machine, space: Space, dst: Part, src: Part, way: Way | None) -> str:
+    """Boxes through a map on either side; where that cannot be, why not."""
+    if space.extents[-1] > 1 and (space.inner(0), space.inner(1)) != (dst.size, src.size):
+        return f"elements that follow each other in the destination are {space.inner(1)} bytes apart in the source"
+    word = next(w for w in _WORDS if not space.extents[-1] * dst.size % w)
+    words = Space((*space.extents[:-1], space.extents[-1] * dst.size // word), tuple((*strides[:-1], word) for strides in space.strides))
+    if word != dst.size:
+        plan.why.append(f"elements of {dst.size} bytes are moved as words of {word}: bits do not change")
+    found = blocks(words, (word, word))
+    parts = [[p.seen(BITS[word], b.space.extents, b.space.strides[v], b.offsets[v]) for v, p in enumerate((dst, src))] for b in found]
+    for to, of in parts:
+        reason = why_no_store(to, plan.operands)
+        if reason:
+            return f"destination: {reason}"
+        reason = why_no_map(of, plan.operands)
+        if reason:
+            return f"source: {reason}"
+    for block, (to, of) in zip(found, parts, strict=True):
+        if block.space.rank != words.rank:
+            plan.why.append(
+                f"one row of {words.extents[-1]:,} words is copied as {block.space.extents[0]:,} rows of {block.space.extents[1]:,}"
+            )
+        plan.steps.append(copy_step(plan, machine, block.space, to, of, way))
+    return ""
+
+
+def copy_step(
+    plan: Plan, machine: Machine, space: Space, dst: Part, src: Part, way: Way | None = None, op: ReduceOp[Any] | None = None
+) -> Step:
+    """The launch that copies, or reduces, by boxes; the way is that of the measured table where none is given.
+
+    What is reduced into repeats along some dimensions, of which a box has one element: no two of its elements are the same.
+    """
+    size = dst.size
+    nbytes = space.elements * size
+    ways = ways_for(space.rank, nbytes, machine.sms)
+    if op is not None:
+        ways = tuple(w for w in ways if w.schedule == "one-shot") or ways
+    chosen = way or ways[0]
+    most = [1 if s == 0 else n for n, s in zip(space.extents[:-1], space.strides[0], strict=False)] if op is not None else ()
+    box = box_of(space, chosen.box_bytes // size, unit=max(1, GLOBAL_ADDRESS_ALIGN // size), element_bytes=size, most=most)
+    count = boxes(space.extents, box)
+    taken = prod(box) * size
+    plan.why.append(_chosen(chosen, ways, nbytes, machine, given=way is not None))
+    plan.why.append(f"box {box} of {dst.dtype.__name__}, {taken:,} bytes: {count:,} of them cover {space.extents}")
+    if chosen.schedule == "one-shot" or op is not None:
+        pipe, grid = boxes_once(padding_for(chosen.per_sm, taken), op), count
+    else:
+        pipe, grid = boxes_ring(chosen.stages, chosen.schedule), min(count, chosen.per_sm * machine.sms)
+    what = f"{op.name} boxes {box} into the output" if op is not None else f"boxes {box} from tensor map to tensor map"
+    return Step(pipeline=pipe, grid=grid, arguments={"src": MapOf(src, box), "dst": MapOf(dst, box)}, what=what)
+
+
+def _chosen(way: Way, ways: tuple[Way, ...], nbytes: int, machine: Machine, *, given: bool) -> str:
+    if given:
+        return f"{way.words}: as it was asked for"
+    table = measured()
+    said = f"{way.words}: the fastest of {len(ways)} ways measured for rank {way.rank} with enough boxes for {machine.sms} multiprocessors"
+    return f"{said} ({way.tb_s:.2f} TB/s, {way.of_memcpy:.3f} of cuMemcpyDtoD; {table.source}, {table.device}; this copy: {nbytes:,} bytes)"
+
+
+# ---- where one of the two has no map
+def _by_elements(plan: Plan, machine: Machine, dst: Part, src: Part) -> None:
+    """Loads in the order of the source's memory; threads store each element where the destination has it."""
+    space = joint(dst.shape, (dst.strides_bytes, src.strides_bytes), leader=1, sizes=(dst.size, src.size))
+    unit = next((k for k in reversed(range(space.rank)) if space.strides[1][k] == src.size), None)
+    if unit is None and space.rank == MAX_RANK:
+        _refuse_rank(space, src)
+    space = space.with_one((dst.size, src.size)) if unit is None else space.with_last(unit)
+    word = _widest(space, dst, src, plan)
+    if word != dst.size:
+        space = Space((*space.extents[:-1], space.extents[-1] * dst.size // word), tuple((*s[:-1], word) for s in space.strides))
+    to, of = (p.seen(BITS[word], space.extents, space.strides[v]) for v, p in enumerate((dst, src)))
+    reason = why_no_map(of, plan.operands)
+    if not reason:
+        box = box_of(space, _PLAIN_ELEMENTS, unit=max(1, GLOBAL_ADDRESS_ALIGN // word), element_bytes=word)
+        grid = min(boxes(space.extents, box), _PLAIN_PER_SM * machine.sms)
+        plan.why.append(
+            f"boxes {box} are loaded in the order of the source; 128 threads store their elements ({_PLAIN_STAGES} stages, not measured)"
+        )
+        arguments: dict[str, Argument] = {"src": MapOf(of, box), "out": to}
+        plan.steps.append(
+            Step(pipeline=plain_stores(_PLAIN_STAGES), grid=grid, arguments=arguments, what=f"boxes {box}, stored by threads")
+        )
+        return
+    plan.why.append(f"no map of the source: {reason}")
+    _shifted(plan, machine, space, to, of)
+
+
+def _widest(space: Space, dst: Part, src: Part, plan: Plan) -> int:
+    """Bytes of the widest elements that both sides can be seen as: wider than theirs only where rows follow each other in both."""
+    size = dst.size
+    rows_follow = space.inner(0) == space.inner(1) == size and space.extents[-1] > 1
+    if not rows_follow:
+        return size
+    places = [
+        dst.address(plan.operands),
+        src.address(plan.operands),
+        space.extents[-1] * size,
+        *space.strides[0][:-1],
+        *space.strides[1][:-1],
+    ]
+    return next((w for w in _WORDS if not any(n % w for n in places)), 1) if size < 8 else size
+
+
+def _shifted(plan: Plan, machine: Machine, space: Space, dst: Part, src: Part) -> None:
+    """Aligned runs of the source's memory, stored where their elements belong."""
+    size = src.size
+    unit = GLOBAL_ADDRESS_ALIGN // size
+    lead_bytes = src.address(plan.operands) % GLOBAL_ADDRESS_ALIGN
+    whole = plan.operands[src.operand]
+    if whole.offset_bytes + src.offset_bytes < lead_bytes:
+        _refuse_start(lead_bytes)
+    lead = lead_bytes // size
+    steps = tuple(s // size for s in space.strides[1])
+    length = lead + sum((n - 1) * s for n, s in zip(space.extents, steps, strict=True)) + 1
+    run = min(BOX_DIM_MAX, -(-(space.extents[-1] + unit - 1) // unit) * unit)
+    ones = (1,) * (space.rank - 1)
+    memory = src.seen(src.dtype, (*ones, length), (*(length * size,) * len(ones), size), -lead_bytes)
+    total = prod(space.extents[:-1]) * -(-(space.extents[-1] + unit - 1) // run)
+    plan.why.append(
+        f"runs of {run} elements are loaded from multiples of {GLOBAL_ADDRESS_ALIGN} bytes; 128 threads store those that belong to a row: "
+        f"{total:,} loads ({_PLAIN_STAGES} stages, not measured; slow for short rows)"
+    )
+    pipe = shifted_rows(_PLAIN_STAGES, extents=space.extents, strides=steps, lead=lead, unit=unit, run=run)
+    plan.steps.append(
+        Step(
+            pipeline=pipe,
+            grid=min(total, _PLAIN_PER_SM * machine.sms),
+            arguments={"src": MapOf(memory, (*ones, run)), "out": dst},
+            what=f"runs of {run} elements, stored by threads",
+        )
+    )
+
+
+def _refuse_rank(space: Space, src: Part) -> NoReturn:
+    refuse(
+        ArgumentError,
+        NO_WAY,
+        "no elements of the source follow each other, and there is no dimension left to say so by",
+        got=f"extents {space.extents}, strides {space.strides[1]} bytes",
+        required=f"{MAX_RANK - 1} dimensions, or one along which elements are {src.size} bytes apart",
+        fix="copy it in parts, by a.select(0, i)",
+    )
+
+
+def _refuse_start(lead_bytes: int) -> NoReturn:
+    refuse(
+        ArgumentError,
+        NO_WAY,
+        "the source begins between multiples of 16 bytes, and the memory before it is not known to be there",
+        got=f"{lead_bytes} bytes behind a multiple of 16",
+        required="memory that begins at a multiple of 16 bytes, or an array that is part of such memory",
+        fix="borrow the whole array, and slice that: dev.borrow(x, ...)[1:]",
+    )

@@ -1,0 +1,196 @@
+"""`ox.reduce_into`: many elements into each of an output, by stores that combine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+from typing import TYPE_CHECKING, Any, Final, Literal, overload
+
+from typing_extensions import TypeVar
+
+from oxidecopy.errors import ArgumentError, ShapeError
+from oxidecopy.oneliners.calls import Asked, Work, hot, perform
+from oxidecopy.oneliners.explanation import Explanation
+from oxidecopy.oneliners.machine import Machine, machine_of
+from oxidecopy.oneliners.measured import Way, ways_for
+from oxidecopy.oneliners.moving import copy_step, move
+from oxidecopy.oneliners.operands import SHAPES, Array, ForeignArray, check_apart, check_written, refuse_types, taken
+from oxidecopy.oneliners.spaces import Space, joint
+from oxidecopy.oneliners.steps import Part, Plan, part_of, why_no_map, why_no_store
+from oxidecopy.typed.descriptor_checks import reduction
+from oxidecopy.typed.dtypes import DType
+from oxidecopy.typed.global_array import GlobalArray
+from oxidecopy.typed.reduce import ReduceOp
+from oxidecopy.typed.refusal import refuse
+
+if TYPE_CHECKING:
+    from oxidecopy.host.pipeline import SupportsCudaStream
+    from oxidecopy.oneliners.ready import AnyStream
+
+DT = TypeVar("DT", bound=DType)
+_Sh = TypeVar("_Sh", bound=tuple[int, ...])
+_F = TypeVar("_F", bound=ForeignArray)
+NO_REDUCTION: Final = "OX1206"
+_PARTIAL: Final = 1_024  # elements of a row that others are combined into, where all are combined into one
+_NOT_SIDE_BY_SIDE: Final = "elements that follow each other in it are combined with each other, or lie apart in the output"
+
+
+@overload
+def reduce_into(
+    out: GlobalArray[DT, _Sh],
+    x: GlobalArray[DT, Any],
+    op: ReduceOp[DT],
+    /,
+    *,
+    stream: SupportsCudaStream | int | None = ...,
+    tune: bool = ...,
+    explain: Literal[False] = ...,
+) -> GlobalArray[DT, _Sh]: ...
+@overload
+def reduce_into(
+    out: _F,
+    x: ForeignArray | GlobalArray[Any, Any],
+    op: ReduceOp[Any],
+    /,
+    *,
+    stream: SupportsCudaStream | int | None = ...,
+    tune: bool = ...,
+    explain: Literal[False] = ...,
+) -> _F: ...
+@overload
+def reduce_into(
+    out: object, x: object, op: ReduceOp[Any], /, *, stream: SupportsCudaStream | int | None = ..., tune: bool = ..., explain: Literal[True]
+) -> Explanation[Any]: ...
+def reduce_into(out: Any, x: Any, op: Any, /, *, stream: AnyStream = None, tune: bool = False, explain: bool = False) -> Any:
+    """Combines every element of `x` with an element of `out`, which keeps what it held before as one more, and gives `out`.
+
+    Where `out` has one element along a dimension, all of `x` along it are combined; leading dimensions that `out` has not are as such.
+    So `out` of shape (1, n), or (n,), collects the rows of an `x` of shape (m, n), and one of its own shape is combined element by element.
+
+    Args:
+        out: what is combined into; it begins with what changes nothing (0 for `ox.reduce.add`), or with what else is to take part.
+        x: of the element type of `out`.
+        op: `ox.reduce.add`, `min`, `max`, `bit_and`, `bit_or`, `bit_xor`, as far as the hardware has it for the type. Floats are added in
+            no certain order: their sums differ in the last bits from run to run.
+        stream: a CUDA stream; the call does not wait for it. None waits for the end.
+        tune: measure the ways to do it, once for these shapes on this device, and take the fastest from then on.
+        explain: give an `Explanation` in place of the array, whose `out` it is.
+
+    Raises:
+        DTypeError: for different element types, and for types that have no such operation.
+        ShapeError: for shapes that do not fit each other.
+        ArgumentError: for memory that both share, or that cannot be written to.
+    """
+    if not (tune or explain) and type(out) is GlobalArray and type(x) is GlobalArray and isinstance(op, ReduceOp):
+        ready = hot(("reduce", op), (out, x), stream)
+        if ready is not None:
+            ready.run((out, x))
+            return out
+    asked = Asked.of(stream, explain, tune)
+    _, (into, of) = taken(("out", "x"), (out, x), stream)
+    if into.dtype is not of.dtype:
+        fix = f"ox.copy(ox.{into.dtype.__name__}, x) converts it first"
+        refuse_types("`x` has another element type than `out`", of.dtype.__name__, into.dtype.__name__, fix)
+    name = reduction(op, into.dtype.info.name)
+    if name in ("inc", "dec"):
+        fix = "dst.reduce in a pipeline does it"
+        refuse(
+            ArgumentError,
+            NO_REDUCTION,
+            f"`{name}` counts, and does not combine elements",
+            got=repr(op),
+            required="add, min, max, bit_and, bit_or or bit_xor",
+            fix=fix,
+        )
+    _check_shapes(into, of)
+    check_written("out", into, "what is combined into one of them would be so into all")
+    check_apart(("out", "x"), (into, of), same=False)
+    words = f"{name} {of.dtype.__name__}{list(of.shape)} into {into.dtype.__name__}{list(into.shape)} on {into.device.name}"
+
+    def planned(choice: Any) -> Plan:
+        plan = Plan(operands=[into, of])
+        combine(plan, machine_of(into.device), part_of(0, into), part_of(1, of), op, choice)
+        return plan
+
+    nbytes = prod(of.shape) * of.dtype.info.nbytes
+    ways = [w for w in ways_for(len(of.shape), nbytes, machine_of(into.device).sms) if w.schedule == "one-shot"]
+    said = perform(Work(("reduce", op), words, (into, of), (), planned, f"reduce {name}", ways, repeatable=False), asked)
+    return out if said is None else replace(said, out=out)
+
+
+def _check_shapes(out: Array, x: Array) -> None:
+    added = len(x.shape) - len(out.shape)
+    if added >= 0 and all(n in (1, m) for n, m in zip(out.shape, x.shape[added:], strict=True)):
+        return
+    refuse(
+        ShapeError,
+        SHAPES,
+        "`x` does not fit `out`",
+        got=f"{x.shape} into {out.shape}",
+        required="equal extents from the last dimension on, or 1 in `out` where elements are combined",
+        fix="permute moves the dimensions of x",
+    )
+
+
+def combine(plan: Plan, machine: Machine, out: Part, x: Part, op: ReduceOp[Any], way: Way | None) -> None:
+    """Adds the launches that combine `x` into `out`."""
+    added = len(x.shape) - len(out.shape)
+    steps = (*(0,) * added, *(0 if n == 1 and m > 1 else s for n, m, s in zip(out.shape, x.shape[added:], out.strides_bytes, strict=True)))
+    reason = why_no_store(_in_order(out), plan.operands)
+    if reason:
+        plan.why.append(f"it is combined in an array of its own, which begins as a copy of the output: {reason}")
+        own = plan.temporary(out.dtype, out.shape)
+        move(plan, machine, own, out)
+        combine(plan, machine, own, x, op, way)
+        move(plan, machine, out, own)
+        return
+    space = joint(x.shape, (steps, x.strides_bytes), leader=1, sizes=(out.size, x.size))
+    unit = next((k for k in reversed(range(space.rank)) if space.strides[0][k] == space.strides[1][k] == out.size), None)
+    if unit is not None:
+        space = space.with_last(unit)
+    elif not any(space.strides[0]) and (space.rank > 1 or space.extents[0] >= 2 * _PARTIAL):
+        _by_partials(plan, machine, space, out, x, op, way)
+        return
+    to, of = (p.seen(p.dtype, space.extents, space.strides[v]) for v, p in enumerate((out, x)))
+    reason = _NOT_SIDE_BY_SIDE if unit is None else why_no_map(of, plan.operands)
+    if reason:
+        plan.why.append(f"`x` is copied to an array of its own, with the dimensions of the output innermost: {reason}")
+        space, to, of = _turned(plan, machine, out, x, steps)
+    plan.steps.append(copy_step(plan, machine, space, to, of, way, op))
+    plan.why.append("each box is loaded once, and combined by the memory system: floats in no certain order")
+
+
+def _in_order(out: Part) -> Part:
+    """The output's own elements in the order of its memory."""
+    space = joint(out.shape, (out.strides_bytes,), leader=0, sizes=(out.size,))
+    return out.seen(out.dtype, space.extents, space.strides[0])
+
+
+def _by_partials(plan: Plan, machine: Machine, space: Space, out: Part, x: Part, op: ReduceOp[Any], way: Way | None) -> None:
+    """All of `x` into one element: rows into a row first, and so on until few are left."""
+    extents, strides = space.extents, space.strides[1]
+    left = 0
+    if space.rank == 1:
+        n, step = extents[0], strides[0]
+        left = n % _PARTIAL
+        extents, strides = (n // _PARTIAL, _PARTIAL), (_PARTIAL * step, step)
+    plan.why.append(f"{extents[0]:,} rows of {extents[1:]} are combined into one first, which begins as a copy of the first row")
+    row = plan.temporary(x.dtype, extents[1:])
+    move(plan, machine, row, x.seen(x.dtype, extents[1:], strides[1:]))
+    if extents[0] > 1:
+        combine(plan, machine, row, x.seen(x.dtype, (extents[0] - 1, *extents[1:]), strides, strides[0]), op, way)
+    element = out.seen(out.dtype, (1,), (out.size,))
+    combine(plan, machine, element, row, op, way)
+    if left:
+        combine(plan, machine, element, x.seen(x.dtype, (left,), strides[1:], extents[0] * strides[0]), op, way)
+
+
+def _turned(plan: Plan, machine: Machine, out: Part, x: Part, steps: tuple[int, ...]) -> tuple[Space, Part, Part]:
+    """A copy of `x` whose innermost dimension is that of the output, one element long where it has none, and the output over its shape."""
+    space = joint(x.shape, (steps, x.strides_bytes), leader=0, sizes=(out.size, x.size))
+    if space.inner(0) != out.size:
+        space = space.with_one((out.size, x.size))
+    own = plan.temporary(x.dtype, space.extents)
+    move(plan, machine, own, x.seen(x.dtype, space.extents, space.strides[1]))
+    space = Space(space.extents, (space.strides[0], own.strides_bytes))
+    return space, out.seen(out.dtype, space.extents, space.strides[0]), own

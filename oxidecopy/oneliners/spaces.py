@@ -1,0 +1,103 @@
+"""Index spaces: the dimensions that several views of memory share, merged and put in order, and boxes of them. Strides are bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Final, NamedTuple
+
+from oxidecopy.isa.limits import BOX_DIM_MAX
+
+_LINE_BYTES: Final = 128  # of L2: boxes begin at multiples of it where they can
+
+
+class Space(NamedTuple):
+    """Extents, and for each view its strides: bytes from one index to the next, one for each extent, outermost first."""
+
+    extents: tuple[int, ...]
+    strides: tuple[tuple[int, ...], ...]
+
+    @property
+    def rank(self) -> int:
+        """Dimensions."""
+        return len(self.extents)
+
+    @property
+    def elements(self) -> int:
+        """How many there are."""
+        return prod(self.extents)
+
+    def inner(self, view: int) -> int:
+        """The innermost stride of a view."""
+        return self.strides[view][-1]
+
+    def with_last(self, axis: int) -> Space:
+        """The same with dimension `axis` as the innermost one."""
+        order = [k for k in range(self.rank) if k != axis] + [axis]
+        return Space(tuple(self.extents[k] for k in order), tuple(tuple(s[k] for k in order) for s in self.strides))
+
+    def with_one(self, strides: Sequence[int]) -> Space:
+        """The same with an innermost dimension of one element."""
+        return Space((*self.extents, 1), tuple((*s, n) for s, n in zip(self.strides, strides, strict=True)))
+
+
+def joint(extents: Sequence[int], strides: Sequence[Sequence[int]], *, leader: int, sizes: Sequence[int]) -> Space:
+    """The views as one space: without dimensions of one element, in the order of the leader's strides, and merged where all views go on.
+
+    Args:
+        extents: of all views.
+        strides: of each view.
+        leader: the view whose memory is walked through in order.
+        sizes: of an element of each view: the strides of a space of one element.
+    """
+    dims = [(n, tuple(s[k] for s in strides)) for k, n in enumerate(extents) if n > 1]
+    dims.sort(key=lambda dim: (dim[1][leader] != 0, -dim[1][leader]))  # repeated ones outermost; sorting keeps what is equal in order
+    merged: list[tuple[int, tuple[int, ...]]] = []
+    for n, steps in dims:
+        if merged and all(outer == n * inner for outer, inner in zip(merged[-1][1], steps, strict=True)):
+            merged[-1] = (merged[-1][0] * n, steps)
+        else:
+            merged.append((n, steps))
+    if not merged:
+        merged.append((1, tuple(sizes)))
+    return Space(tuple(n for n, _ in merged), tuple(tuple(steps[v] for _, steps in merged) for v in range(len(strides))))
+
+
+def box_of(space: Space, elements: int, *, unit: int, element_bytes: int, most: Sequence[int] = ()) -> tuple[int, ...]:
+    """A box of about `elements` elements: long rows first, then, in turns, the next dimension of each view's memory.
+
+    Args:
+        space: what is covered.
+        elements: at most so many, but one row at least.
+        unit: what the innermost extent is a multiple of.
+        element_bytes: of an element, to begin rows at lines of L2.
+        most: the largest extents of the other dimensions; what a box may have by default.
+    """
+    *outer, inner = space.extents
+    pieces = -(-inner // BOX_DIM_MAX)
+    row = -(-inner // pieces)
+    line = max(unit, _LINE_BYTES // element_bytes)
+    row = min(_up(row, line if pieces > 1 else unit), BOX_DIM_MAX)
+    box = [1] * len(outer)
+    bounds = [min(n, m, BOX_DIM_MAX) for n, m in zip(outer, most or outer, strict=True)]
+    axes = [sorted(range(len(outer)), key=lambda k, s=strides: (s[k] == 0, s[k])) for strides in space.strides]  # type: ignore[misc]  # mypy infers no type of the default
+    left, grown = max(1, elements // row), True
+    while grown:
+        grown = False
+        for order in axes:
+            axis = next((k for k in order if box[k] < bounds[k]), None)
+            if axis is None:
+                continue
+            wider = min(2 * box[axis], bounds[axis])
+            if prod(box) // box[axis] * wider <= left:
+                box[axis], grown = wider, True
+    return (*box, row)
+
+
+def boxes(extents: Sequence[int], box: Sequence[int]) -> int:
+    """How many boxes cover the extents."""
+    return prod(-(-n // b) for n, b in zip(extents, box, strict=True))
+
+
+def _up(n: int, unit: int) -> int:
+    return -(-n // unit) * unit

@@ -1,0 +1,107 @@
+"""Rules of the one-liners: `ox.copy`, `ox.transform`, `ox.reduce_into`, `ox.gather_rows`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from oxidecopy.rules.rule import Rule
+
+_DESIGN: Final = "design of the one-liners"
+_TENSOR: Final = "PTX ISA 5.5 and 9.7.9.27, tensor copies; measured on an H200"
+_A: Final = "a = dev.array(np.ones((8, 32), np.float32))\n"
+
+
+def _rule(number: str, error: str, title: str, why: str, scripts: tuple[str, str], source: str = _DESIGN) -> Rule:
+    wrong, right = scripts
+    return Rule(id=number, title=title, error=error, why=why, source=source, wrong=_A + wrong, right=_A + right)
+
+
+RULES: Final[tuple[Rule, ...]] = (
+    _rule(
+        "OX1200",
+        "ShapeError",
+        "The arrays of a one-liner have shapes that fit each other",
+        "`copy` and the outputs of all take one shape; inputs of `transform` are repeated along dimensions of one element, and "
+        "`reduce_into` "
+        "combines along those of its output. A copy repeats nothing by itself: that a source is shorter is more often a mistake.",
+        ("ox.copy(dev.empty((8, 16), ox.f32), a)", "ox.copy(dev.empty((8, 16), ox.f32), a[:, :16])"),
+    ),
+    _rule(
+        "OX1201",
+        "DTypeError",
+        "Element types are converted where that is asked for",
+        "`copy` converts, and so does `cast` in a function. An output that would be rounded to another type than its values have, "
+        "numbers of "
+        "rows that are no integers and packed types that have no values of their own are refused.",
+        (
+            "ox.transform(lambda v: v * 2, a, out=dev.empty((8, 32), ox.f16))",
+            "ox.transform(lambda v: (v * 2).cast(ox.f16), a, out=dev.empty((8, 32), ox.f16))",
+        ),
+    ),
+    _rule(
+        "OX1202",
+        "ArgumentError",
+        "An output shares no memory with what is read meanwhile",
+        "Boxes are loaded and stored in no certain order, so an element may be overwritten before it is read. `transform` may work in "
+        "place: "
+        "then each element is read before it is written, and by nobody else.",
+        ("ox.copy(a[1:], a[:-1])", "ox.copy(a[:4], a[4:])"),
+    ),
+    _rule(
+        "OX1203",
+        "ArgumentError",
+        "There is a way to load what is copied",
+        "Loads begin at multiples of 16 bytes and take whole rows of elements that follow each other. A source that begins elsewhere "
+        "is loaded "
+        "from the multiple before it, which must be memory of the same array. Where no elements follow each other, one more dimension "
+        "says so; "
+        "a tensor map has five at most.",
+        (
+            "b = a.as_strided((2, 2, 2, 2, 2), (32, 64, 128, 256, 8))\nox.copy(None, b)",
+            "b = a.as_strided((2, 2, 2, 2, 2), (32, 64, 128, 256, 8))\nox.copy(None, b.select(0, 0))",
+        ),
+        _TENSOR,
+    ),
+    _rule(
+        "OX1204",
+        "ArgumentError",
+        "One-liners take arrays",
+        "Arrays of this package say where they lie, and those of other libraries by DLPack or the CUDA array interface. Lists and "
+        "numbers lie "
+        "nowhere on a device.",
+        ("ox.copy(a, [1.0, 2.0])", "ox.copy(a[:1, :2], np.array([[1.0, 2.0]], np.float32))"),
+    ),
+    _rule(
+        "OX1205",
+        "ArgumentError",
+        "`transform` takes one to four inputs, and numbers with their type",
+        "An operation has one element type on both sides. A plain number would have to be given one, so it is written out; inside the "
+        "function "
+        "a number takes the type of what it meets. More than four inputs do not fit into one map.",
+        ("ox.transform(lambda v, s: v * s, a, 1.7)", "ox.transform(lambda v, s: v * s, a, ox.value(1.7, ox.f32))"),
+    ),
+    _rule(
+        "OX1206",
+        "ArgumentError",
+        "`reduce_into` combines: it does not count",
+        "`inc` and `dec` change what is in memory by one, bounded by the element that comes: the result depends on the order, which "
+        "nobody knows.",
+        (
+            "out = dev.zeros((8, 32), ox.u32)\nox.reduce_into(out, dev.array(np.ones((8, 32), np.uint32)), ox.reduce.inc)",
+            "out = dev.zeros((8, 32), ox.u32)\nox.reduce_into(out, dev.array(np.ones((8, 32), np.uint32)), ox.reduce.add)",
+        ),
+    ),
+    _rule(
+        "OX1207",
+        "ArgumentError",
+        "Rows that are gathered begin at multiples of 16 bytes",
+        "Each row is a copy of its own, and copies begin at multiples of 16 bytes. The table is not copied to a better place unseen: "
+        "it is what "
+        "is large, and a few rows of it are wanted.",
+        (
+            "t = dev.array(np.ones((8, 30), np.float32))\nox.gather_rows(t, dev.array(np.array([3, 1], np.int32)))",
+            "t = dev.array(np.ones((8, 30), np.float32), pad=True)\nox.gather_rows(t, dev.array(np.array([3, 1], np.int32)))",
+        ),
+        _TENSOR,
+    ),
+)
