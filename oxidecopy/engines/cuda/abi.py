@@ -577,6 +577,16 @@ REPORT_BYTES: Final = 16 + REPORT_ENTRIES * REPORT_ENTRY_WORDS * 4
 
 NO_TOKEN: Final = 2
 
+# ---- stamps, which family timed writes; `counter` of the header points there. Of each CTA below `ctas` (linear block index), and of each
+# of its warps, `capacity` stamps, in the order in which their records were done; those behind the last are 0.
+STAMP_HEADER: Final = (("ctas", "u32", 0), ("capacity", "u32", 4), ("reserved0", "u32", 8), ("reserved1", "u32", 12))
+STAMP: Final = (
+    ("pc", "u32", 0),
+    ("value", "u32", 4),  # of LOOP and NEXT what the counter is now; of others the nanoseconds until the record was done
+    ("begun", "u64", 8),  # the global timer when the warp came to it
+)
+STAMP_BYTES: Final = 16
+
 
 class ReportKind(IntEnum):
     """Why a warp went into skip mode."""
@@ -596,6 +606,7 @@ class ReportKind(IntEnum):
 # full: COPY_EXTRA too; with named barriers it is there once, for code in global memory.
 # compute: all of full, with COMPUTE for MAP_TILES, and PLACE. It takes 88 registers, and its code is always in global memory.
 # reshape: all of full and compute, with TRANSPOSE_TILE and REDUCE_TILE; 96 registers.
+# timed: as wide, stamping what it does; for `oxidecopy trace`.
 # wide, many: all ops and all barriers, scalars of 64 bits, tokens as states; the code is always in global memory.
 ONCE_FAMILY: Final = "once"
 FULL_FAMILY: Final = "full"
@@ -603,6 +614,7 @@ COMPUTE_FAMILY: Final = "compute"
 RESHAPE_FAMILY: Final = "reshape"
 WIDE_FAMILY: Final = "wide"
 MANY_FAMILY: Final = "many"
+TIMED_FAMILY: Final = "timed"
 FAMILIES: Final = (
     ONCE_FAMILY,
     "move",
@@ -617,6 +629,7 @@ FAMILIES: Final = (
     f"{RESHAPE_FAMILY}_named",
     WIDE_FAMILY,
     MANY_FAMILY,
+    TIMED_FAMILY,
 )
 _IN_MEMORY: Final = ("global",)
 _PARAMETERS: Final = {
@@ -630,6 +643,7 @@ _PARAMETERS: Final = {
     f"{RESHAPE_FAMILY}_named": _IN_MEMORY,
     WIDE_FAMILY: _IN_MEMORY,
     MANY_FAMILY: _IN_MEMORY,
+    TIMED_FAMILY: _IN_MEMORY,
 }
 FEW_BARRIERS: Final = 2  # what families without "_named" have
 PARAMETERS: Final = ("small", "large", "global")
@@ -641,7 +655,7 @@ ENTRY_POINTS: Final = tuple(
     if parameter in _PARAMETERS.get(family, PARAMETERS)
 )
 # Kernels come in files of their own: those of the families "compute" and "reshape" beside all others, as they are built with other options.
-PARTS: Final = ("", COMPUTE_FAMILY, RESHAPE_FAMILY)
+PARTS: Final = ("", COMPUTE_FAMILY, RESHAPE_FAMILY, TIMED_FAMILY)
 
 
 def part_of(entry_point: str) -> str:
