@@ -76,7 +76,7 @@ def _by_boxes(plan: Plan, machine: Machine, space: Space, dst: Part, src: Part, 
     words = Space((*space.extents[:-1], space.extents[-1] * dst.size // word), tuple((*strides[:-1], word) for strides in space.strides))
     if word != dst.size:
         plan.why.append(f"elements of {dst.size} bytes are moved as words of {word}: bits do not change")
-    found = blocks(words, (word, word))
+    found = blocks(words.walked(), (word, word))
     parts = [[p.seen(BITS[word], b.space.extents, b.space.strides[v], b.offsets[v]) for v, p in enumerate((dst, src))] for b in found]
     for to, of in parts:
         reason = why_no_store(to, plan.operands)
@@ -86,12 +86,21 @@ def _by_boxes(plan: Plan, machine: Machine, space: Space, dst: Part, src: Part, 
         if reason:
             return f"source: {reason}"
     for block, (to, of) in zip(found, parts, strict=True):
-        if block.space.rank != words.rank:
-            plan.why.append(
-                f"one row of {words.extents[-1]:,} words is copied as {block.space.extents[0]:,} rows of {block.space.extents[1]:,}"
-            )
+        plan.why += _seen_as(words, block.space)
         plan.steps.append(copy_step(plan, machine, block.space, to, of, way))
     return ""
+
+
+def _seen_as(words: Space, block: Space) -> list[str]:
+    """What became of a space, in words."""
+    if block.rank != words.rank:
+        rows, width = (1, *block.extents)[-2:]
+        return [f"one row of {words.extents[-1]:,} words is copied as rows: {rows:,} of {width:,}"]
+    if block.extents != words.extents:
+        return [
+            f"boxes are visited along dimensions of extents {block.extents}: pieces are longer in both arrays than along {words.extents}"
+        ]
+    return []
 
 
 def copy_step(
