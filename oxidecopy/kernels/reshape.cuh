@@ -1,8 +1,8 @@
 // TRANSPOSE and REDUCE: tiles from tiles of another shape, at the speed of shared memory.
 //
-// A transpose moves blocks of 16 bytes a side (8 for elements of one byte) through the registers of a lane. Eight lanes that access memory
-// together have blocks of eight columns and of eight rows, along a diagonal: whatever the swizzle, they meet eight different groups of banks
-// on both sides, where rows are multiples of 128 bytes.
+// A transpose moves blocks of 16 bytes a side (8 for elements of one byte) through the registers of a lane. The lanes that access memory
+// together, eight or sixteen, have blocks of as many columns and of as many rows, along a diagonal: whatever the swizzle, they meet different
+// banks on both sides, where rows are multiples of 128 bytes.
 //
 // A reduction reads 128 bytes of a row by eight lanes, so each lane has the partials of its own columns. See isa.ops.ReduceTile for the order.
 #pragma once

@@ -1,4 +1,4 @@
-"""`transpose`, `sum` and `max` of groups: right results through whole pipelines, broken twins refused, misuse refused at the user's line."""
+"""`transpose`, `sum` and `max` of groups: right results through whole pipelines, broken twins and misuse refused."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ WRONG: list[tuple[str, Callable[[Case], object], type[OxidecopyError], str]] = [
     ("another type", lambda c: c.group.transpose(c.halves, out=c.flat), DTypeError, "OX1193"),
     ("itself", lambda c: c.group.transpose(c.whole, out=c.whole), ShapeError, "OX1194"),
     ("no tile", lambda c: c.group.transpose(3, out=c.flat), RecordError, "OX1009"),
-    ("no out", lambda c: c.cta.transpose(c.tile, out=None), RecordError, "OX1009"),
+    ("no out", lambda c: c.group.transpose(c.tile, out=None), RecordError, "OX1009"),
     ("inner block", inner, ScopeError, "OX1121"),
     ("the other side", lambda c: c.group.sum(c.tile, axis=0, out=c.rows), ShapeError, "OX1191"),
     ("no such axis", lambda c: c.group.sum(c.tile, axis=2, out=c.rows), ShapeError, "OX1191"),

@@ -105,7 +105,7 @@ def _has_all(low: AgentLowering, op: ops.MapTiles, share: tuple[int, int, int]) 
 
 
 def _spread(low: AgentLowering, ref: ops.TileRef, total: int) -> Place:
-    """How a tile lies, and whether its units do so evenly: see `abi.UNITS`. A lane's units are `total` units apart; 0: not all are there."""
+    """How a tile lies, and whether its units do so evenly: see `abi.UNITS`. Those of a lane are `total` apart; 0: not all there."""
     place, layout = _place(low.program.tiles[ref.tile]), low.layout(ref)
     if not total:
         return place
