@@ -321,6 +321,12 @@ struct Machine {
     Numbers a, b, t0, t1;
     volatile u32 t2[WIDTH];  // volatile: in local memory
 
+    // Before it computes again: what was in the vectors need not be kept meanwhile.
+    __device__ __forceinline__ void forget() {
+#pragma unroll
+        OX_EACH a[i] = b[i] = t0[i] = t1[i] = 0;
+    }
+
     __device__ __forceinline__ void put(u32 index) {
         if (index == 0) {
 #pragma unroll

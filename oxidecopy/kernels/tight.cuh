@@ -42,6 +42,7 @@ enum : u32 { AT_PLACE = PARTS, AT_WAIT, AT_COMPUTE, AT_HEAD, AT_STOP, AT_STEP, A
 
 struct Plan {
     static constexpr u32 COUNTED = 1u << PARTS, ONE_PASS = 2u << PARTS;  // tiles come from a counter; a lane's units are the same each time
+    static constexpr u32 OTHER = 4u << PARTS;  // its COMPUTE is another part of a group
     u32 has;       // the parts; 0: the loop is none of that kind
     u32 imm, reg;  // lane i: operand i
     Parked fixed;
@@ -63,12 +64,11 @@ struct Plan {
             case OP_WAIT_GROUP_READ: return last < PART_GROUP ? PART_GROUP : PART_GROUP_2;
             case OP_BAR_SYNC:
             case OP_WARP_SYNC: return last < PART_BAR ? PART_BAR : last < PART_BAR_2 ? PART_BAR_2 : PART_BAR_3;
-            case OP_COMPUTE: return PART_COMPUTE;
             case OP_FENCE_PROXY_ASYNC: return PART_FENCE;
             case OP_TENSOR_S2G: return PART_STORE;
             case OP_COMMIT_GROUP: return PART_COMMIT;
             case OP_MBARRIER_ARRIVE: return PART_ARRIVE;
-            default: return NO_PART;
+            default: return is_group_part(op) ? PART_COMPUTE : NO_PART;
         }
     }
 
@@ -124,6 +124,11 @@ struct Plan {
                 case PART_COMPUTE:
                     fix(AT_COMPUTE, pc);
                     operand(MAP_INPUTS, at, r.reg(0));
+                    if (RESHAPES && r.op() != OP_COMPUTE) {
+                        operand(0, base + static_cast<u32>(r.imm(1)), r.reg(1));
+                        has |= OTHER;
+                        break;
+                    }
 #pragma unroll 1
                     for (u32 i = 0; i < r.aux(); ++i) operand(i, base + launch.word(pc + 2, i), r.reg(1 + i));
                     break;
@@ -309,6 +314,7 @@ OX_DEVICE u32 up_to_group_part(const L& launch, Warp& w, bool alone, Parked& til
         now = following;
     }
     tiles.put(lane_number(), MAP_INPUTS, w.address(now, 0));
+    if (RESHAPES && now.op() != OP_COMPUTE) tiles.put(lane_number(), 0, w.address(now, 1));
 #pragma unroll 1
     for (u32 i = 0; i < now.aux() && now.op() == OP_COMPUTE; ++i) {
         tiles.put(lane_number(), i, shared_base() + launch.word(w.pc + 2, i) + static_cast<u32>(w.or_zero(now.reg(1 + i))));
@@ -320,14 +326,14 @@ OX_DEVICE u32 up_to_group_part(const L& launch, Warp& w, bool alone, Parked& til
 // NEXT record and in the scalar file: registers belong to COMPUTE.
 template <bool NAMED, class L>
 OX_DEVICE void tight(const L& launch, Warp& w, u32 first, bool alone) {
-    Machine<L> machine{launch};
+    Tiler<L> machine{launch};
     Plan plan{};
     if (!alone && !w.skip) plan.read(launch, w, first);
     w.pc = first;
 #pragma unroll 1
     for (;;) {
         u32 at = w.pc;  // of a COMPUTE
-        bool computes;
+        bool computes, other = false;  // another part of a group than COMPUTE
         if (plan.has) {
             bool none = false;
             const Failure why = plan.template before<NAMED>(launch, w, machine.tiles, none);
@@ -339,14 +345,20 @@ OX_DEVICE void tight(const L& launch, Warp& w, u32 first, bool alone) {
             if (none) return;
             computes = plan.with(PART_COMPUTE);
             if (computes) at = plan.fixed.take(AT_COMPUTE);
+            other = RESHAPES && plan.has & Plan::OTHER;
+            computes = computes && !other;
         } else {
             const u32 op = up_to_group_part<NAMED>(launch, w, alone, machine.tiles);
             if (op == 0) return;
             at = w.pc;
             computes = !w.skip && op == OP_COMPUTE;
-            if (!w.skip && op != OP_COMPUTE) other_part(launch, w, held(launch, at));
+            other = RESHAPES && !w.skip && op != OP_COMPUTE;
         }
-        if (computes) {
+        if (RESHAPES && other) {
+            other_part(launch, w, held(launch, at), at, machine.tiles.take(0), machine.tiles.take(MAP_INPUTS));
+            machine.forget();
+        }
+        if constexpr (COMPUTES) if (computes) {
             const bool known = (plan.has & Plan::ONE_PASS) != 0;
             Walk walk{Walk::NONE, 0};
             u32 passes = 0;
