@@ -1,5 +1,6 @@
 // Entry points of the family reshape: all ops, with TRANSPOSE_TILE and REDUCE_TILE, and with COMPUTE beside MAP_TILES.
 #define OX_RESHAPE
+#define OX_BARRIER_APART
 #include "interpreter.cuh"
 
 #define OX_BOUNDS __maxnreg__(96)
