@@ -433,6 +433,8 @@ struct Machine {
     // Runs the instructions that begin with record `pc`, up to the store. What of an instruction is not needed to jump is looked at behind the jump.
     __device__ __forceinline__ void run(u32 pc) {
         u32 i = pc * (RECORD_BYTES / sizeof(uint2));
+#pragma unroll
+        for (u32 j = 0; j < WIDTH; ++j) a[j] = b[j] = 0;  // so that their registers are free between two runs
 #pragma unroll 1
         for (;;) {
             const uint2 now = launch.instr(0, i++);  // one that came before would be moved twice

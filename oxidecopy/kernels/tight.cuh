@@ -90,8 +90,10 @@ OX_DEVICE void tight(const L& launch, Warp& w, u32 first, bool alone) {
     Machine<L> machine{launch};
     Plan plan;
     plan.has = 0;
+    volatile u32 kept[Plan::WORDS];
     w.pc = first;
     if (!alone && !w.skip && !plan.read(launch, w, first)) plan.has = 0;
+    plan.put_by(kept, true);
 #pragma unroll 1
     for (;;) {
         u32 at = w.pc;  // of what the group makes of tiles
@@ -121,16 +123,20 @@ OX_DEVICE void tight(const L& launch, Warp& w, u32 first, bool alone) {
             if (!w.skip && op != OP_COMPUTE) other_part(launch, w, held(launch, at));
         }
         if (computes) {
-            const bool known = (plan.has & Plan::ONE_PASS) != 0;
             Walk walk{Walk::NONE, 0};
             u32 passes = 0;
+            plan.put_by(kept, false);
 #pragma unroll 1
-            while (known || walk.next(launch, w, at, machine.units)) {
+            for (;;) {
+                if (!(kept[0] & Plan::ONE_PASS)) {
+                    if (!walk.next(launch, w, at, machine.units)) break;
+                    ++passes;
+                }
                 machine.run(at + 3);
-                if (known) break;
-                ++passes;
+                if (kept[0] & Plan::ONE_PASS) break;
             }
-            if (!known && plan.has && passes == 1) plan.has |= Plan::ONE_PASS;
+            plan.get_back(kept);
+            if (plan.has && passes == 1) plan.has |= Plan::ONE_PASS;
             __syncwarp();
         }
         if (plan.has) {
