@@ -32,6 +32,9 @@ _Op = TypeVar("_Op", bf16, f16, tf32)
 _F8 = TypeVar("_F8", e4m3, e5m2)
 _G8 = TypeVar("_G8", e4m3, e5m2)
 _Out = TypeVar("_Out", f32, bf16, f16)
+_R1 = TypeVar("_R1", bound=DType)
+_R2 = TypeVar("_R2", bound=DType)
+_R3 = TypeVar("_R3", bound=DType)
 _Sh = TypeVar("_Sh", bound=tuple[int, ...])
 SHAPES: Final = "OX1240"
 TYPES: Final = "OX1241"
@@ -41,113 +44,91 @@ _RESULT: Final[dict[str, type[DType]]] = {"bf16": bf16, "f16": f16, "tf32": f32,
 _RANKS: Final = (2, 3)
 
 
-# fmt: off  # forms of one shape: easier to compare as they are
+# fmt: off
 @overload
 def matmul(
-    a: GlobalArray[_Half, _Sh],
-    b: GlobalArray[_Half, Any],
-    /,
-    *,
-    out: GlobalArray[_Half, _Sh] | None = ...,
-    stream: SupportsCudaStream | int | None = ...,
-    tune: bool = ...,
-    explain: Literal[False] = ...,
+    a: GlobalArray[_Half, _Sh], b: GlobalArray[_Half, Any], /, *, out: GlobalArray[_Half, _Sh] | None = ...,
+    stream: SupportsCudaStream | int | None = ..., tune: bool = ..., explain: Literal[False] = ...,
 ) -> GlobalArray[_Half, _Sh]: ...
 @overload
 def matmul(
-    a: GlobalArray[tf32, _Sh],
-    b: GlobalArray[tf32, Any],
-    /,
-    *,
-    out: GlobalArray[f32, _Sh] | None = ...,
-    stream: SupportsCudaStream | int | None = ...,
-    tune: bool = ...,
-    explain: Literal[False] = ...,
+    a: GlobalArray[tf32, _Sh], b: GlobalArray[tf32, Any], /, *, out: GlobalArray[f32, _Sh] | None = ...,
+    stream: SupportsCudaStream | int | None = ..., tune: bool = ..., explain: Literal[False] = ...,
 ) -> GlobalArray[f32, _Sh]: ...
 @overload
 def matmul(
-    a: GlobalArray[_F8, _Sh],
-    b: GlobalArray[_G8, Any],
-    /,
-    *,
-    out: GlobalArray[bf16, _Sh] | None = ...,
-    stream: SupportsCudaStream | int | None = ...,
-    tune: bool = ...,
-    explain: Literal[False] = ...,
+    a: GlobalArray[_F8, _Sh], b: GlobalArray[_G8, Any], /, *, out: GlobalArray[bf16, _Sh] | None = ...,
+    stream: SupportsCudaStream | int | None = ..., tune: bool = ..., explain: Literal[False] = ...,
 ) -> GlobalArray[bf16, _Sh]: ...
 @overload
 def matmul(
-    a: GlobalArray[_Op, _Sh],
-    b: GlobalArray[_Op, Any],
-    /,
-    *,
-    out: GlobalArray[_Out, _Sh],
-    stream: SupportsCudaStream | int | None = ...,
-    tune: bool = ...,
-    explain: Literal[False] = ...,
+    a: GlobalArray[_Op, _Sh], b: GlobalArray[_Op, Any], /, *, out: GlobalArray[_Out, _Sh],
+    stream: SupportsCudaStream | int | None = ..., tune: bool = ..., explain: Literal[False] = ...,
 ) -> GlobalArray[_Out, _Sh]: ...
 @overload
 def matmul(
-    a: GlobalArray[_F8, _Sh],
-    b: GlobalArray[_G8, Any],
-    /,
-    *,
-    out: GlobalArray[_Out, _Sh],
-    stream: SupportsCudaStream | int | None = ...,
-    tune: bool = ...,
-    explain: Literal[False] = ...,
+    a: GlobalArray[_F8, _Sh], b: GlobalArray[_G8, Any], /, *, out: GlobalArray[_Out, _Sh],
+    stream: SupportsCudaStream | int | None = ..., tune: bool = ..., explain: Literal[False] = ...,
 ) -> GlobalArray[_Out, _Sh]: ...
 @overload
 def matmul(
-    a: GlobalArray[_Op, _Sh],
-    b: GlobalArray[_Op, Any],
-    /,
-    *,
-    out: GlobalArray[_Out, _Sh] | None = ...,
-    epilogue: Callable[..., Elem[_Out]],
-    reads: tuple[Any, ...] = ...,
-    stream: SupportsCudaStream | int | None = ...,
-    tune: bool = ...,
-    explain: Literal[False] = ...,
+    a: GlobalArray[_Op, _Sh], b: GlobalArray[_Op, Any], /, *, out: GlobalArray[_Out, _Sh] | None = ...,
+    epilogue: Callable[[Elem[f32]], Elem[_Out]], reads: tuple[()] = ...,
+    stream: SupportsCudaStream | int | None = ..., tune: bool = ..., explain: Literal[False] = ...,
 ) -> GlobalArray[_Out, _Sh]: ...
 @overload
 def matmul(
-    a: GlobalArray[_F8, _Sh],
-    b: GlobalArray[_G8, Any],
-    /,
-    *,
-    out: GlobalArray[_Out, _Sh] | None = ...,
-    epilogue: Callable[..., Elem[_Out]],
-    reads: tuple[Any, ...] = ...,
-    stream: SupportsCudaStream | int | None = ...,
-    tune: bool = ...,
-    explain: Literal[False] = ...,
+    a: GlobalArray[_Op, _Sh], b: GlobalArray[_Op, Any], /, *, out: GlobalArray[_Out, _Sh] | None = ...,
+    epilogue: Callable[[Elem[f32], Elem[_R1]], Elem[_Out]], reads: tuple[GlobalArray[_R1, Any]],
+    stream: SupportsCudaStream | int | None = ..., tune: bool = ..., explain: Literal[False] = ...,
 ) -> GlobalArray[_Out, _Sh]: ...
 @overload
 def matmul(
-    a: ForeignArray,
-    b: ForeignArray | GlobalArray[Any, Any],
-    /,
-    *,
-    out: Any = ...,
-    epilogue: Callable[..., Elem[Any]] | None = ...,
-    reads: tuple[Any, ...] = ...,
-    stream: SupportsCudaStream | int | None = ...,
-    tune: bool = ...,
-    explain: Literal[False] = ...,
+    a: GlobalArray[_Op, _Sh], b: GlobalArray[_Op, Any], /, *, out: GlobalArray[_Out, _Sh] | None = ...,
+    epilogue: Callable[[Elem[f32], Elem[_R1], Elem[_R2]], Elem[_Out]], reads: tuple[GlobalArray[_R1, Any], GlobalArray[_R2, Any]],
+    stream: SupportsCudaStream | int | None = ..., tune: bool = ..., explain: Literal[False] = ...,
+) -> GlobalArray[_Out, _Sh]: ...
+@overload
+def matmul(
+    a: GlobalArray[_Op, _Sh], b: GlobalArray[_Op, Any], /, *, out: GlobalArray[_Out, _Sh] | None = ...,
+    epilogue: Callable[[Elem[f32], Elem[_R1], Elem[_R2], Elem[_R3]], Elem[_Out]],
+    reads: tuple[GlobalArray[_R1, Any], GlobalArray[_R2, Any], GlobalArray[_R3, Any]],
+    stream: SupportsCudaStream | int | None = ..., tune: bool = ..., explain: Literal[False] = ...,
+) -> GlobalArray[_Out, _Sh]: ...
+@overload
+def matmul(
+    a: GlobalArray[_F8, _Sh], b: GlobalArray[_G8, Any], /, *, out: GlobalArray[_Out, _Sh] | None = ...,
+    epilogue: Callable[[Elem[f32]], Elem[_Out]], reads: tuple[()] = ...,
+    stream: SupportsCudaStream | int | None = ..., tune: bool = ..., explain: Literal[False] = ...,
+) -> GlobalArray[_Out, _Sh]: ...
+@overload
+def matmul(
+    a: GlobalArray[_F8, _Sh], b: GlobalArray[_G8, Any], /, *, out: GlobalArray[_Out, _Sh] | None = ...,
+    epilogue: Callable[[Elem[f32], Elem[_R1]], Elem[_Out]], reads: tuple[GlobalArray[_R1, Any]],
+    stream: SupportsCudaStream | int | None = ..., tune: bool = ..., explain: Literal[False] = ...,
+) -> GlobalArray[_Out, _Sh]: ...
+@overload
+def matmul(
+    a: GlobalArray[_F8, _Sh], b: GlobalArray[_G8, Any], /, *, out: GlobalArray[_Out, _Sh] | None = ...,
+    epilogue: Callable[[Elem[f32], Elem[_R1], Elem[_R2]], Elem[_Out]], reads: tuple[GlobalArray[_R1, Any], GlobalArray[_R2, Any]],
+    stream: SupportsCudaStream | int | None = ..., tune: bool = ..., explain: Literal[False] = ...,
+) -> GlobalArray[_Out, _Sh]: ...
+@overload
+def matmul(
+    a: GlobalArray[_F8, _Sh], b: GlobalArray[_G8, Any], /, *, out: GlobalArray[_Out, _Sh] | None = ...,
+    epilogue: Callable[[Elem[f32], Elem[_R1], Elem[_R2], Elem[_R3]], Elem[_Out]],
+    reads: tuple[GlobalArray[_R1, Any], GlobalArray[_R2, Any], GlobalArray[_R3, Any]],
+    stream: SupportsCudaStream | int | None = ..., tune: bool = ..., explain: Literal[False] = ...,
+) -> GlobalArray[_Out, _Sh]: ...
+@overload
+def matmul(
+    a: ForeignArray, b: ForeignArray | GlobalArray[Any, Any], /, *, out: Any = ..., epilogue: Callable[..., Elem[Any]] | None = ...,
+    reads: tuple[Any, ...] = ..., stream: SupportsCudaStream | int | None = ..., tune: bool = ..., explain: Literal[False] = ...,
 ) -> Any: ...
 @overload
 def matmul(
-    a: object,
-    b: object,
-    /,
-    *,
-    out: Any = ...,
-    epilogue: Callable[..., Elem[Any]] | None = ...,
-    reads: tuple[Any, ...] = ...,
-    stream: SupportsCudaStream | int | None = ...,
-    tune: bool = ...,
-    explain: Literal[True],
+    a: object, b: object, /, *, out: Any = ..., epilogue: Callable[..., Elem[Any]] | None = ..., reads: tuple[Any, ...] = ...,
+    stream: SupportsCudaStream | int | None = ..., tune: bool = ..., explain: Literal[True],
 ) -> Explanation[Any]: ...
 # fmt: on
 def matmul(

@@ -273,8 +273,7 @@ def _body(form: Form, cta: Any, ring: Any, maps: tuple[Any, Any, Any], reads: tu
     for me in range(tile.groups):
         with cta.consumers(me) as group:
             for *batch, row, column in places():
-                ring.contract(
-                    group, outs[me], (*batch, row + shift, column), steps=steps, part=(me, tile.groups), majors=form.majors,
+                group.contract(ring, outs[me], (*batch, row + shift, column), steps=steps, part=(me, tile.groups), majors=form.majors,
                     swapped=shared, epilogue=form.epilogue, reads=reads,
                 )  # fmt: skip
 
