@@ -9,8 +9,6 @@ template <class L>
 struct Tiler {
     const L& launch;
     Parked tiles;  // as Machine's
-
-    __device__ __forceinline__ void forget() {}
 };
 #else
 constexpr bool COMPUTES = true;
@@ -39,11 +37,6 @@ OX_DEVICE void other_part(const L& launch, const W& w, const R& r, u32 pc, u32 f
     if (r.op() == OP_TRANSPOSE_TILE) return transpose(launch, w, r, pc, from, to);
     reduce_tile(launch, w, r, pc, from, to);
 #endif
-}
-
-template <class L, class W, class R>
-OX_DEVICE void other_part(const L& launch, const W& w, const R& r) {
-    other_part(launch, w, r, w.pc, w.address(r, 1), w.address(r, 0));
 }
 
 template <class R>
