@@ -290,12 +290,22 @@ struct Plan {
         return no_failure();
     }
 
+    __device__ __forceinline__ void arrive(const Parked& values) const {
+        if (!with(PART_ARRIVE)) return;
+        const u32 at = values.take(OF_ARRIVE_BAR), threads = fixed.take(PART_ARRIVE);
+        __syncwarp();
+        if (lane_number() == 0) ptx::mbarrier_arrive(at, threads);
+    }
+
     // What comes behind it; false when that was the last turn.
     template <bool NAMED, class L>
     __device__ __forceinline__ bool after(const L& launch, const Parked& values) {
         if (with(PART_FENCE)) ptx::fence_proxy_async_shared_cta();
         bar<NAMED>(1);
         if (has & BEHIND) {
+            // What is let go of with no wait for the store before it is not what the store reads: nothing holds it up.
+            const bool early = (has & (1u << PART_GROUP_2 | 1u << PART_BAR_3)) == 0 && (bars >> 2 * BAR_BITS) == 0;
+            if (early) arrive(values);
             if (with(PART_STORE)) {
                 const u32 says = fixed.take(PART_STORE), rank = says & 0xff, from = values.take(OF_TILE);
                 ptx::Coords at{};
@@ -309,11 +319,7 @@ struct Plan {
             __syncwarp();
             group(PART_GROUP_2);
             bar<NAMED>(2);
-            if (with(PART_ARRIVE)) {
-                const u32 at = values.take(OF_ARRIVE_BAR), threads = fixed.take(PART_ARRIVE);
-                __syncwarp();
-                if (lane_number() == 0) ptx::mbarrier_arrive(at, threads);
-            }
+            if (!early) arrive(values);
         }
         k += step;
         return k < stop;

@@ -135,6 +135,7 @@ OX_DEVICE void tight(const L& launch, Warp& w, u32 first, bool alone) {
             }
             plan.get_back(kept);
             if (plan.has && passes == 1) plan.has |= Plan::ONE_PASS;
+            if (passes == 0 && !(plan.has & Plan::ONE_PASS)) plan.has &= ~(1u << PART_MADE);  // other warps do it all
             __syncwarp();
         }
         if (plan.has) {
