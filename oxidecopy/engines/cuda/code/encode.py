@@ -212,7 +212,7 @@ def _family(heads: list[bytes]) -> str:
     if heads[0][0] == DeviceOp.ONCE:
         return ONCE_FAMILY
     found = {head[0] for head in heads}
-    reshapes = bool(found & {DeviceOp.TRANSPOSE_TILE, DeviceOp.REDUCE_TILE})
+    reshapes = bool(found & {DeviceOp.TRANSPOSE_TILE, DeviceOp.REDUCE_TILE, DeviceOp.STENCIL_TILE})
     fast = RESHAPE_FAMILY if reshapes else COMPUTE_FAMILY if DeviceOp.COMPUTE in found else ""
     family = fast or (FULL_FAMILY if DeviceOp.COPY_EXTRA in found else "map" if DeviceOp.MAP_TILES in found else "move")
     return f"{family}_named" if any(_barrier(head) >= FEW_BARRIERS for head in heads) else family
