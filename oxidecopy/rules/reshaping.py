@@ -17,6 +17,7 @@ def _group(line: str) -> str:
         "    tile = cta.shared(ox.f32, (32, 16), align=ox.A128)\n"
         "    other = cta.shared(ox.f32, (16, 32), align=ox.A128)\n"
         "    square = cta.shared(ox.f32, (16, 16), align=ox.A128)\n"
+        "    inner = cta.shared(ox.f32, (16, 8), align=ox.A128)\n"
         "    halves = cta.shared(ox.f16, (16, 32), align=ox.A128)\n"
         "    whole = cta.shared(ox.i32, (32, 16), align=ox.A128)\n"
         "    rows = cta.shared(ox.f32, (32,), align=ox.A128)\n"
@@ -83,7 +84,7 @@ RULES: Final[tuple[Rule, ...]] = (
         why="What the tile has more of rows and columns is the halo, the same on both sides: so it is known where the output begins.",
         source=_TABLE,
         wrong=_group("group.stencil(tile, taps={(0, 0): 0.5, (1, 0): 0.5}, out=other)"),
-        right=_group("group.stencil(tile, taps={(0, 0): 0.5, (1, 0): 0.5}, out=square)"),
+        right=_group("group.stencil(tile, taps={(0, 0): 0.5, (1, 0): 0.5}, out=inner)"),
     ),
     Rule(
         id="OX1196",
@@ -91,7 +92,7 @@ RULES: Final[tuple[Rule, ...]] = (
         error="ShapeError",
         why="A tap beyond the halo would read what lies behind the row or the tile. What f32 cannot hold has no weight.",
         source=_TABLE,
-        wrong=_group("group.stencil(tile, taps={(0, 0): 0.5, (9, 0): 0.5}, out=square)"),
-        right=_group("group.stencil(tile, taps={(0, 0): 0.5, (8, 0): 0.5}, out=square)"),
+        wrong=_group("group.stencil(tile, taps={(0, 0): 0.5, (9, 0): 0.5}, out=inner)"),
+        right=_group("group.stencil(tile, taps={(0, 0): 0.5, (8, 0): 0.5}, out=inner)"),
     ),
 )
