@@ -1,7 +1,7 @@
 """A matrix product on the tensor cores, with bias and GELU in its epilogue.
 
 A ring brings slabs of both matrices, 64 deep, and two warpgroups multiply them: each has half of the rows of a tile of the result. The loop
-over K, the epilogue and the stores are one call, `ring.contract`, since sums live in registers from the first product to the last line of
+over K, the epilogue and the stores are one call, `group.contract`, since sums live in registers from the first product to the last line of
 the epilogue. Meanwhile the producer fetches the next tile's slabs, and the stores of the last tile are under way. Three twins are broken on
 purpose: tiles that overlap, a slab too few, and a bias that lies in the result.
 
@@ -43,8 +43,8 @@ def body(cta: ox.Cta, x: Operand, w: Operand, y: Operand, bias: Vector, *, rows:
         outs = cta.store_ring(y, stages=2)
         with cta.consumers(me) as group:
             for at in cta.tiles(y, box=(rows, COLUMNS)):
-                ring.contract(
-                    group,
+                group.contract(
+                    ring,
                     outs,
                     at,
                     steps=steps - left,
@@ -141,7 +141,7 @@ def added(cta: ox.Cta, x: Operand, w: Operand, y: Operand, residual: Whole, bias
     with cta.consumers() as group:
         for at in cta.tiles(y, box=(ROWS, COLUMNS)):
             reads = (residual, ox.per_column(bias))
-            ring.contract(group, outs, at, steps=steps, epilogue=lambda s, r, b: s.cast(ox.f16) + r + b, reads=reads)
+            group.contract(ring, outs, at, steps=steps, epilogue=lambda s, r, b: s.cast(ox.f16) + r + b, reads=reads)
 
 
 @added.recipe

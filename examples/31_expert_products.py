@@ -40,7 +40,7 @@ def body(cta: ox.Cta, x: Operand, w: Weights, y: Operand, owner: List, *, expert
                     weights.load(w[expert], (column, k * DEPTH))
     with cta.consumers() as group:
         for at in cta.tiles(y, box=(rows, COLUMNS)):
-            ring.contract(group, outs, at, steps=steps)
+            group.contract(ring, outs, at, steps=steps)
 
 
 @ox.pipeline(warps=ox.roles(producer=1, consumers=4))

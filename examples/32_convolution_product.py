@@ -42,7 +42,7 @@ def body(cta: ox.Cta, x: Images, w: Matrix, y: Matrix, *, corner: int = 1, taps:
                         weights.load(w, (filter_, (slab * len(TAPS) + t) * CHANNELS))
     with cta.consumers() as group:
         for at in cta.tiles(y, box=(PIXELS, FILTERS)):
-            ring.contract(group, outs, at, steps=slabs * taps, epilogue=lambda s: s.relu().cast(ox.f16))
+            group.contract(ring, outs, at, steps=slabs * taps, epilogue=lambda s: s.relu().cast(ox.f16))
 
 
 @ox.pipeline(warps=ox.roles(producer=1, consumers=4))

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from oxidecopy.oneliners.copying import copy as copy
     from oxidecopy.oneliners.explanation import Explanation as Explanation
     from oxidecopy.oneliners.gathering import gather_rows as gather_rows
+    from oxidecopy.oneliners.multiplying import matmul as matmul
     from oxidecopy.oneliners.reducing import reduce_into as reduce_into
     from oxidecopy.oneliners.transforming import Value as Value
     from oxidecopy.oneliners.transforming import transform as transform
@@ -184,6 +185,7 @@ _HOME: Final = {
     "copy": "oxidecopy.oneliners.copying",
     "Explanation": "oxidecopy.oneliners.explanation",
     "gather_rows": "oxidecopy.oneliners.gathering",
+    "matmul": "oxidecopy.oneliners.multiplying",
     "reduce_into": "oxidecopy.oneliners.reducing",
     "Value": "oxidecopy.oneliners.transforming",
     "transform": "oxidecopy.oneliners.transforming",
@@ -439,6 +441,7 @@ __all__ = [
     "gather_rows",
     "i32",
     "i64",
+    "matmul",
     "maximum",
     "minimum",
     "order",

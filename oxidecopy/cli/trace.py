@@ -17,14 +17,18 @@ from oxidecopy.errors import Diagnostic, UsageError
 HELP: Final = """Show what the threads of a launch do over time, which copies are in flight, and what becomes of each tile.
 
 The launch of FILE's recipe is followed on the simulator, in time units of a simple cost model: good to see who waits for whom, no
-prediction of a speed. Nothing is verified, so what a launch that hangs waits for can be looked at, too. The ending of the file says the
-form: .html is a page to look at in a browser, .json are trace events for Perfetto, .png and .svg are pictures.
+prediction of a speed. Nothing is verified, so what a launch that hangs waits for can be looked at, too. With --device cuda:0 a GPU runs
+it, op by op, by an interpreter that stamps what it does.
+
+The ending of the file says the form: .html is a page to look at in a browser, .json are trace events for Perfetto, .png and .svg are
+pictures.
 """
 EXAMPLES: Final = (
     "oxidecopy trace examples/10_ring.py:prefetch -o ring.html",
     "oxidecopy trace mine.py -o mine.html -o mine.json --ctas 8",
     "oxidecopy trace mine.py:fused --cta 0 --cta 131",
     "oxidecopy trace mine.py -o mine.png --ops 2000",
+    "oxidecopy trace mine.py --device cuda:0 -o gpu.html",
 )
 _FORMS: Final = (".html", ".json", ".png", ".svg")
 
@@ -34,6 +38,7 @@ def command(
     target: Target,
     *,
     inputs: Inputs = None,
+    device: Annotated[str, typer.Option("--device", "-d", metavar="NAME", help="sim, or a GPU such as cuda:0.")] = "sim",
     output: Annotated[
         list[Path] | None,
         typer.Option("--output", "-o", metavar="FILE.html|json|png|svg", help="Write it here; once for each form.", show_default=False),
@@ -53,7 +58,7 @@ def command(
     for place in places:
         _check_form(place)
     chosen = choose(load(split_target(target)[0]), split_target(target)[1])
-    recipe = launch.prepare(chosen, launch.open_device("sim"), launch.read_inputs(inputs or ()))
+    recipe = launch.prepare(chosen, launch.open_device(device), launch.read_inputs(inputs or ()))
     with err().status(f"following {chosen.pipeline}"):
         # A stranger, loaded by its name, and may be removed: `oxidecopy.trace.trace` and `Trace`.
         room: Any = import_module("oxidecopy.trace")
@@ -70,7 +75,7 @@ def command(
 
 def _print(made: Any, places: list[Path]) -> None:
     console, line = out(), made.timeline
-    notes = ", ".join([f"{line.end / 1e3:.2f} us on the {line.source}'s clock", f"{line.ops:,} ops", *line.notes])
+    notes = ", ".join([f"{line.end / 1e3:.2f} us by the clock of: {line.source}", f"{line.ops:,} ops", *line.notes])
     console.print(Text(line.title, "bold").append(f"  {notes}", "default"))
     if line.outcome != "ok":
         console.print(Text(f"  it did not end well ({line.outcome})", "bold red"))

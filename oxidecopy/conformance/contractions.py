@@ -115,8 +115,7 @@ def _body(plan: Plan, cta: Any, ring: Any, maps: tuple[Map, Map, Map], values: d
         with cta.consumers(me) as group:
             for at in places():
                 for _ in range(plan.splits):
-                    ring.contract(
-                        group, outs[me], (at[0] + shift, at[1]), steps=share, part=(me, plan.groups), majors=plan.majors,
+                    group.contract(ring, outs[me], (at[0] + shift, at[1]), steps=share, part=(me, plan.groups), majors=plan.majors,
                         swapped=shared, add=plan.splits > 1, epilogue=plan.epilogue, reads=reads,
                     )  # fmt: skip
 

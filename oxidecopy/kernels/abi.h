@@ -706,3 +706,25 @@ static_assert(OFFSET_OF(ReportEntry, state_high) == 32);
 static_assert(OFFSET_OF(ReportEntry, value_low) == 36);
 static_assert(OFFSET_OF(ReportEntry, value_high) == 40);
 static_assert(OFFSET_OF(ReportEntry, bound) == 44);
+
+struct alignas(16) StampHeader {
+    u32 ctas;
+    u32 capacity;
+    u32 reserved0;
+    u32 reserved1;
+};
+static_assert(sizeof(StampHeader) == 16);
+static_assert(OFFSET_OF(StampHeader, ctas) == 0);
+static_assert(OFFSET_OF(StampHeader, capacity) == 4);
+static_assert(OFFSET_OF(StampHeader, reserved0) == 8);
+static_assert(OFFSET_OF(StampHeader, reserved1) == 12);
+
+struct alignas(16) Stamp {
+    u32 pc;
+    u32 value;
+    u64 begun;
+};
+static_assert(sizeof(Stamp) == 16);
+static_assert(OFFSET_OF(Stamp, pc) == 0);
+static_assert(OFFSET_OF(Stamp, value) == 4);
+static_assert(OFFSET_OF(Stamp, begun) == 8);

@@ -63,9 +63,26 @@ OX_DEVICE bool test_parity(const W& w, const R& r) {
 
 // A kernel that names a barrier by a register has all sixteen reserved, and an SM has no more than 64: four CTAs. So most kernels name the
 // first two by themselves, and only those that are NAMED for it have the others. False: there is no such barrier here.
+#ifdef OX_BARRIER_APART  // roles that meet by different ops do so at one instruction: synccheck takes anything else for an error
+template <bool NAMED>
+static __device__ __noinline__ void bar_sync_apart(u32 number, u32 threads) {
+    if constexpr (NAMED) {
+        ptx::bar_sync(number, threads);
+    } else {
+        if (number == 0) ptx::bar_sync<0>(threads);
+        else ptx::bar_sync<1>(threads);
+    }
+}
+#endif
+
 template <bool NAMED>
 OX_DEVICE bool bar_sync(u32 number, u32 threads) {
     __syncwarp();
+#ifdef OX_BARRIER_APART
+    if (!NAMED && number >= FEW_BARRIERS) return false;
+    bar_sync_apart<NAMED>(number, threads);
+    return true;
+#endif
     if constexpr (NAMED) {
         ptx::bar_sync(number, threads);
     } else {

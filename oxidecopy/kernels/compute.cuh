@@ -432,12 +432,13 @@ struct Machine {
 
     // Runs the instructions that begin with record `pc`, up to the store. What of an instruction is not needed to jump is looked at behind the jump.
     __device__ __forceinline__ void run(u32 pc) {
-        uint2 following = launch.instr(pc, 0);
         u32 i = pc * (RECORD_BYTES / sizeof(uint2));
+#pragma unroll
+        for (u32 j = 0; j < WIDTH; ++j) a[j] = b[j] = 0;  // so that their registers are free between two runs
 #pragma unroll 1
         for (;;) {
-            const u32 head = copied(following.x), word = copied(following.y);
-            following = launch.instr(0, ++i);  // on its way while this one runs
+            const uint2 now = launch.instr(0, i++);  // one that came before would be moved twice
+            const u32 head = now.x, word = now.y;
             switch (head & 0xff) {
                 case COMPUTE_LOAD_A_32: load_even_32(a, units, input_of(head), mask_of(head), word); break;
                 case COMPUTE_LOAD_B_32: load_even_32(b, units, input_of(head), mask_of(head), word); break;

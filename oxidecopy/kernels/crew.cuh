@@ -3,10 +3,17 @@
 #pragma once
 #include "extra.cuh"
 #include "tokens.cuh"
+#ifdef OX_STAMPS
+#include "stamps.cuh"
+#endif
 
 constexpr u32 CREW = 32;  // members that a hardware warp may have: one lane each
 constexpr u32 POLL = 1024;  // units of now() between looks whether other warps have given up
+#ifdef OX_STAMPS
+constexpr u32 REST_NS = 20;
+#else
 constexpr u32 REST_NS = 200;
+#endif
 
 // How far a member got.
 enum : u32 { TURN_GOES_ON, TURN_WAITS, TURN_ENDS, TURN_MEETS };
@@ -21,6 +28,9 @@ struct Crew {
     u32 waits, came, skips, done;
     u32 looked;
     bool told;
+#ifdef OX_STAMPS
+    Stamper stamper;
+#endif
 
     // Whether a wait of member `s` may go on; `why` is set when it must give up. `ready`: each lane's own question.
     template <class F>
@@ -198,8 +208,14 @@ OX_DEVICE u32 take_turn(const L& launch, Crew<MANY>& crew, u32 s, Member& w, boo
         if (!why) {
             const RecordAt<L> r{launch, w.pc, launch.word(w.pc, 0)};
             bool known = false;
+#ifdef OX_STAMPS
+            crew.stamper.begin();
+#endif
             turn = crew_flow(launch, crew, s, w, r, next, why, known);
             if (!known && !w.skip) why = crew_work(launch, w, r);
+#ifdef OX_STAMPS
+            if (turn != TURN_WAITS) crew.stamper.end_of(w, r);
+#endif
         }
         if (why && !w.skip) give_up(launch.header(), w, why);
         if (turn == TURN_ENDS || turn == TURN_WAITS) return turn;
@@ -218,6 +234,9 @@ OX_DEVICE void interpret_crew(const L& launch) {
     const u32 members = MANY ? (header.crew - warp_number() + header.warps - 1) / header.warps : 1;
     const u32 all = members == CREW ? ~0u : (1u << members) - 1;
     Crew<MANY> crew{};
+#ifdef OX_STAMPS
+    crew.stamper.open(header);
+#endif
     u64 first = 0;
     if (lane_number() == REG_BLOCK_X) first = blockIdx.x;
     if (lane_number() == REG_BLOCK_Y) first = blockIdx.y;

@@ -1,14 +1,12 @@
 // TRANSPOSE and REDUCE: tiles from tiles of another shape, at the speed of shared memory.
 //
-// A transpose moves blocks of 16 bytes a side (8 for elements of one byte) through the registers of a lane. Eight lanes that access memory
-// together have blocks of eight columns and of eight rows, along a diagonal: whatever the swizzle, they meet eight different groups of banks
-// on both sides, where rows are multiples of 128 bytes.
+// A transpose moves blocks of 16 bytes a side (8 for elements of one byte) through the registers of a lane. The lanes that access memory
+// together, eight or sixteen, have blocks of as many columns and of as many rows, along a diagonal: whatever the swizzle, they meet different
+// banks on both sides, where rows are multiples of 128 bytes.
 //
 // A reduction reads 128 bytes of a row by eight lanes, so each lane has the partials of its own columns. See isa.ops.ReduceTile for the order.
 #pragma once
 #include "compute.cuh"
-
-#define OX_OUTLINE static __device__ __noinline__
 
 OX_DEVICE u32 swizzled(u32 address, u32 mask) {
     return address ^ (address >> 7 & mask) << 4;
@@ -90,8 +88,8 @@ OX_DEVICE void flip_pairs(const Sides& at) {
     ptx::st_shared_v4(at.target(1), make_uint4(a.z, a.w, b.z, b.w));
 }
 
-// `size`, `cut`: a `FlipRecord`. A function of its own, so that its registers are nobody else's.
-OX_OUTLINE void flip(u32 from, u32 to, Part part, uint4 size, uint4 cut, u32 shifts) {
+// `size`, `cut`: a `FlipRecord`.
+OX_DEVICE void flip(u32 from, u32 to, Part part, uint4 size, uint4 cut, u32 shifts) {
     const u32 tall = shifts >> 16 & 0xff, wide = shifts >> 24;
     const u32 element = size.w >> 16 & 0xff, side = size.w >> 24;  // as powers of two
     Sides at;
@@ -117,9 +115,9 @@ OX_OUTLINE void flip(u32 from, u32 to, Part part, uint4 size, uint4 cut, u32 shi
 }
 
 template <class L, class W, class R>
-OX_DEVICE void transpose(const L& launch, const W& w, const R& r) {
+OX_DEVICE void transpose(const L& launch, const W& w, const R& r, u32 pc, u32 from, u32 to) {
     const Part part = part_of(launch, w, r, 1);
-    flip(w.address(r, 1), w.address(r, 0), part, launch.quad(w.pc + 1, 0), launch.quad(w.pc + 1, 1), static_cast<u32>(r.imm(4)));
+    flip(from, to, part, launch.quad(pc + 1, 0), launch.quad(pc + 1, 1), static_cast<u32>(r.imm(4)));
 }
 
 // ---- reductions
@@ -140,32 +138,34 @@ OX_DEVICE f32 neutral() {
     return MAX ? __uint_as_float(0xff800000) : -0.0f;
 }
 
-// `count` elements of 16 bytes, from byte `byte` of a row on, into as many partials.
+// The 16 bytes from an element of a row on, into as many partials as they hold elements.
 template <bool MAX, u32 N>
-OX_DEVICE void fold_in(f32 (&p)[N], const Fold& f, u32 row, u32 column, u32 count) {
-    const u32 at = f.from + row * f.pitch + column * (16 / N);
-    if (f.whole && count >= N) {
-        const uint4 q = ptx::ld_shared_v4(swizzled(at, f.mask));
-        const u32 words[4] = {q.x, q.y, q.z, q.w};
+OX_DEVICE void fold_in(f32 (&p)[N], const Fold& f, u32 row, u32 column) {
+    const uint4 q = ptx::ld_shared_v4(swizzled(f.from + row * f.pitch + column * (16 / N), f.mask));
+    const u32 words[4] = {q.x, q.y, q.z, q.w};
 #pragma unroll
-        for (u32 i = 0; i < 4; ++i) {
-            if (N == 4) {
-                p[i] = folded<MAX>(p[i], __uint_as_float(words[i]));
-            } else {
-                u32 a, b;
-                unpack(words[i], f.form, a, b);
-                p[2 * i % N] = folded<MAX>(p[2 * i % N], __uint_as_float(a));
-                p[(2 * i + 1) % N] = folded<MAX>(p[(2 * i + 1) % N], __uint_as_float(b));
-            }
+    for (u32 i = 0; i < 4; ++i) {
+        if constexpr (N == 4) {
+            p[i] = folded<MAX>(p[i], __uint_as_float(words[i]));
+        } else {
+            u32 a, b;
+            unpack(words[i], f.form, a, b);
+            p[2 * i] = folded<MAX>(p[2 * i], __uint_as_float(a));
+            p[2 * i + 1] = folded<MAX>(p[2 * i + 1], __uint_as_float(b));
         }
-        return;
     }
+}
+
+// As above, of the first `count` elements, each by itself.
+template <bool MAX, u32 N>
+OX_DEVICE void fold_some(f32 (&p)[N], const Fold& f, u32 row, u32 column, u32 count) {
+    const u32 at = f.from + row * f.pitch + column * (16 / N);
 #pragma unroll
     for (u32 i = 0; i < N; ++i) {
         if (i >= count) continue;
         const u32 address = swizzled(at + i * (16 / N), f.mask);
         u32 bits, none;
-        if (N == 4) bits = ptx::ld_shared_u32(address);
+        if constexpr (N == 4) bits = ptx::ld_shared_u32(address);
         else unpack(ptx::ld_shared_u16(address), f.form, bits, none);
         p[i] = folded<MAX>(p[i], __uint_as_float(bits));
     }
@@ -192,10 +192,13 @@ OX_DEVICE void fold_rows(const Fold& f, const Part& part, bool onto) {
         f32 p[N];
 #pragma unroll
         for (u32 i = 0; i < N; ++i) p[i] = neutral<MAX>();
+        u32 column = row < f.rows ? lane : f.columns;
+        if (f.whole) {
 #pragma unroll 4
-        for (u32 column = lane; column < f.columns; column += 8 * N) {
-            if (row < f.rows) fold_in<MAX>(p, f, row, column, f.columns - column);
+            for (; column + N <= f.columns; column += 8 * N) fold_in<MAX>(p, f, row, column);
         }
+#pragma unroll 1
+        for (; column < f.columns; column += 8 * N) fold_some<MAX>(p, f, row, column, f.columns - column);
 #pragma unroll
         for (u32 width = N / 2; width > 0; width /= 2) {
 #pragma unroll
@@ -216,8 +219,13 @@ OX_DEVICE void fold_columns(const Fold& f, const Part& part, bool onto) {
         f32 p[N];
 #pragma unroll
         for (u32 i = 0; i < N; ++i) p[i] = neutral<MAX>();
+        u32 row = lane_number() / 8;
+        if (f.whole && count >= N) {
 #pragma unroll 4
-        for (u32 row = lane_number() / 8; row < f.rows; row += 4) fold_in<MAX>(p, f, row, column, count);
+            for (; row < f.rows; row += 4) fold_in<MAX>(p, f, row, column);
+        }
+#pragma unroll 1
+        for (; row < f.rows && count > 0; row += 4) fold_some<MAX>(p, f, row, column, count);
 #pragma unroll
         for (u32 i = 0; i < N; ++i) p[i] = folded_with_lane<MAX>(folded_with_lane<MAX>(p[i], 8), 16);
         const u32 mine = lane_number() / 8;  // each of the four lanes with these columns writes one of four
@@ -230,7 +238,7 @@ OX_DEVICE void fold_columns(const Fold& f, const Part& part, bool onto) {
 }
 
 // `size`: a `FoldRecord`.
-OX_OUTLINE void fold(u32 from, u32 to, Part part, uint4 size, u32 how) {
+OX_DEVICE void fold(u32 from, u32 to, Part part, uint4 size, u32 how) {
     const Fold f{size.x, size.y, size.z, size.w & 0xff, size.w >> 8 & 0xff, size.w >> 16 & 0xff, size.w >> 24 != 0, from, to};
     const bool onto = how & 4;
     if (f.form == FORM_BITS32) {
@@ -244,6 +252,6 @@ OX_OUTLINE void fold(u32 from, u32 to, Part part, uint4 size, u32 how) {
 }
 
 template <class L, class W, class R>
-OX_DEVICE void reduce_tile(const L& launch, const W& w, const R& r) {
-    fold(w.address(r, 1), w.address(r, 0), part_of(launch, w, r, 32), launch.quad(w.pc + 1, 0), r.aux());
+OX_DEVICE void reduce_tile(const L& launch, const W& w, const R& r, u32 pc, u32 from, u32 to) {
+    fold(from, to, part_of(launch, w, r, 32), launch.quad(pc + 1, 0), r.aux());
 }

@@ -44,7 +44,9 @@ OX_DEVICE void sum_around(const Around& f, const Part& part, const u32 (&offset)
 
 // Five taps or nine: those that are not there cost a comparison. A function of its own, so that its registers are nobody else's.
 template <u32 N>
-static __device__ __noinline__ void stencil_of(u32 from, u32 to, Part part, uint4 size, uint4 rest, uint4 a, uint4 b, uint4 c, uint4 d, uint4 e, u32 taps) {
+static __device__ __noinline__ void stencil_of(
+    u32 from, u32 to, Part part, uint4 size, uint4 rest, uint4 a, uint4 b, uint4 c, uint4 d, uint4 e, u32 taps
+) {
     const Around f{size.x, size.y, size.z, size.w, rest.y & 0xff, rest.y >> 8 & 0xff, taps, from + rest.x, to};
     const u32 words[2 * 10] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w, c.x, c.y, c.z, c.w, d.x, d.y, d.z, d.w, e.x, e.y, e.z, e.w};
     u32 offset[N];
@@ -57,13 +59,14 @@ static __device__ __noinline__ void stencil_of(u32 from, u32 to, Part part, uint
 }
 
 template <class L, class W, class R>
-OX_DEVICE void stencil(const L& launch, const W& w, const R& r) {
+OX_DEVICE void stencil(const L& launch, const W& w, const R& r, u32 pc, u32 from, u32 to) {
     const Part part = part_of(launch, w, r, 32);
-    const uint4 size = launch.quad(w.pc + 1, 0), rest = launch.quad(w.pc + 1, 1), none = make_uint4(0, 0, 0, 0);
-    const u32 from = w.address(r, 1), to = w.address(r, 0), taps = r.aux(), pc = w.pc + 2;
-    const uint4 a = launch.quad(pc, 0), b = launch.quad(pc, 1), c = taps > 4 ? launch.quad(pc + 1, 0) : none;
+    const uint4 size = launch.quad(pc + 1, 0), rest = launch.quad(pc + 1, 1), none = make_uint4(0, 0, 0, 0);
+    const u32 taps = r.aux(), first = pc + 2;
+    const uint4 a = launch.quad(first, 0), b = launch.quad(first, 1), c = taps > 4 ? launch.quad(first + 1, 0) : none;
     if (taps <= 5) return stencil_of<5>(from, to, part, size, rest, a, b, c, none, none, taps);
-    stencil_of<TAPS_MAX>(from, to, part, size, rest, a, b, c, launch.quad(pc + 1, 1), taps > 8 ? launch.quad(pc + 2, 0) : none, taps);
+    const uint4 d = launch.quad(first + 1, 1), e = taps > 8 ? launch.quad(first + 2, 0) : none;
+    stencil_of<TAPS_MAX>(from, to, part, size, rest, a, b, c, d, e, taps);
 }
 
 template <class R>

@@ -161,7 +161,7 @@ def _step(plan: Plan, machine: Machine, block: Block, target: Part, sources: Seq
     staged = sum(prod(b) * s.part.size for b, s in zip(tiles, sources, strict=True)) * shape.stages
     shared = staged + prod(box) * target.size * shape.out_stages + CTA_BYTES
     per_sm = max(1, min(shape.per_sm, SHARED_SM // shared))
-    whole = space.rank == len(target.shape)
+    whole = space.extents == target.shape
     into = target if whole else target.seen(target.dtype, space.extents, space.strides[0], block.offsets[0])
     arguments: dict[str, Argument] = {"out": MapOf(into, box)}
     declared: list[Input] = []

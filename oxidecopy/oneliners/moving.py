@@ -9,7 +9,7 @@ from oxidecopy.errors import ArgumentError
 from oxidecopy.isa.limits import BOX_DIM_MAX, GLOBAL_ADDRESS_ALIGN, MAX_RANK
 from oxidecopy.oneliners.machine import Machine
 from oxidecopy.oneliners.measured import Way, measured, ways_for
-from oxidecopy.oneliners.pipelines import boxes_once, boxes_ring, padding_for, plain_stores, shifted_rows
+from oxidecopy.oneliners.pipelines import boxes_once, boxes_ring, padding_for, plain_stores, shifted_rows, turned_boxes
 from oxidecopy.oneliners.spaces import Space, box_of, boxes, joint
 from oxidecopy.oneliners.steps import BITS, Argument, MapOf, Part, Plan, Step, why_no_map, why_no_store
 from oxidecopy.typed.reduce import ReduceOp
@@ -21,6 +21,11 @@ _LONG: Final = 16 * _COLUMNS[-1]  # elements: shorter rows stay what they are
 _PLAIN_STAGES: Final = 4
 _PLAIN_PER_SM: Final = 4
 _PLAIN_ELEMENTS: Final = 2_048
+_TURNED: Final = {1: (256, 256), 2: (128, 256), 4: (128, 128), 8: (64, 64)}  # rows and columns of transposed boxes, by an element's bytes
+_TURNED_LEAST: Final = 128  # bytes of a row of such a box, where there are few of them
+_TURNED_STAGES: Final = 2
+_TURNED_WARPS: Final = 8
+_TURNED_SOURCE: Final = "0.90 of cuMemcpyDtoD for f32, 0.89 for 2 bytes, 0.81 for 1 byte: NVIDIA H200"
 _WORDS: Final = (4, 2, 1)  # bytes of the elements that memory is moved as, best first
 
 
@@ -59,7 +64,8 @@ def move(plan: Plan, machine: Machine, dst: Part, src: Part, *, way: Way | None 
     reason = _by_boxes(plan, machine, space, dst, src, way)
     if reason:
         plan.why.append(f"not by boxes alone: {reason}")
-        _by_elements(plan, machine, dst, src)
+        if not _by_turning(plan, machine, dst, src):
+            _by_elements(plan, machine, dst, src)
 
 
 def _by_boxes(plan: Plan, machine: Machine, space: Space, dst: Part, src: Part, way: Way | None) -> str:
@@ -70,7 +76,7 @@ def _by_boxes(plan: Plan, machine: Machine, space: Space, dst: Part, src: Part, 
     words = Space((*space.extents[:-1], space.extents[-1] * dst.size // word), tuple((*strides[:-1], word) for strides in space.strides))
     if word != dst.size:
         plan.why.append(f"elements of {dst.size} bytes are moved as words of {word}: bits do not change")
-    found = blocks(words, (word, word))
+    found = blocks(words.walked(), (word, word))
     parts = [[p.seen(BITS[word], b.space.extents, b.space.strides[v], b.offsets[v]) for v, p in enumerate((dst, src))] for b in found]
     for to, of in parts:
         reason = why_no_store(to, plan.operands)
@@ -80,12 +86,21 @@ def _by_boxes(plan: Plan, machine: Machine, space: Space, dst: Part, src: Part, 
         if reason:
             return f"source: {reason}"
     for block, (to, of) in zip(found, parts, strict=True):
-        if block.space.rank != words.rank:
-            plan.why.append(
-                f"one row of {words.extents[-1]:,} words is copied as {block.space.extents[0]:,} rows of {block.space.extents[1]:,}"
-            )
+        plan.why += _seen_as(words, block.space)
         plan.steps.append(copy_step(plan, machine, block.space, to, of, way))
     return ""
+
+
+def _seen_as(words: Space, block: Space) -> list[str]:
+    """What became of a space, in words."""
+    if block.rank != words.rank:
+        rows, width = (1, *block.extents)[-2:]
+        return [f"one row of {words.extents[-1]:,} words is copied as rows: {rows:,} of {width:,}"]
+    if block.extents != words.extents:
+        return [
+            f"boxes are visited along dimensions of extents {block.extents}: pieces are longer in both arrays than along {words.extents}"
+        ]
+    return []
 
 
 def copy_step(
@@ -121,6 +136,37 @@ def _chosen(way: Way, ways: tuple[Way, ...], nbytes: int, machine: Machine, *, g
     table = measured()
     said = f"{way.words}: the fastest of {len(ways)} ways measured for rank {way.rank} with enough boxes for {machine.sms} multiprocessors"
     return f"{said} ({way.tb_s:.2f} TB/s, {way.of_memcpy:.3f} of cuMemcpyDtoD; {table.source}, {table.device}; this copy: {nbytes:,} bytes)"
+
+
+# ---- where elements that follow each other in one do not in the other
+def _by_turning(plan: Plan, machine: Machine, dst: Part, src: Part) -> bool:
+    """Boxes through a map on either side, transposed in shared memory; False where that cannot be."""
+    size = dst.size
+    space = joint(dst.shape, (dst.strides_bytes, src.strides_bytes), leader=1, sizes=(size, size))
+    units = [next((k for k in reversed(range(space.rank)) if strides[k] == size), None) for strides in space.strides]
+    if None in units or units[0] == units[1]:
+        return False
+    order = [k for k in range(space.rank) if k not in units] + [k for k in units if k is not None]
+    space = space.in_order(order)
+    swapped = space.in_order([*range(space.rank - 2), space.rank - 1, space.rank - 2])
+    of, to = src.seen(BITS[size], space.extents, space.strides[1]), dst.seen(BITS[size], swapped.extents, swapped.strides[0])
+    reason = why_no_map(of, plan.operands) or why_no_store(to, plan.operands)
+    if reason:
+        plan.why.append(f"boxes are not transposed in shared memory: {reason}")
+        return False
+    unit = GLOBAL_ADDRESS_ALIGN // size
+    rows, row = (min(n, -(-extent // unit) * unit) for n, extent in zip(_TURNED[size], space.extents[-2:], strict=True))
+    while boxes(space.extents, (*(1,) * (space.rank - 2), rows, row)) < machine.sms and max(rows, row) > _TURNED_LEAST // size:
+        rows, row = (-(-rows // 2 // unit) * unit, row) if rows >= row else (rows, -(-row // 2 // unit) * unit)
+    box = (*(1,) * (space.rank - 2), rows, row)
+    count = boxes(space.extents, box)
+    plan.why.append(f"boxes {box} are transposed in shared memory between load and store ({_TURNED_SOURCE}); {count:,} of them")
+    arguments: dict[str, Argument] = {"src": MapOf(of, box), "dst": MapOf(to, (*box[:-2], row, rows))}
+    pipe = turned_boxes(_TURNED_STAGES, _TURNED_WARPS)
+    plan.steps.append(
+        Step(pipeline=pipe, grid=min(count, machine.sms), arguments=arguments, what=f"boxes {box}, transposed in shared memory")
+    )
+    return True
 
 
 # ---- where one of the two has no map

@@ -22,7 +22,7 @@ from oxidecopy.typed.descriptor import TmaDescriptor
 from oxidecopy.typed.dtypes import DType, u8
 from oxidecopy.typed.geometry import A128
 from oxidecopy.typed.global_array import GlobalArray
-from oxidecopy.typed.reduce import ReduceOp
+from oxidecopy.typed.reduce import ReduceOp, add
 from oxidecopy.typed.scalar import Scalar
 from oxidecopy.typed.symbolic import Idx, SymIdx, minimum
 
@@ -121,6 +121,26 @@ def plain_stores(stages: int) -> Pipeline[...]:
 
 
 @lru_cache(maxsize=_KEPT_MAX)
+def turned_boxes(stages: int, warps: int) -> Pipeline[...]:
+    """Boxes of `src` come through a ring, are transposed in shared memory, and go to `dst`, which has the last two dimensions swapped."""
+
+    def copy_transposed(cta: Cta, src: Any, dst: Any) -> None:
+        ring = cta.ring(stages=stages, tiles=(src,))
+        outs = cta.store_ring(dst, stages=1)
+        with cta.producer() as leader:
+            for at in cta.tiles(src):
+                with ring.produce(leader) as (slot,):
+                    slot.load(src, at)
+        with cta.consumers() as group:
+            for at in cta.tiles(src):
+                *outer, i, j = at
+                with ring.consume(group) as (tile,), outs.put(group, (*outer, j, i)) as out:
+                    group.transpose(tile, out=out)
+
+    return _made(copy_transposed, {"src": _MAP, "dst": _MAP}, warps=roles(producer=1, consumers=warps))
+
+
+@lru_cache(maxsize=_KEPT_MAX)
 def shifted_rows(stages: int, *, extents: tuple[int, ...], strides: tuple[int, ...], lead: int, unit: int, run: int) -> Pipeline[...]:
     """Rows that begin anywhere: aligned runs of the memory that they lie in are loaded, and stored where their elements belong.
 
@@ -170,6 +190,39 @@ def shifted_rows(stages: int, *, extents: tuple[int, ...], strides: tuple[int, .
                     cta.store(out, tile, at)
 
     return _made(copy_shifted, {"src": _MAP, "out": _ARRAY}, warps=roles(producer=1, consumers=_PLAIN_WARPS))
+
+
+# ---- sums
+@lru_cache(maxsize=_KEPT_MAX)
+def sums_of_rows(columns: int, stages: int, warps: int) -> Pipeline[...]:
+    """Rows of `src` are summed in shared memory, from boxes of so many columns, and added to the element of `dst` that each row has."""
+
+    def add_rows(cta: Cta, src: Any, dst: Any) -> None:
+        ring = cta.ring(stages=stages, tiles=(src,))
+        sums = cta.shared(dst)
+        trips = (src.shape[1] + columns - 1) // columns
+        with cta.producer() as leader:
+            for (i,) in cta.tiles(dst):
+                for j in cta.range(trips):
+                    with ring.produce(leader) as (slot,):
+                        slot.load(src, (i, j * columns))
+        with cta.consumers() as group:
+            for at in cta.tiles(dst):
+                group.fill(sums, 0)
+                group.sync()
+                for _ in cta.range(trips):
+                    with ring.consume(group) as (tile,):
+                        group.sum(tile, axis=1, out=sums, accumulate=True)
+                group.sync()
+                cta.fence_proxy_async()
+                group.sync()
+                with group.elect() as elected:
+                    dst.reduce(add, elected, sums, at)
+                    elected.commit_group()
+                    elected.wait_group_read(0)
+                group.sync()
+
+    return _made(add_rows, {"src": _MAP, "dst": _MAP}, warps=roles(producer=1, consumers=warps))
 
 
 # ---- elements

@@ -15,12 +15,13 @@ from oxidecopy.oneliners.machine import Machine, machine_of
 from oxidecopy.oneliners.measured import Way, ways_for
 from oxidecopy.oneliners.moving import copy_step, move
 from oxidecopy.oneliners.operands import SHAPES, Array, ForeignArray, check_apart, check_written, refuse_types, taken
+from oxidecopy.oneliners.pipelines import sums_of_rows
 from oxidecopy.oneliners.spaces import Space, joint
-from oxidecopy.oneliners.steps import Part, Plan, part_of, why_no_map, why_no_store
+from oxidecopy.oneliners.steps import MapOf, Part, Plan, Step, part_of, why_no_map, why_no_store
 from oxidecopy.typed.descriptor_checks import reduction
-from oxidecopy.typed.dtypes import DType
+from oxidecopy.typed.dtypes import DType, f32
 from oxidecopy.typed.global_array import GlobalArray
-from oxidecopy.typed.reduce import ReduceOp
+from oxidecopy.typed.reduce import ReduceOp, add
 from oxidecopy.typed.refusal import refuse
 
 if TYPE_CHECKING:
@@ -31,6 +32,10 @@ DT = TypeVar("DT", bound=DType)
 _Sh = TypeVar("_Sh", bound=tuple[int, ...])
 _F = TypeVar("_F", bound=ForeignArray)
 NO_REDUCTION: Final = "OX1206"
+_SUMMED: Final = (64, 256)
+_SUMMED_STAGES: Final = 3
+_SUMMED_WARPS: Final = 16
+_SUMMED_SOURCE: Final = "2.87 TB/s, NVIDIA H200"
 _PARTIAL: Final = 1_024  # elements of a row that others are combined into, where all are combined into one
 _NOT_SIDE_BY_SIDE: Final = "elements that follow each other in it are combined with each other, or lie apart in the output"
 
@@ -151,6 +156,8 @@ def combine(plan: Plan, machine: Machine, out: Part, x: Part, op: ReduceOp[Any],
     elif not any(space.strides[0]) and (space.rank > 1 or space.extents[0] >= 2 * _PARTIAL):
         _by_partials(plan, machine, space, out, x, op, way)
         return
+    if unit is None and op is add and _by_sums(plan, machine, space, out, x):
+        return
     to, of = (p.seen(p.dtype, space.extents, space.strides[v]) for v, p in enumerate((out, x)))
     reason = _NOT_SIDE_BY_SIDE if unit is None else why_no_map(of, plan.operands)
     if reason:
@@ -164,6 +171,28 @@ def _in_order(out: Part) -> Part:
     """The output's own elements in the order of its memory."""
     space = joint(out.shape, (out.strides_bytes,), leader=0, sizes=(out.size,))
     return out.seen(out.dtype, space.extents, space.strides[0])
+
+
+def _by_sums(plan: Plan, machine: Machine, space: Space, out: Part, x: Part) -> bool:
+    """Rows of f32 are summed in shared memory, and their sums are added to the output; False where that cannot be."""
+    if x.dtype is not f32 or space.rank != 2 or space.strides[0] != (out.size, 0) or space.inner(1) != x.size:
+        return False
+    of = x.seen(x.dtype, space.extents, space.strides[1])
+    to = out.seen(out.dtype, space.extents[:1], space.strides[0][:1])
+    if why_no_map(of, plan.operands) or why_no_store(to, plan.operands):
+        return False
+    rows, columns = _SUMMED
+    count = -(-space.extents[0] // rows)
+    plan.why.append(f"sums of {rows} rows at a time, by boxes of {columns} columns ({_SUMMED_SOURCE}); {count:,} of them")
+    plan.steps.append(
+        Step(
+            pipeline=sums_of_rows(columns, _SUMMED_STAGES, _SUMMED_WARPS),
+            grid=min(count, machine.sms),
+            arguments={"src": MapOf(of, _SUMMED), "dst": MapOf(to, (rows,))},
+            what=f"boxes {_SUMMED}, rows summed in shared memory",
+        )
+    )
+    return True
 
 
 def _by_partials(plan: Plan, machine: Machine, space: Space, out: Part, x: Part, op: ReduceOp[Any], way: Way | None) -> None:

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from oxidecopy.isa.limits import BOX_DIM_MAX
 
+_PIECE_BYTES: Final = 1_024  # that follow each other: shorter pieces are slower
 _LINE_BYTES: Final = 128  # of L2: boxes begin at multiples of it where they can
 
 
@@ -31,10 +32,26 @@ class Space(NamedTuple):
         """The innermost stride of a view."""
         return self.strides[view][-1]
 
+    def in_order(self, axes: Sequence[int]) -> Space:
+        """The same with its dimensions in another order."""
+        return Space(tuple(self.extents[k] for k in axes), tuple(tuple(s[k] for k in axes) for s in self.strides))
+
     def with_last(self, axis: int) -> Space:
         """The same with dimension `axis` as the innermost one."""
-        order = [k for k in range(self.rank) if k != axis] + [axis]
-        return Space(tuple(self.extents[k] for k in order), tuple(tuple(s[k] for k in order) for s in self.strides))
+        return self.in_order([k for k in range(self.rank) if k != axis] + [axis])
+
+    def walked(self) -> Space:
+        """The same with its rows in the order in which boxes are best visited: the shorter of the dimensions that come next in the views.
+
+        Where views differ in it, one of them is walked through in pieces as long as it is there; the pieces in the other are then longer
+        (measured for BSHD and BHSD: both ways are fastest through BSHD).
+        """
+        outer = range(self.rank - 1)
+        nearest = {min(outer, key=lambda k, s=strides: (s[k] == 0, s[k])) for strides in self.strides} if self.rank > 2 else set()  # type: ignore[misc]  # as below
+        if len(nearest) < 2:
+            return self
+        last = min(nearest, key=lambda k: self.extents[k])
+        return self.in_order([*(k for k in outer if k != last), last, self.rank - 1])
 
     def with_one(self, strides: Sequence[int]) -> Space:
         """The same with an innermost dimension of one element."""
@@ -64,7 +81,7 @@ def joint(extents: Sequence[int], strides: Sequence[Sequence[int]], *, leader: i
 
 
 def box_of(space: Space, elements: int, *, unit: int, element_bytes: int, most: Sequence[int] = ()) -> tuple[int, ...]:
-    """A box of about `elements` elements: long rows first, then, in turns, the next dimension of each view's memory.
+    """A box of about `elements` elements: long rows first, then a piece of the next dimension, then, in turns, what is next in each view.
 
     Args:
         space: what is covered.
@@ -81,10 +98,13 @@ def box_of(space: Space, elements: int, *, unit: int, element_bytes: int, most: 
     box = [1] * len(outer)
     bounds = [min(n, m, BOX_DIM_MAX) for n, m in zip(outer, most or outer, strict=True)]
     axes = [sorted(range(len(outer)), key=lambda k, s=strides: (s[k] == 0, s[k])) for strides in space.strides]  # type: ignore[misc]  # mypy infers no type of the default
+    turns = [order for order in axes if order[:1] != [len(outer) - 1]] or axes  # the last one has its piece already
     left, grown = max(1, elements // row), True
+    while box and 2 * box[-1] <= min(bounds[-1], left) and box[-1] * row * element_bytes < _PIECE_BYTES:
+        box[-1] *= 2
     while grown:
         grown = False
-        for order in axes:
+        for order in turns:
             axis = next((k for k in order if box[k] < bounds[k]), None)
             if axis is None:
                 continue

@@ -10,6 +10,7 @@ from oxidecopy.host.pipeline import Pipeline
 from oxidecopy.isa.limits import GLOBAL_ADDRESS_ALIGN, GLOBAL_STRIDE_ALIGN, MAX_RANK, STORE_EDGE_BYTES
 from oxidecopy.typed.descriptor import TmaDescriptor
 from oxidecopy.typed.dtypes import DType, u8, u16, u32, u64
+from oxidecopy.typed.geometry import AnySwizzle, SwizzleNone
 from oxidecopy.typed.global_array import GlobalArray
 
 BITS: dict[int, type[DType]] = {1: u8, 2: u16, 4: u32, 8: u64}  # elements that are moved and not computed with, by their bytes
@@ -85,11 +86,14 @@ class MapOf(NamedTuple):
     part: Part
     box: tuple[int, ...]
     l2_promotion: int = 128
+    swizzle: type[AnySwizzle] = SwizzleNone
 
     def of(self, operands: Operands) -> TmaDescriptor[Any, Any, Any, Any]:
         """The descriptor."""
         tiled: Any = TmaDescriptor.tiled
-        made: TmaDescriptor[Any, Any, Any, Any] = tiled(self.part.of(operands), box=self.box, l2_promotion=self.l2_promotion)
+        made: TmaDescriptor[Any, Any, Any, Any] = tiled(
+            self.part.of(operands), box=self.box, l2_promotion=self.l2_promotion, swizzle=self.swizzle
+        )
         return made
 
 

@@ -229,6 +229,8 @@ class _Steps:
             other, dtypes = self.shape(out), (self.dtype(ref), self.dtype(out))
             if same is not None:
                 yield same
+            elif axis not in (0, 1):  # its own mistake
+                continue
             elif mine and other and (len(mine) != 2 or other != (mine[1 - axis],)):
                 required = f"({mine[1 - axis]},) in the one beside it" if len(mine) == 2 else "two dimensions"
                 yield operand.broken("OX1920", "and the vector beside it do not fit each other", got=[mine, other], required=required)

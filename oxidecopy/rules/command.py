@@ -218,11 +218,21 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         id="OX6052",
-        title="Timelines are made on the simulator.",
+        title="On a GPU a timeline follows the first CTAs.",
         error="UsageError",
-        why="It knows when each copy lands and what ends each wait. A launch that is bound on a GPU has its arrays there: bind one of the "
-        "same shape on the simulator. No script shows this rule: it takes a GPU.",
+        why="Its interpreter stamps for CTAs below a number. The simulator follows any, and knows when each copy lands and what ends each "
+        "wait: bind a launch of the same shape there. No script shows this rule: it takes a GPU.",
         source="`oxidecopy.trace.trace`",
+        wrong="",
+        right="",
+    ),
+    Rule(
+        id="OX6053",
+        title="On a GPU a timeline is of a program with at most 32 classes of threads.",
+        error="DeviceCodeError",
+        why="The interpreter that stamps gives each class of threads warps of its own. The simulator has no such limit. "
+        "No script shows this rule: it takes a GPU.",
+        source="`oxidecopy.engines.cuda.timed`",
         wrong="",
         right="",
     ),

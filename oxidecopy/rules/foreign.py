@@ -168,4 +168,22 @@ RULES: Final[tuple[Rule, ...]] = (
         "design of the operators: nothing is copied",
         error="UsageError",
     ),
+    _rule(
+        53,
+        "Arrays in parts have processes to be on.",
+        "torchrun or MPI starts them, `torch.distributed.init_process_group` lets them know each other; `alone()` is a group of one.",
+        "torch.distributed",
+        "from oxidecopy.frameworks.sharded import torch_group\n\ntorch_group()\n",
+        "from oxidecopy.frameworks.sharded import alone\n\nalone()\n",
+        error="UsageError",
+    ),
+    _rule(
+        54,
+        "Every rank has the part of an array that its number says.",
+        "Rank r of R has elements r * n // R up to (r + 1) * n // R of the axis that is cut: from that all know what to send to whom.",
+        "design of arrays in parts",
+        _X + "from oxidecopy.frameworks.sharded import alone, copy\n\ncopy(alone(), x, axis=2, to=0)\n",
+        _X + "from oxidecopy.frameworks.sharded import alone, copy\n\ncopy(alone(), x, axis=1, to=0)\n",
+        error="ArgumentError",
+    ),
 )

@@ -1,4 +1,4 @@
-"""Rules of the one-liners: `ox.copy`, `ox.transform`, `ox.reduce_into`, `ox.gather_rows`."""
+"""Rules of the one-liners: `ox.copy`, `ox.transform`, `ox.reduce_into`, `ox.gather_rows`, `ox.matmul`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from oxidecopy.rules.rule import Rule
 
 _DESIGN: Final = "design of the one-liners"
 _TENSOR: Final = "PTX ISA 5.5 and 9.7.9.27, tensor copies; measured on an H200"
+_WGMMA: Final = "PTX 9.7.16, wgmma: element types, target ISA notes"
 _A: Final = "a = dev.array(np.ones((8, 32), np.float32))\n"
 
 
@@ -103,5 +104,46 @@ RULES: Final[tuple[Rule, ...]] = (
             "t = dev.array(np.ones((8, 30), np.float32), pad=True)\nox.gather_rows(t, dev.array(np.array([3, 1], np.int32)))",
         ),
         _TENSOR,
+    ),
+    _rule(
+        "OX1240",
+        "ShapeError",
+        "Shapes of a product fit each other as numpy's `@` has them",
+        "The second dimension of the one and the first of the other are summed over. Weights of a linear layer mostly lie the other way "
+        "round: as a transposed view they are multiplied the fastest.",
+        (
+            "x = dev.zeros((8, 64), ox.bf16)\nox.matmul(x, dev.zeros((16, 64), ox.bf16))",
+            "x = dev.zeros((8, 64), ox.bf16)\nox.matmul(x, dev.zeros((16, 64), ox.bf16).T)",
+        ),
+        _WGMMA,
+    ),
+    _rule(
+        "OX1241",
+        "DTypeError",
+        "Products are of bf16, f16, tf32 or fp8, and their results are f32, bf16 or f16",
+        "Tensor cores multiply no f32. Its numbers can be rounded to tf32, which keeps 10 of their 23 digits: that is asked for, not done.",
+        ("ox.matmul(a, a.T)", "x = dev.array(np.ones((8, 32), np.float32), ox.tf32)\nox.matmul(x, x.T)"),
+        _WGMMA,
+    ),
+    _rule(
+        "OX1242",
+        "ArgumentError",
+        "`matmul` runs on compute capability 9.0",
+        "It is made of wgmma, which sm_90a alone has. docs/contract.md says what newer devices need.",
+        (
+            "dev = ox.Device.open('sim', arch=100)\nx = dev.zeros((8, 64), ox.bf16)\nox.matmul(x, x.T)",
+            "dev = ox.Device.open('sim', arch=90)\nx = dev.zeros((8, 64), ox.bf16)\nox.matmul(x, x.T)",
+        ),
+        _WGMMA,
+    ),
+    _rule(
+        "OX1243",
+        "ShapeError",
+        "An epilogue reads up to three arrays: vectors for every row or column, or arrays of the result's shape",
+        "(N,) is one element for each column, (M, 1) one for each row. Anything else would have to be guessed.",
+        (
+            "x = dev.zeros((8, 64), ox.bf16)\nox.matmul(x, x.T, epilogue=lambda s, b: s + b, reads=(dev.zeros((4,), ox.f32),))",
+            "x = dev.zeros((8, 64), ox.bf16)\nox.matmul(x, x.T, epilogue=lambda s, b: s + b, reads=(dev.zeros((8,), ox.f32),))",
+        ),
     ),
 )

@@ -41,7 +41,7 @@ _GOOD: Final = {
     "rank": "D1",
     "device": "",
     "bias": "dev.array(np.ones(64, np.float32))",
-    "line": "ring.contract(group, outs, at, steps=1)",
+    "line": "group.contract(ring, outs, at, steps=1)",
 }
 
 
@@ -95,8 +95,8 @@ RULES: Final[tuple[Rule, ...]] = (
         error="RecordError",
         why="Each element reads what is at its own place in global memory; how a vector is spread has to be said.",
         source="MmaOut in the op table",
-        wrong=script(line="ring.contract(group, outs, at, steps=1, epilogue=lambda s, v: s + v, reads=(bias,))"),
-        right=script(line="ring.contract(group, outs, at, steps=1, epilogue=lambda s, v: s + v, reads=(ox.per_column(bias),))"),
+        wrong=script(line="group.contract(ring, outs, at, steps=1, epilogue=lambda s, v: s + v, reads=(bias,))"),
+        right=script(line="group.contract(ring, outs, at, steps=1, epilogue=lambda s, v: s + v, reads=(ox.per_column(bias),))"),
     ),
     Rule(
         id="OX1235",
@@ -104,8 +104,8 @@ RULES: Final[tuple[Rule, ...]] = (
         error="ShapeError",
         why="Groups that share a stage each multiply their own rows; the corner of the result is that of all of them.",
         source="the surface: `part=(number, of)`",
-        wrong=script(line="ring.contract(group, outs, at, steps=1, part=(1, 1))"),
-        right=script(line="ring.contract(group, outs, at, steps=1, part=(0, 1))"),
+        wrong=script(line="group.contract(ring, outs, at, steps=1, part=(1, 1))"),
+        right=script(line="group.contract(ring, outs, at, steps=1, part=(0, 1))"),
     ),
     Rule(
         id="OX1236",
@@ -113,7 +113,7 @@ RULES: Final[tuple[Rule, ...]] = (
         error="ScopeError",
         why="A contraction's warpgroup stays together from the first product to the last store; `put` elects a thread of it.",
         source="design of the store ring",
-        wrong=script(line="ring.contract(group, outs, at, steps=1)\n            with outs.put(group, at) as tile: group.fill(tile, 0)"),
+        wrong=script(line="group.contract(ring, outs, at, steps=1)\n            with outs.put(group, at) as tile: group.fill(tile, 0)"),
         right=script(),
     ),
 )

@@ -14,7 +14,7 @@ def _rule(number: str, title: str, why: str, source: str, shown: Twins | None = 
     return Rule(id=number, title=title, error="VerificationError", why=why, source=source, wrong=wrong, right=right)
 
 
-_BIAS: Final = "ring.contract(group, outs, at, steps=1, epilogue=lambda s, v: s + v, reads=(ox.per_column(bias),))"
+_BIAS: Final = "group.contract(ring, outs, at, steps=1, epilogue=lambda s, v: s + v, reads=(ox.per_column(bias),))"
 _RECORDED: Final = NO_SCRIPT + "`group.contract` refuses it while it is recorded; it shows on hand-written programs."
 
 CONTRACT_RULES: Final[tuple[Rule, ...]] = (

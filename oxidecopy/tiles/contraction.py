@@ -1,10 +1,10 @@
-"""`ring.contract`: what a warpgroup multiplies from a ring's stages on tensor cores, and stores through a store ring."""
+"""`group.contract`: what a warpgroup multiplies from a ring's stages on tensor cores, and stores through a store ring."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NoReturn, final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, final
 
 from oxidecopy.errors import DTypeError, RecordError, ScopeError, ShapeError
 from oxidecopy.isa import elem, expr, mma, ops
@@ -12,20 +12,19 @@ from oxidecopy.isa.elem import Along
 from oxidecopy.isa.expr import ZERO, Const, Expr
 from oxidecopy.isa.ops import ArrayRef, BarrierRef, Part, TileRef
 from oxidecopy.tiles.elem import ArrayVector, Elem, Trace
-from oxidecopy.tiles.group import whole_group
+from oxidecopy.tiles.group import Group, Majors, whole_group
+from oxidecopy.tiles.ring import Ring
+from oxidecopy.tiles.store_ring import StoreRing
+from oxidecopy.typed.cache import hint_of
 from oxidecopy.typed.descriptor_checks import array_of
-from oxidecopy.typed.refusal import described, flag, refuse, whole
+from oxidecopy.typed.refusal import described, flag, refuse, require, whole
 
 if TYPE_CHECKING:
     from oxidecopy.tiles.stage import Stages
-    from oxidecopy.tiles.store_ring import StoreRing
     from oxidecopy.typed.layout import TileRequest
-    from oxidecopy.typed.leader import Group
     from oxidecopy.typed.recorder import Recorder
 
-Major = Literal["k", "mn"]
-Majors = tuple[Major, Major]
-K_MAJOR: Final[Majors] = ("k", "k")
+_MATRIX: Final = 2  # dimensions
 
 
 @final
@@ -49,6 +48,21 @@ class Epilogue(NamedTuple):
     arrays: tuple[ArrayRef, ...]
     add: bool
     hint: ops.CacheHint | None
+
+
+def contract(group: Group, ring: object, outs: object, at: Any, **options: Any) -> None:
+    """Records a contraction; the options are those of `Group.contract`."""
+    feed: Ring[Any, Any] = require(ring, Ring, "a contraction", "group.contract(ring, outs, at, steps=...)")
+    into: StoreRing[Any, Any, Any] = require(outs, StoreRing, "a contraction", "outs = cta.store_ring(dst, stages=2)")
+    stages, recorder = feed._stages, contracting(group, feed._stages.name)
+    made = product(recorder, stages, options["majors"], options["part"], swapped=options["swapped"])
+    uses = staging(into, made)
+    corner = recorder.coordinates(at, into._param.rank, f"a result in {into._param.name!r}")
+    traced_ = traced(recorder, options["epilogue"], options["reads"], into._request.dtype, into._param.rank)
+    end = Epilogue(*traced_, flag(options["add"], "add"), hint_of(options["cache_hint"]))
+    count = recorder.index(options["steps"], "the steps of a contraction")
+    numbers = feed._counted(group._frame.threads, 0).take(count), count, into._take(group, uses)
+    recorder.emit(op_of(stages, group, into, made, placed(numbers, corner, made), end))
 
 
 def contracting(group: Group, name: str) -> Recorder:

@@ -405,7 +405,7 @@ def per_row(of: GlobalArray[DT, D1], /) -> ArrayVector[DT]: ...
 def per_row(of: SharedArray[DT, Any, Any] | GlobalArray[DT, D1], /) -> Vector[DT] | ArrayVector[DT]:
     """An input of `map`: element i of a tile for all of row i of the output (rows are counted over all outer dimensions).
 
-    Of an array, for `ring.contract`: element i for all of row i of the whole result.
+    Of an array, for `group.contract`: element i for all of row i of the whole result.
     """
     return Vector(of, Along.ROW) if isinstance(of, SharedArray) else ArrayVector(of, Along.ROW)
 
@@ -415,7 +415,7 @@ def per_column(of: SharedArray[DT, Any, Any], /) -> Vector[DT]: ...
 @overload
 def per_column(of: GlobalArray[DT, D1], /) -> ArrayVector[DT]: ...
 def per_column(of: SharedArray[DT, Any, Any] | GlobalArray[DT, D1], /) -> Vector[DT] | ArrayVector[DT]:
-    """An input of `map`: element j of a tile for all of column j of the output. Of an array, for `ring.contract`: of the whole result."""
+    """An input of `map`: element j of a tile for all of column j of the output. Of an array, for `group.contract`: of the whole result."""
     return Vector(of, Along.COLUMN) if isinstance(of, SharedArray) else ArrayVector(of, Along.COLUMN)
 
 

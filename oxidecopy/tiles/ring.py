@@ -14,10 +14,10 @@ it: they arrive on every CTA's empty barrier.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, final, overload
+from typing import TYPE_CHECKING, Any, Generic, final
 
 from typing_extensions import TypeVar, override
 
@@ -26,22 +26,17 @@ from oxidecopy.isa import expr, limits, ops
 from oxidecopy.isa.expr import ZERO, Const
 from oxidecopy.isa.ops import TileRef
 from oxidecopy.program.expansion import ALWAYS
-from oxidecopy.tiles import contraction
-from oxidecopy.tiles.contraction import K_MAJOR, Majors
 from oxidecopy.tiles.cursor import Conditions, Cursor
-from oxidecopy.tiles.elem import ArrayVector, Elem
 from oxidecopy.tiles.group import whole_group
 from oxidecopy.tiles.stage import Block, Landed, Slot, Stages, StageTuple, landed
-from oxidecopy.tiles.store_ring import StoreRing
 from oxidecopy.tiles.work import StageAt, Work, parameter
 from oxidecopy.typed.cache import CachePolicy, hint_of
 from oxidecopy.typed.descriptor import TmaDescriptor
-from oxidecopy.typed.dtypes import DType, bf16, e4m3, e5m2, f16, f32, tf32
+from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.geometry import AnyBox
-from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.leader import Group as AnyGroup
 from oxidecopy.typed.leader import Leader, check_leader, leader_of
-from oxidecopy.typed.refusal import flag, refuse, require
+from oxidecopy.typed.refusal import refuse, require
 from oxidecopy.typed.symbolic import Idx
 
 if TYPE_CHECKING:
@@ -51,15 +46,6 @@ if TYPE_CHECKING:
 DT = TypeVar("DT", bound=DType)
 C = TypeVar("C", bound=tuple[Idx, ...])
 Bx = TypeVar("Bx", bound=AnyBox, default=Any)
-# Operands, result and what an epilogue reads, of a contraction.
-_Op = TypeVar("_Op", bf16, f16, tf32)
-_F8 = TypeVar("_F8", e4m3, e5m2)
-_G8 = TypeVar("_G8", e4m3, e5m2)
-_Out = TypeVar("_Out", f32, bf16, f16)
-_R1 = TypeVar("_R1", bound=DType)
-_R2 = TypeVar("_R2", bound=DType)
-_R3 = TypeVar("_R3", bound=DType)
-Read: TypeAlias = ArrayVector[DT] | GlobalArray[DT, C]
 Slots_co = TypeVar("Slots_co", bound=tuple[Any, ...], covariant=True)
 Tiles_co = TypeVar("Tiles_co", bound=tuple[Any, ...], covariant=True)
 
@@ -186,115 +172,6 @@ class Ring(Generic[Slots_co, Tiles_co]):
                 hint=hint,
             )
         )
-
-    # fmt: off
-    @overload
-    def contract(
-        self: Ring[Any, tuple[Landed[_Op, Any], Landed[_Op, Any]]], group: AnyGroup, outs: StoreRing[_Out, C, Any], at: C, /, *,
-        steps: Idx, part: tuple[Idx, int] = ..., epilogue: Callable[[Elem[f32]], Elem[_Out]] | None = ..., reads: tuple[()] = ...,
-        majors: Majors = ..., swapped: bool = ..., add: bool = ..., cache_hint: CachePolicy | None = ...,
-    ) -> None: ...
-    @overload
-    def contract(
-        self: Ring[Any, tuple[Landed[_Op, Any], Landed[_Op, Any]]], group: AnyGroup, outs: StoreRing[_Out, C, Any], at: C, /, *,
-        steps: Idx, part: tuple[Idx, int] = ..., epilogue: Callable[[Elem[f32], Elem[_R1]], Elem[_Out]],
-        reads: tuple[Read[_R1, C]], majors: Majors = ..., swapped: bool = ..., add: bool = ..., cache_hint: CachePolicy | None = ...,
-    ) -> None: ...
-    @overload
-    def contract(
-        self: Ring[Any, tuple[Landed[_Op, Any], Landed[_Op, Any]]], group: AnyGroup, outs: StoreRing[_Out, C, Any], at: C, /, *,
-        steps: Idx, part: tuple[Idx, int] = ..., epilogue: Callable[[Elem[f32], Elem[_R1], Elem[_R2]], Elem[_Out]],
-        reads: tuple[Read[_R1, C], Read[_R2, C]], majors: Majors = ..., swapped: bool = ..., add: bool = ...,
-        cache_hint: CachePolicy | None = ...,
-    ) -> None: ...
-    @overload
-    def contract(
-        self: Ring[Any, tuple[Landed[_Op, Any], Landed[_Op, Any]]], group: AnyGroup, outs: StoreRing[_Out, C, Any], at: C, /, *,
-        steps: Idx, part: tuple[Idx, int] = ..., epilogue: Callable[[Elem[f32], Elem[_R1], Elem[_R2], Elem[_R3]], Elem[_Out]],
-        reads: tuple[Read[_R1, C], Read[_R2, C], Read[_R3, C]], majors: Majors = ..., swapped: bool = ..., add: bool = ...,
-        cache_hint: CachePolicy | None = ...,
-    ) -> None: ...
-    @overload
-    def contract(
-        self: Ring[Any, tuple[Landed[_F8, Any], Landed[_G8, Any]]], group: AnyGroup, outs: StoreRing[_Out, C, Any], at: C, /, *,
-        steps: Idx, part: tuple[Idx, int] = ..., epilogue: Callable[[Elem[f32]], Elem[_Out]] | None = ..., reads: tuple[()] = ...,
-        swapped: bool = ..., add: bool = ..., cache_hint: CachePolicy | None = ...,
-    ) -> None: ...
-    @overload
-    def contract(
-        self: Ring[Any, tuple[Landed[_F8, Any], Landed[_G8, Any]]], group: AnyGroup, outs: StoreRing[_Out, C, Any], at: C, /, *,
-        steps: Idx, part: tuple[Idx, int] = ..., epilogue: Callable[[Elem[f32], Elem[_R1]], Elem[_Out]],
-        reads: tuple[Read[_R1, C]], swapped: bool = ..., add: bool = ..., cache_hint: CachePolicy | None = ...,
-    ) -> None: ...
-    @overload
-    def contract(
-        self: Ring[Any, tuple[Landed[_F8, Any], Landed[_G8, Any]]], group: AnyGroup, outs: StoreRing[_Out, C, Any], at: C, /, *,
-        steps: Idx, part: tuple[Idx, int] = ..., epilogue: Callable[[Elem[f32], Elem[_R1], Elem[_R2]], Elem[_Out]],
-        reads: tuple[Read[_R1, C], Read[_R2, C]], swapped: bool = ..., add: bool = ..., cache_hint: CachePolicy | None = ...,
-    ) -> None: ...
-    @overload
-    def contract(
-        self: Ring[Any, tuple[Landed[_F8, Any], Landed[_G8, Any]]], group: AnyGroup, outs: StoreRing[_Out, C, Any], at: C, /, *,
-        steps: Idx, part: tuple[Idx, int] = ..., epilogue: Callable[[Elem[f32], Elem[_R1], Elem[_R2], Elem[_R3]], Elem[_Out]],
-        reads: tuple[Read[_R1, C], Read[_R2, C], Read[_R3, C]], swapped: bool = ..., add: bool = ...,
-        cache_hint: CachePolicy | None = ...,
-    ) -> None: ...
-    # fmt: on
-    def contract(  # noqa: PLR0913 - as its forms above
-        self,
-        group: AnyGroup,
-        outs: StoreRing[Any, Any, Any],
-        at: Any,
-        /,
-        *,
-        steps: Idx,
-        part: tuple[Idx, int] = (0, 1),
-        epilogue: Callable[..., Elem[Any]] | None = None,
-        reads: tuple[Any, ...] = (),
-        majors: Majors = K_MAJOR,
-        swapped: bool = False,
-        add: bool = False,
-        cache_hint: CachePolicy | None = None,
-    ) -> None:
-        """The next `steps` stages, landed, are multiplied on tensor cores, a * b^T, summed in f32, and the result is stored.
-
-        All of it is one op of one warpgroup: waits, products, releases of the stages, epilogue and stores, which are under way when it is
-        over. For a ring of two tiles: a (M rows, 128 bytes of K) and b (N rows, as much of K), both with `Swizzle128B`.
-
-        Args:
-            group: a consumer group of four warps.
-            outs: a store ring for this group alone, of a descriptor with a box of 64 rows of 128 bytes and `Swizzle128B`.
-            at: the corner, in the result, of the whole tile of a and b (that of all groups).
-            steps: stages to multiply: the K of the array over that of a stage, rounded up.
-            part: `(number, of)`: this group has that part of the rows of a, where several groups share a stage.
-            epilogue: from the f32 sum (and an element of each of `reads`) to what is stored; a cast by default. Traced as that of `map`.
-            reads: up to three arrays that the epilogue reads: `ox.per_row(v)`, `ox.per_column(v)`, or one with the result's dimensions.
-            majors: what lies dense in a's and b's rows: "k", or "mn" for tiles of columns (blocks of K rows, by `slot.load_part`).
-            swapped: the ring's first tile is b (as in a multicast ring that shares b).
-            add: adds to what is there (TMA reduction), in the order in which blocks come: for a K that several of them share.
-            cache_hint: for the stores.
-        """
-        ring = self._stages
-        self._recorder.check_open(f"ring {ring.name}")
-        if not isinstance(group, AnyGroup):
-            refuse(
-                ScopeError,
-                "OX1104",
-                f"{ring.name} is consumed by a group",
-                got=type(group).__name__,
-                required="what `cta.consumers()` gives",
-                fix="with cta.consumers() as group:",
-            )
-        recorder = contraction.contracting(group, ring.name)
-        known = require(outs, StoreRing, "a contraction", "outs = cta.store_ring(dst, stages=2)")
-        made = contraction.product(recorder, ring, majors, part, swapped=swapped)
-        uses = contraction.staging(known, made)
-        corner = recorder.coordinates(at, known._param.rank, f"a result in {known._param.name!r}")
-        traced = contraction.traced(recorder, epilogue, reads, known._request.dtype, known._param.rank)
-        count = recorder.index(steps, "the steps of a contraction")
-        numbers = self._counted(group._frame.threads, 0).take(count), count, known._take(group, uses)
-        end = contraction.Epilogue(*traced, flag(add, "add"), hint_of(cache_hint))
-        recorder.emit(contraction.op_of(ring, group, known, made, contraction.placed(numbers, corner, made), end))
 
     def _drain(self, frame: Frame) -> None:
         del frame

@@ -69,26 +69,33 @@ def shown(run: Stamped) -> Trace:
 
 
 def trace(launch: BoundLaunch, *, ctas: int | Sequence[Block] = CTAS, ops_max: int = OPS_MAX, costs: Costs | None = None) -> Trace:
-    """Follows some CTAs of a launch in simulated time; no proof is asked for, and memory is as before afterwards.
+    """Follows some CTAs of a launch: in simulated time, where it is bound on the simulator, else in a GPU's.
+
+    The simulator asks for no proof, and memory is as before afterwards. A GPU runs the whole launch, verified, by an interpreter that
+    stamps its ops.
 
     Args:
-        launch: bound on the simulator.
-        ctas: how many, from the first on, or their block indices; a cluster is followed as a whole.
+        launch: with its arguments.
+        ctas: how many, from the first on, or their block indices; the simulator follows a cluster as a whole.
         ops_max: where a long launch is cut off.
-        costs: the model of time.
+        costs: the simulator's model of time.
 
     Raises:
-        UsageError: the launch is bound on a GPU, or the grid has no such CTA.
+        UsageError: the grid has no such CTA, or the engine can follow no launch, or not those CTAs.
+        VerificationError: on a GPU, where there is no proof.
+        DeviceCodeError: on a GPU, where there is no code that stamps this program.
     """
     engine, grid = launch.engine, launch.bindings.grid
+    if not isinstance(engine, SimEngine) and isinstance(ctas, int) and ctas > 0 and engine.name.startswith("cuda"):
+        return shown(_on_gpu(launch, ctas, ops_max))
     if not isinstance(engine, SimEngine):
         raise UsageError(
             Diagnostic(
                 rule="OX6052",
-                what="a launch is followed over time that is not bound on the simulator",
+                what="chosen CTAs of a launch are followed over time that is not bound on the simulator",
                 got=f"a launch on {engine.name}",
-                required='arrays of ox.Device.open("sim")',
-                fix='bind it with arrays of ox.Device.open("sim")',
+                required='arrays of ox.Device.open("sim"), or a number of CTAs',
+                fix='say how many CTAs, or bind it with arrays of ox.Device.open("sim")',
             )
         )
     chosen = _first(grid, ctas) if isinstance(ctas, int) else tuple(ctas)
@@ -104,6 +111,15 @@ def trace(launch: BoundLaunch, *, ctas: int | Sequence[Block] = CTAS, ops_max: i
             )
         )
     return shown(stamped(launch.program, launch.bindings, ctas=frozenset(chosen), costs=costs, ops_max=ops_max))
+
+
+def _on_gpu(launch: BoundLaunch, ctas: int, ops_max: int) -> Stamped:
+    from oxidecopy.engines.cuda.engine import CudaEngine
+    from oxidecopy.engines.cuda.timed import stamped as stamped_on_gpu
+
+    engine = launch.engine
+    assert isinstance(engine, CudaEngine)  # no other engine has such a name
+    return stamped_on_gpu(engine, launch.verify(), launch.bindings, ctas=ctas, ops_max=ops_max)
 
 
 def _first(grid: Block, count: int) -> tuple[Block, ...]:

@@ -17,7 +17,7 @@ from oxidecopy.trace import words
 from oxidecopy.trace.timeline import Lane, Span, Timeline, Track, role_of
 
 Interval: TypeAlias = tuple[float, float]
-WORTH_SAYING: Final = 0.05  # of a role's time
+WORTH_SAYING: Final = 0.05  # of the time of its CTA
 _BUSY: Final = 0.85  # of the time that bytes move, from which on memory is what everything waits for
 _MOSTLY: Final = 0.5
 _SHORT: Final = 150  # nanoseconds: of a wait at a sync that is hardly more than the sync itself
@@ -26,7 +26,7 @@ _SHORT: Final = 150  # nanoseconds: of a wait at a sync that is hardly more than
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stall:
-    """`role` waited `share` of its time for `what`; `why` and `advice` may be empty."""
+    """`role` waited `share` of its CTA's time for `what`; `why` and `advice` may be empty."""
 
     role: str
     what: str
@@ -57,7 +57,7 @@ class Summary:
         if self.computing >= WORTH_SAYING:
             first += f"; threads computed {self.computing:.0%} of it"
         rest = [str(s) for s in self.stalls]
-        return [first, *(rest or [f"no role waited more than {WORTH_SAYING:.0%} of its time"])]
+        return [first, *(rest or [f"no role waited more than {WORTH_SAYING:.0%} of the time"])]
 
 
 def summary(run: Stamped, line: Timeline) -> Summary:
@@ -68,8 +68,9 @@ def summary(run: Stamped, line: Timeline) -> Summary:
     computing = sum(_length(_union((s.went, s.end) for x in track.lanes for s in x.spans if s.kind == "compute")) for track in line.tracks)
     nbytes = sum(t.nbytes for track in line.tracks for t in track.transfers)
     spent: defaultdict[str, float] = defaultdict(float)
-    for lane in (lane for track in line.tracks for lane in _main(track)):
-        spent[lane.role] += max((s.end for s in lane.spans), default=0.0)
+    for track in line.tracks:
+        for lane in _main(track):
+            spent[lane.role] += track.end  # also of one that is through early: then its waits held up nobody
     by: defaultdict[tuple[str, str], list[_Wait]] = defaultdict(list)
     for wait in waits:
         by[wait.role, wait.what].append(wait)
@@ -177,7 +178,8 @@ class _Facts:
             case "arrival" if found[0].role in self.loads:
                 return "all stages were full or in use" if self.moving >= _BUSY else "stages were given back late"
             case "sync":
-                return f"{len(found):,} waits of {sum(w.length for w in found) / len(found):,.0f} ns"
+                waits = "1 wait" if len(found) == 1 else f"{len(found):,} waits"
+                return f"{waits} of {sum(w.length for w in found) / len(found):,.0f} ns"
             case "group":
                 return "the copy engine was not through with them"
             case _:

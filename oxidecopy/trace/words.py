@@ -38,7 +38,7 @@ def touched(op: ops.Instr) -> Iterator[tuple[ops.TileRef, Way]]:
         value = getattr(op, f.name)
         for ref in value if isinstance(value, tuple) else (value,):
             if isinstance(ref, ops.TileRef):
-                yield ref, "write" if f.name in _WRITTEN or isinstance(op, ops.Fill | ops.Iota) else "read"
+                yield ref, "write" if f.name in _WRITTEN or isinstance(op, ops.Fill | ops.Iota | ops.MmaOut) else "read"
 
 
 def barrier_of(op: ops.Instr) -> ops.BarrierRef | None:
@@ -100,6 +100,10 @@ def label(program: Program, op: ops.Instr, names: Mapping[str, int]) -> str:  # 
             return f"{op.op} {tile_name(program, op.tile, names)} to {_box(op.map.name, op.coords, names)}"
         case ops.BulkS2G() | ops.BulkReduce() | ops.StoreGlobal():
             return f"store {tile_name(program, op.tile, names)} to {_box(op.array.name, op.coords, names)}"
+        case ops.MmaStep():
+            return f"multiply {tile_name(program, op.a, names)} by {tile_name(program, op.b, names)}"
+        case ops.MmaOut():
+            return f"write sums to {tile_name(program, op.tile, names)}"
         case ops.BulkS2S() | ops.BulkReduceS2S():
             return f"send {tile_name(program, op.tile, names)} to CTA {_value(op.rank, names)} of the cluster"
         case _:

@@ -22,8 +22,8 @@ def interpreter_image(sm: int = 90) -> FakeImage:
 
 
 def write_kernels(folder: Path, *files: dict[str, str], data: bytes = CODE, **changes: Any) -> Path:
-    """A folder with one file of `data` for each entry (target sm_90a, in its two parts, without any), and its manifest."""
-    parts = {"": "interpreter.cubin", "compute": "interpreter_compute.cubin", "reshape": "interpreter_reshape.cubin"}
+    """A folder with one file of `data` for each entry (target sm_90a, in all its parts, without any), and its manifest."""
+    parts = {part: f"interpreter_{part}.cubin" if part else "interpreter.cubin" for part in abi.PARTS}
     entries = files or tuple([{"file": file, "target": "sm_90a", "part": part} for part, file in parts.items()])
     for entry in entries:
         (folder / entry["file"]).write_bytes(data)

@@ -444,7 +444,8 @@ RICH_TILE = TileDecl(name="stage", dtype="f32", shape=(8, 32), align=128, swizzl
 RICH_FLIP = TileDecl(name="flip", dtype="f32", shape=(32, 8), align=128, swizzle="none", stages=1, offset=2176, stage_bytes=1024)
 RICH_ROWS = TileDecl(name="rows", dtype="f32", shape=(8,), align=128, swizzle="none", stages=2, offset=3200, stage_bytes=128)
 RICH_COLUMNS = TileDecl(name="columns", dtype="f32", shape=(32,), align=128, swizzle="none", stages=1, offset=3456, stage_bytes=128)
-RICH_TILES = (RICH_TILE, RICH_FLIP, RICH_ROWS, RICH_COLUMNS)
+RICH_MIDDLE = TileDecl(name="middle", dtype="f32", shape=(6, 24), align=128, swizzle="none", stages=1, offset=3584, stage_bytes=640)
+RICH_TILES = (RICH_TILE, RICH_FLIP, RICH_ROWS, RICH_COLUMNS, RICH_MIDDLE)
 RICH_BARRIER = BarrierDecl(name="ready", kind="TmaBarrier", stages=2, offset=2048)
 
 

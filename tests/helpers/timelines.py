@@ -17,6 +17,11 @@ Map: TypeAlias = ox.TmaDescriptor[Any, Any, Any, Any]
 @cache
 def computation(stages: int = 2, *, rows: int = 16, ctas: int = 1, counter: bool = False) -> BoundLaunch:
     """A ring of loads that consumers double into a store ring; tiles of 4 KiB."""
+    return computation_on(ox.Device.open("sim"), stages, rows=rows, ctas=ctas, counter=counter)
+
+
+def computation_on(dev: ox.Device, stages: int, *, rows: int, ctas: int, counter: bool) -> BoundLaunch:
+    """The same on any device."""
 
     @ox.pipeline(warps=ox.roles(producer=1, consumers=2))
     def doubled(cta: ox.Cta, src: Map, dst: Map) -> None:
@@ -33,7 +38,6 @@ def computation(stages: int = 2, *, rows: int = 16, ctas: int = 1, counter: bool
                 with outs.put(group, stage.at) as out:
                     group.map(lambda v: v + v, tile, out=out)
 
-    dev = ox.Device.open("sim")
     src, dst = (ox.TmaDescriptor.tiled(dev.zeros((rows, 1024), ox.f32), box=(4, 256)) for _ in range(2))
     return doubled[ctas].bind(src, dst)
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import oxidecopy as ox
 from oxidecopy.errors import ArgumentError, DTypeError, OxidecopyError, ShapeError
+from oxidecopy.host.arrays import INFERRED
 from oxidecopy.oneliners.ready import KEPT_MAX, Kept, kept_by
 
 Array = npt.NDArray[Any]
@@ -56,7 +57,29 @@ def test_a_view_whose_elements_follow_each_other_elsewhere(dev: ox.Device) -> No
     x = numbers((20, 36))
     said = ox.copy(None, dev.array(x).T, explain=True)
     assert (said.out.numpy() == x.T).all()
+    assert pipelines(said) == ["copy_transposed"]
+
+
+def test_a_transposed_view_whose_rows_are_no_multiples_of_16_bytes(dev: ox.Device) -> None:
+    x = numbers((21, 36))
+    said = ox.copy(dev.empty((36, 21), ox.f32), dev.array(x).T, explain=True)
+    assert (said.out.numpy() == x.T).all()
     assert pipelines(said) == ["copy_elements"]
+
+
+TURNED = [(np.uint8, (300, 272), (1, 0)), (np.float16, (2, 40, 3, 72), (2, 3, 0, 1)), (np.int64, (3, 70, 66), (0, 2, 1))]
+
+
+@pytest.mark.parametrize(("dtype", "shape", "order"), TURNED)
+def test_boxes_are_transposed(dev: ox.Device, dtype: Any, shape: tuple[int, ...], order: tuple[int, ...]) -> None:
+    x = numbers(shape, dtype)
+    said = ox.copy(
+        dev.empty(tuple(shape[k] for k in order), INFERRED[np.dtype(dtype).name], pad=True),
+        dev.array(x, pad=True).permute(*order),
+        explain=True,
+    )
+    assert (said.out.numpy() == x.transpose(order)).all()
+    assert pipelines(said) == ["copy_transposed"]
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.float16, np.int64])

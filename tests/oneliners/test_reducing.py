@@ -43,6 +43,7 @@ def combined(out: Array, x: Array, how: np.ufunc) -> Array:
         (ox.reduce.bit_and, both, np.uint32, (33, 71), (1, 71)),
         (ox.reduce.add, add, np.float16, (9, 64), (1, 64)),  # small integers: exact in any order
         (ox.reduce.add, add, np.float32, (12, 70), (12, 1)),
+        (ox.reduce.add, add, np.float32, (70, 520), (70, 1)),
         (ox.reduce.add, add, np.int32, (6, 9), (1, 1)),
         (ox.reduce.max, most, np.int32, (2100,), (1,)),
         (ox.reduce.add, add, np.int32, (3, 5, 40), (1, 1, 1)),

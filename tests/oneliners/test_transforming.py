@@ -68,6 +68,14 @@ def test_in_place(dev: ox.Device) -> None:
     assert (a.numpy() == x * x).all()
 
 
+def test_a_long_row_in_place_and_what_is_left_of_it(dev: ox.Device) -> None:
+    x = values(16_500)
+    a = dev.array(x)
+    said = ox.transform(lambda v: v + v, a, out=a, explain=True)
+    assert len(said.launches) == 2
+    assert (a.numpy() == x + x).all()  # each element once
+
+
 def test_numbers_of_the_call(dev: ox.Device, monkeypatch: pytest.MonkeyPatch) -> None:
     x = values(9, 64)
     a, out = dev.array(x), dev.empty((9, 64), ox.f32)

@@ -23,6 +23,14 @@ PARAMS: tuple[Param, ...] = (
     ScalarParam(name="alpha", dtype="f32"),
 )
 TILE = TileDecl(name="t", dtype="f32", shape=(8, 32), align=128, swizzle="none", stages=2, offset=0, stage_bytes=1024)
+MORE_TILES = tuple([
+    TileDecl(name=name, dtype=dtype, shape=shape, align=128, swizzle="none", stages=1, offset=4096, stage_bytes=1024)
+    for name, dtype, shape in (
+        ("flat", "f32", (32, 8)), ("halves", "f16", (8, 32)), ("bytes", "u32", (32, 8)), ("rows", "f32", (8,)), ("rows too", "f32", (8,)),
+        ("half rows", "f16", (8,)),
+    )
+])  # fmt: skip
+FLAT, HALVES, BYTES, ROWS, ROWS_TOO, HALF_ROWS = (TileRef(i, ZERO) for i in range(1, 7))
 BARRIER = BarrierDecl(name="full", kind="TmaBarrier", stages=2, offset=2048)
 BAR, T = BarrierRef(0, ZERO), TileRef(0, ZERO)
 MAP, OUT = MapRef("src"), ArrayRef("out")
@@ -35,7 +43,7 @@ def program(*steps: Instr | Step, threads: int = 64) -> Program:
         threads=threads,
         cluster=(1, 1, 1),
         params=PARAMS,
-        tiles=(TILE,),
+        tiles=(TILE, *MORE_TILES),
         barriers=(BARRIER,),
         shared_bytes=2064,
         steps=made,
@@ -63,6 +71,10 @@ X = Input(0, "f32")
 
 def mapped(fn: Elem = X, *inputs: TileRef, out: TileRef = T) -> Instr:
     return ops.MapTiles(inputs=inputs or (T,), out=out, fn=fn)
+
+
+def folded(source: TileRef, out: TileRef, axis: int = 1, onto: int = 0) -> ops.ReduceTile:
+    return ops.ReduceTile(op="sum", onto=onto, axis=axis, source=source, out=out)
 
 
 def scope(*ranges: tuple[int, int], body: tuple[Step, ...] = ()) -> Step:
@@ -99,6 +111,8 @@ RIGHT: list[tuple[Instr | Step, ...]] = [
     (mapped(), mapped(Binary(ElemOp.MUL, X, Parameter("alpha", "f32"))), mapped(Cast(Cast(X, "bf16"), "f32"))),
     (mapped(Input(3, "f32"), T, T, T, T, out=TileRef(0, N)),),
     (mapped(X, TileRef(0, ZERO, Part(ZERO, 4)), out=TileRef(0, N, Part(N, 4))),),
+    (ops.TransposeTile(source=T, out=FLAT),),
+    (folded(T, ROWS), folded(T, ROWS, onto=1), folded(FLAT, ROWS, axis=0), folded(HALVES, ROWS)),
 ]
 WRONG: list[tuple[str, tuple[Instr | Step, ...]]] = [
     ("OX1910", (init(count=1 << 20),)),
@@ -113,7 +127,7 @@ WRONG: list[tuple[str, tuple[Instr | Step, ...]]] = [
     ("OX1910", (ops.MbarrierWait(bar=BAR, tokens=()),)),
     ("OX1910", (mapped(X, T, T, T, T, T),)),
     ("OX1910", (ops.MapTiles(inputs=(), out=T, fn=Number(1.0, "f32")),)),
-    ("OX1912", (mapped(X, T, TileRef(1, ZERO)),)),
+    ("OX1912", (mapped(X, T, TileRef(7, ZERO)),)),
     ("OX1912", (mapped(X, T, out=TileRef(0, Const(2))),)),
     ("OX1920", (mapped(X, T, out=TileRef(0, ZERO, Part(ZERO, 4))),)),
     ("OX1920", (mapped(X, T, TileRef(0, ZERO, Part(ZERO, 2))),)),
@@ -125,12 +139,24 @@ WRONG: list[tuple[str, tuple[Instr | Step, ...]]] = [
     ("OX1920", (mapped(Cast(Parameter("alpha", "f16"), "f32")),)),
     ("OX1920", (mapped(Binary(ElemOp.ADD, X, Cast(X, "f16"))),)),
     ("OX1920", (mapped(Number(1, "f32")),)),
+    ("OX1920", (ops.TransposeTile(source=T, out=T),)),
+    ("OX1920", (ops.TransposeTile(source=T, out=HALVES),)),
+    ("OX1920", (ops.TransposeTile(source=T, out=BYTES),)),
+    ("OX1920", (ops.TransposeTile(source=ROWS, out=ROWS_TOO),)),
+    ("OX1912", (ops.TransposeTile(source=TileRef(9, ZERO), out=T),)),
+    ("OX1920", (folded(T, ROWS, axis=0),)),
+    ("OX1920", (folded(T, FLAT),)),
+    ("OX1920", (folded(ROWS, ROWS_TOO),)),
+    ("OX1920", (folded(BYTES, ROWS, axis=0),)),
+    ("OX1920", (folded(T, HALF_ROWS),)),
+    ("OX1911", (replace(folded(T, ROWS), op="mean"),)),
+    ("OX1910", (folded(T, ROWS, axis=2),)),
     ("OX1911", (Step(ops.Scope(role="some", threads=ThreadSet(((0, 1),)))),)),
     ("OX1912", (init(BarrierRef(1, ZERO)),)),
     ("OX1912", (init(BarrierRef(-1, ZERO)),)),
     ("OX1912", (init(BarrierRef(0, Const(2))),)),
     ("OX1912", (init(BarrierRef(0, Const(-1))),)),
-    ("OX1912", (fill(TileRef(1, ZERO)),)),
+    ("OX1912", (fill(TileRef(7, ZERO)),)),
     ("OX1912", (fill(TileRef(0, Const(2))),)),
     ("OX1912", (fill(TileRef(0, ZERO, Part(ZERO, 3))),)),
     ("OX1912", (fill(TileRef(0, ZERO, Part(ZERO, 0))),)),

@@ -38,11 +38,11 @@ def test_no_such_cta(ctas: Any) -> None:
     assert caught.value.rule == "OX6051"
 
 
-def test_only_the_simulator_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_simulator_follows_chosen_ctas(monkeypatch: pytest.MonkeyPatch) -> None:
     launch = computation(3, ctas=2)
     monkeypatch.setattr(type(launch), "engine", type("Cuda", (), {"name": "cuda:0"})())
     with pytest.raises(UsageError) as caught:
-        trace(launch)
+        trace(launch, ctas=[(0, 0, 0)])
     assert caught.value.rule == "OX6052"
 
 

@@ -74,7 +74,7 @@ def test_loads_that_are_issued_late() -> None:
 
 def test_little_waiting_is_not_worth_a_word() -> None:
     quick = replace(said(Costs()), stalls=())
-    assert quick.lines[1:] == ["no role waited more than 5% of its time"]
+    assert quick.lines[1:] == ["no role waited more than 5% of the time"]
 
 
 def test_an_empty_run_has_no_stalls() -> None:

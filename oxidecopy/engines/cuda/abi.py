@@ -526,7 +526,7 @@ UNITS: Final = (
 COMPUTE_UNITS: Final = 4
 COMPUTE_VECTORS: Final = 3
 COMPUTE_WARPS: Final = 21  # of a CTA at most: its kernels take 96 registers, and a multiprocessor has 65,536
-RESHAPE_WARPS: Final = 21  # likewise: 96 registers
+RESHAPE_WARPS: Final = 28  # likewise: 72 registers
 
 # What a TRANSPOSE_TILE record is followed by. Blocks of `1 << side` rows and columns are moved as a whole, in rectangles of
 # `1 << tall` by `1 << wide` of them along diagonals. imm4 = across_shift | down_shift << 8 | tall << 16 | wide << 24.
@@ -593,6 +593,16 @@ REPORT_BYTES: Final = 16 + REPORT_ENTRIES * REPORT_ENTRY_WORDS * 4
 
 NO_TOKEN: Final = 2
 
+# ---- stamps, which family timed writes; `counter` of the header points there. Of each CTA below `ctas` (linear block index), and of each
+# of its warps, `capacity` stamps, in the order in which their records were done; those behind the last are 0.
+STAMP_HEADER: Final = (("ctas", "u32", 0), ("capacity", "u32", 4), ("reserved0", "u32", 8), ("reserved1", "u32", 12))
+STAMP: Final = (
+    ("pc", "u32", 0),
+    ("value", "u32", 4),  # of LOOP and NEXT what the counter is now; of others the nanoseconds until the record was done
+    ("begun", "u64", 8),  # the global timer when the warp came to it
+)
+STAMP_BYTES: Final = 16
+
 
 class ReportKind(IntEnum):
     """Why a warp went into skip mode."""
@@ -611,7 +621,8 @@ class ReportKind(IntEnum):
 # once: a `ONCE` record and nothing else, which is always in the parameter.
 # full: COPY_EXTRA too; with named barriers it is there once, for code in global memory.
 # compute: all of full, with COMPUTE for MAP_TILES, and PLACE. It takes 88 registers, and its code is always in global memory.
-# reshape: all of full and compute, with TRANSPOSE_TILE, REDUCE_TILE and STENCIL_TILE; 96 registers.
+# reshape: all of full, with TRANSPOSE_TILE, REDUCE_TILE and STENCIL_TILE, and PLACE; 72 registers, and its code is always in global memory.
+# timed: as wide, stamping what it does; for `oxidecopy trace`.
 # wide, many: all ops and all barriers, scalars of 64 bits, tokens as states; the code is always in global memory.
 ONCE_FAMILY: Final = "once"
 FULL_FAMILY: Final = "full"
@@ -619,6 +630,7 @@ COMPUTE_FAMILY: Final = "compute"
 RESHAPE_FAMILY: Final = "reshape"
 WIDE_FAMILY: Final = "wide"
 MANY_FAMILY: Final = "many"
+TIMED_FAMILY: Final = "timed"
 FAMILIES: Final = (
     ONCE_FAMILY,
     "move",
@@ -633,6 +645,7 @@ FAMILIES: Final = (
     f"{RESHAPE_FAMILY}_named",
     WIDE_FAMILY,
     MANY_FAMILY,
+    TIMED_FAMILY,
 )
 _IN_MEMORY: Final = ("global",)
 _PARAMETERS: Final = {
@@ -646,6 +659,7 @@ _PARAMETERS: Final = {
     f"{RESHAPE_FAMILY}_named": _IN_MEMORY,
     WIDE_FAMILY: _IN_MEMORY,
     MANY_FAMILY: _IN_MEMORY,
+    TIMED_FAMILY: _IN_MEMORY,
 }
 FEW_BARRIERS: Final = 2  # what families without "_named" have
 PARAMETERS: Final = ("small", "large", "global")
@@ -657,7 +671,7 @@ ENTRY_POINTS: Final = tuple(
     if parameter in _PARAMETERS.get(family, PARAMETERS)
 )
 # Kernels come in files of their own: those of the families "compute" and "reshape" beside all others, as they are built with other options.
-PARTS: Final = ("", COMPUTE_FAMILY, RESHAPE_FAMILY)
+PARTS: Final = ("", COMPUTE_FAMILY, RESHAPE_FAMILY, TIMED_FAMILY)
 
 
 def part_of(entry_point: str) -> str:

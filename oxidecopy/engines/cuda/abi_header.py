@@ -33,6 +33,8 @@ STRUCTS: Final[tuple[tuple[str, tuple[Field, ...], int], ...]] = (
     ("TapEntry", abi.TAP, abi.EVAL_BYTES),
     ("ReportHeader", abi.REPORT_HEADER, 16),
     ("ReportEntry", abi.REPORT_ENTRY, 4 * abi.REPORT_ENTRY_WORDS),
+    ("StampHeader", abi.STAMP_HEADER, 16),
+    ("Stamp", abi.STAMP, abi.STAMP_BYTES),
 )
 ENUMS: Final[tuple[tuple[str, type[IntEnum]], ...]] = (
     ("OP", abi.DeviceOp),

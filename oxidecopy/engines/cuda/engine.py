@@ -12,6 +12,7 @@ from weakref import ref
 from oxidecopy.engines.base import Bindings, Buffer, Outcome, RawLaunch
 from oxidecopy.engines.cuda import memory, module, peer, sharing
 from oxidecopy.engines.cuda.code.encode import encode
+from oxidecopy.engines.cuda.code.image import Image
 from oxidecopy.engines.cuda.context import PrimaryContext
 from oxidecopy.engines.cuda.driver import Driver, load_driver
 from oxidecopy.engines.cuda.graph import CudaGraph
@@ -173,6 +174,20 @@ class CudaEngine:
             self._captured.append(launch)
         return launch
 
+    def run_stamped(self, verified: VerifiedProgram, image: Image, bindings: Bindings, stamps: CudaBuffer) -> None:
+        """Runs code of the family timed to its end, on the default stream; its stamps go to a buffer. Raises as `run` does."""
+        self.context.health()
+        code = self._make_ready(verified, image)
+        cluster = verified.program.cluster
+        shape = LaunchShape(grid=bindings.grid, block=(image.threads, 1, 1), cluster=cluster, shared_bytes=image.shared_bytes)
+        launch = CudaLaunch(self._room, code, bindings, shape, Stream.given(self.context, None), waits=True)
+        try:
+            launch.block.write(image.with_counter(launch.block.data, stamps.address))
+            launch.buffers = (*launch.buffers, stamps)
+            launch.run()
+        finally:
+            launch.end()
+
     def graph(self) -> CudaGraph:
         """A graph without launches."""
         return CudaGraph(self.context, self.watch)
@@ -209,11 +224,11 @@ class CudaEngine:
             if kept is None:
                 if len(self._codes) >= CODES_MAX:
                     self._codes.pop(next(iter(self._codes)))
-                kept = self._codes[id(verified)] = self._make_ready(verified)
+                kept = self._codes[id(verified)] = self._make_ready(verified, encode(verified))
             return kept
 
-    def _make_ready(self, verified: VerifiedProgram) -> Code:
-        image, launch, program = encode(verified), verified.assumptions.launch, verified.program
+    def _make_ready(self, verified: VerifiedProgram, image: Image) -> Code:
+        launch, program = verified.assumptions.launch, verified.program
         loaded = self._interpreter()
         with self.context, self.context.relaxed():
             kernel = loaded.kernel(image.entry_point)

@@ -43,6 +43,7 @@ class Costs:
         sm: rate of the copy engine of one SM.
         sms: how many SMs there are.
         lanes: instructions of lanes that an SM runs in a nanosecond.
+        products: times bytes of an operand's element, that its tensor cores make in a nanosecond.
     """
 
     op: float = 10
@@ -59,6 +60,7 @@ class Costs:
     sm: float = 64
     sms: int = 132
     lanes: float = 220
+    products: float = 7500
 
     # ---- the launch
     def resident(self, program: Program) -> int:
@@ -87,10 +89,18 @@ class Costs:
                 return self.fence
             case ops.LoadIndex():
                 return self.read
+            case ops.MmaStep():
+                return self.op + self._products(program, op)
             case ops.StoreGlobal():
                 return max(self._work(program, op, threads), _nbytes(program, op.tile) / rate)
             case _:
                 return self.op + (0 if isinstance(op, _NO_WORK) else self._work(program, op, threads))
+
+    def _products(self, program: Program, op: ops.MmaStep) -> float:
+        """A warpgroup's products on tensor cores: twice as many of types of half the size."""
+        a, b = program.tiles[op.a.tile], program.tiles[op.b.tile]
+        rows, columns = (prod(tile.shape) // op.depth // (ref.part.of if ref.part else 1) for tile, ref in ((a, op.a), (b, op.b)))
+        return rows * columns * op.depth * DTYPES[a.dtype].nbytes / self.products
 
     def _work(self, program: Program, op: ops.Instr, threads: int) -> float:
         """Threads that touch tiles, element by element: one instruction for each tile and each operation on it."""
@@ -110,7 +120,8 @@ class Costs:
             f"a copy moves its bytes in turn, then takes {self.load:g} ns more to land (loads), {self.store_read:g} ns to be read"
             f" and {self.store_write:g} ns to be written (stores), {self.send:g} ns between CTAs",
             f"{self.op:g} ns for an op that issues, {self.wake:g} ns from the end of a phase until a waiting warp goes on,"
-            f" {self.sync:g} ns for a sync; element work at {self.lanes:g} lane instructions per ns",
+            f" {self.sync:g} ns for a sync; element work at {self.lanes:g} lane instructions per ns, products of 16-bit types at"
+            f" {self.products / 2:g}",
             "all CTAs start at 0; L2, DRAM pages and the units that warps share are not modelled; a counter deals tiles in turn",
         )
 

@@ -187,7 +187,7 @@ class _Judge:
             return
         self.out.add(
             ids.STORES_MEET,
-            f"two CTAs store to the same elements of {name!r}: which one is last is left to chance",
+            _meeting(name, places_[0][0].op, places_[1][0].op),
             step=step,
             got=f"elements {_words(cut.box_of(cut.cell[[b]])[0])}, by blocks {self._block(cut.cta[a])} and {self._block(cut.cta[b])}",
             required="each element stored by one CTA",
@@ -434,6 +434,15 @@ def _kinds(known: list[tuple[Place, Instances]]) -> Column:
     """0 for a store, a number of its own for each operation of reductions."""
     numbers = {name: n for n, name in enumerate(sorted({place.op for place, _ in known if place.op}), 1)}
     return np.array([numbers.get(place.op, 0) for place, _ in known], np.int64)
+
+
+def _meeting(name: str, first: str, second: str) -> str:
+    """What two CTAs do to the same elements; the operations of those that reduce, and "" for stores."""
+    if first and second:
+        return f"two CTAs reduce into the same elements of {name!r} by {first} and {second}: which one is last is left to chance"
+    if first or second:
+        return f"one CTA stores to elements of {name!r} that another one reduces into: which one is last is left to chance"
+    return f"two CTAs store to the same elements of {name!r}: which one is last is left to chance"
 
 
 def _clash(kinds: Column, starts: Column) -> Mask:

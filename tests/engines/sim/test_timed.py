@@ -11,7 +11,9 @@ import oxidecopy as ox
 from oxidecopy.engines.sim.costs import Costs
 from oxidecopy.engines.sim.timed import stamped
 from oxidecopy.isa import ops
+from oxidecopy.isa.expr import Const
 from oxidecopy.program.stamps import Cause, Stamp, Stamped
+from oxidecopy.program.text import from_text
 from tests.helpers.timelines import Map, computation, followed, two_loads
 
 COSTS = Costs(op=10, wake=40, sync=20, load=700, store_read=300, store_write=500, sm=64, memory=4300)
@@ -164,3 +166,15 @@ def test_what_threads_compute_takes_its_elements_share_of_the_lanes() -> None:
     maps = of(run, ops.MapTiles)
     each = 2 + 3  # two tiles; two operands and a sum
     assert {round((s.end or 0) - s.came, 3) for s in maps} == {round(10 + 1024 * each * 2 / 220, 3)}
+
+
+def test_products_take_their_share_of_the_tensor_cores() -> None:
+    """Two operands of 64 x 64 16-bit elements: 64^3 products."""
+    program = from_text(
+        "program p threads=128 cluster=(1, 1, 1) shared=16384:\n"
+        "  map src: bf16 box=(64, 64) swizzle=128B\n"
+        "  tile a: bf16 (64, 64) align=1024 stages=2 at=0 step=8192\n"
+    )
+    tile = ops.TileRef(0, Const(0))
+    step = ops.MmaStep(a=tile, b=tile, a_major="k", b_major="k", depth=64)
+    assert COSTS.of(program, step, 128, 64) == 10 + 64**3 * 2 / 7500

@@ -164,3 +164,23 @@ def replaced(
 
 def pixels_are_not_replaced(cta: ox.Cta, src: Conv, slots: ox.GlobalArray[ox.u8, ox.D2]) -> None:
     cta.tensormap(src, slots)  # E
+
+
+def reshaped(cta: ox.Cta, group: ox.Group, box: ox.TmaDescriptor[ox.f32, ox.D2, ox.SwizzleNone, ox.Box2[L[8], L[64]]]) -> None:
+    tile = cta.shared(box)
+    flat = cta.shared(ox.f32, (64, 8), align=ox.A128)
+    halves, cube = cta.shared(ox.f16, (64, 8), align=ox.A128), cta.shared(ox.f32, (2, 8, 64), align=ox.A128)
+    vector, whole = cta.shared(ox.f32, (8,), align=ox.A128), cta.shared(ox.i32, (8, 64), align=ox.A128)
+    wide = cta.shared(ox.f64, (8, 64), align=ox.A128)
+    group.transpose(tile, out=halves)  # E
+    group.transpose(tile, out=cube)  # E
+    group.transpose(tile, out=tile)  # E
+    group.transpose(tile, flat)  # E
+    group.transpose(vector, out=vector)  # E
+    group.sum(tile, axis=1, out=flat)  # E
+    group.sum(whole, axis=1, out=vector)  # E
+    group.sum(wide, axis=1, out=vector)  # E
+    group.sum(tile, axis=2, out=vector)  # E
+    group.sum(cube, axis=1, out=vector)  # E
+    group.max(tile, axis=0, out=cta.shared(ox.f16, (64,), align=ox.A128))  # E
+    cta.max(tile, out=vector)  # E

@@ -129,3 +129,15 @@ def replaced(cta: ox.Cta, src: ox.TmaDescriptor[ox.f32, ox.D2], x: ox.GlobalArra
             desc = released.acquire(leader)
             desc.g2s(leader, tile, (0, 0), token)
             desc.s2g(leader, tile, (0, 0))
+
+
+def reshaped(cta: ox.Cta, group: ox.Group, box: ox.TmaDescriptor[ox.f32, ox.D2, ox.SwizzleNone, ox.Box2[L[8], L[64]]]) -> None:
+    tile = cta.shared(box)
+    flat, halves = cta.shared(ox.f32, (64, 8), align=ox.A128), cta.shared(ox.f16, (8, 64), align=ox.A128)
+    cube, turned = cta.shared(ox.bf16, (2, 8, 64), align=ox.A128), cta.shared(ox.bf16, (2, 64, 8), align=ox.A128)
+    rows, columns = cta.shared(ox.f32, (8,), align=ox.A128), cta.shared(ox.f32, (64,), align=ox.A128)
+    group.transpose(tile, out=flat)
+    cta.transpose(cube, out=turned)
+    group.sum(tile, axis=1, out=rows)
+    group.sum(halves, axis=0, out=columns, accumulate=True)
+    cta.max(tile, axis=0, out=columns)

@@ -131,10 +131,17 @@ MEET: list[Make] = [
 ]  # fmt: skip
 
 
+SAID: dict[Make, str] = {
+    reduction_and_store: "one CTA stores to elements of 'dst' that another one reduces into",
+    two_reductions: "two CTAs reduce into the same elements of 'dst' by add and max",
+}
+
+
 @pytest.mark.parametrize("make", MEET, ids=lambda make: make.__name__)
 def test_stores_of_two_blocks_meet(make: Make) -> None:
     found = refused(made(make, True), "OX3201", "" if make in (two_ops, reduction_and_store) else "store")
     assert "by blocks" in found.got
+    assert found.what.startswith(SAID.get(make, "two CTAs store to the same elements of"))
     accepted(made(make, False))
 
 

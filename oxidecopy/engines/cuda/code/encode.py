@@ -16,6 +16,7 @@ from oxidecopy.engines.cuda.abi import (
     ONCE_FAMILY,
     RECORD,
     RESHAPE_FAMILY,
+    TIMED_FAMILY,
     WIDE_FAMILY,
     DeviceOp,
 )
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from oxidecopy.program.phases import Phases
 
 _OVERFLOW: Final = "OX5503"
+_STAMPED: Final = "fixed, as the code is to be stamped"
 _FIXED: Final = "fixed, as the program needs device code of 64 bits, tokens that are carried or more thread classes than warps"
 _IMM: Final = struct.Struct("<i")
 _IMM_AT: Final = {name: offset for name, _, offset in RECORD}["imm"]
@@ -54,16 +56,17 @@ def encode(verified: VerifiedProgram) -> Image:
     return encode_program(verified.program, verified.assumptions.launch)
 
 
-def encode_program(program: Program, launch: Launch) -> Image:
+def encode_program(program: Program, launch: Launch, *, timed: bool = False) -> Image:
     """As `encode`, of a program that somebody else answers for: probes and tests.
 
-    What 32 bits, phases that are known and 32 warps are not enough for becomes slower code that has no such limits.
+    What 32 bits, phases that are known and 32 warps are not enough for becomes slower code that has no such limits. So does code that is to
+    be `timed`: each op is a record of its own, and the header's `counter` says where its stamps go.
     """
     program = expanded(program)
     if any(isinstance(step.op, ops.Made) for step in program.walk()):
         program = trimmed(program)
     cast, phases = Cast(program), _phases(program, launch)
-    if not cast.many and (phases is None or not phases.unknown):
+    if not timed and not cast.many and (phases is None or not phases.unknown):
         try:
             return _encoded(program, cast, *_lowered(program, launch, cast, phases))
         except DeviceCodeError as problem:
@@ -71,12 +74,12 @@ def encode_program(program: Program, launch: Launch) -> Image:
                 raise
     tokens = Tokens(program, cast, phases.unknown if phases is not None else (), launch.sm)
     fixed = Deal(launch)
-    fixed.words = {step.op.name: _FIXED for step in program.walk() if isinstance(step.op, ops.ShareTiles)}
+    fixed.words = {step.op.name: _STAMPED if timed else _FIXED for step in program.walk() if isinstance(step.op, ops.ShareTiles)}
     low = Lowering(program, launch, cast, fixed, phases.known if phases is not None else {}, tokens)
-    return _encoded(program, cast, *_deal(program, cast, low, launch.sm))
+    return _encoded(program, cast, *_deal(program, cast, low, launch.sm), timed=timed)
 
 
-def _encoded(program: Program, cast: Cast, low: Lowering, streams: list[tuple[int, Stream]]) -> Image:
+def _encoded(program: Program, cast: Cast, low: Lowering, streams: list[tuple[int, Stream]], *, timed: bool = False) -> Image:
     _raise(low.refused)
     wide = low.tokens is not None
     emitter = Emitter(low.values, wide=wide, places=low.computes)
@@ -96,7 +99,7 @@ def _encoded(program: Program, cast: Cast, low: Lowering, streams: list[tuple[in
         warps += _warps(kind.count, kind.warps, entry, len(agents))
         agents.append(AgentNote(words=str(kind), entry=entry, records=len(emitter.records) - entry))
     _raise(wrong)
-    return _image(program, low, emitter, tuple(warps), tuple(agents))
+    return _image(program, low, emitter, tuple(warps), tuple(agents), timed=timed)
 
 
 def _lowered(program: Program, launch: Launch, cast: Cast, found: Phases | None) -> tuple[Lowering, list[tuple[int, Stream]]]:
@@ -165,7 +168,9 @@ def _warps(threads: int, warps: int, entry: int, agent: int) -> list[Warp]:
     return made
 
 
-def _image(program: Program, low: Lowering, emitter: Emitter, warps: tuple[Warp, ...], agents: tuple[AgentNote, ...]) -> Image:
+def _image(
+    program: Program, low: Lowering, emitter: Emitter, warps: tuple[Warp, ...], agents: tuple[AgentNote, ...], *, timed: bool
+) -> Image:
     records, words = emitter.records, tuple(low.words.words)
     wrong = [refusals.too_long(program, len(records))] if len(records) > refusals.RECORDS_MAX else []
     if low.single_maps > refusals.MAPS_MAX:
@@ -174,7 +179,7 @@ def _image(program: Program, low: Lowering, emitter: Emitter, warps: tuple[Warp,
     tokens = low.tokens
     family = _family([records[pc] for pc in emitter.sites])
     if tokens is not None:
-        family = MANY_FAMILY if low.cast.many else WIDE_FAMILY
+        family = MANY_FAMILY if low.cast.many else TIMED_FAMILY if timed else WIDE_FAMILY
     table = 0 if tokens is not None else len(warps)  # else it lies behind the records
     form = form_of(len(low.maps), table, len(words), len(code), always_global=tokens is not None)
     if form and f"{KERNEL_PREFIX}{family}_{form}" not in ENTRY_POINTS:

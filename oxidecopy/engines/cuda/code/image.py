@@ -156,6 +156,12 @@ class Image:
         """Maps that do not fit in the parameter: 128 bytes each, in this order, in device memory at `table`."""
         return self.maps[INLINE_MAPS[self.form] :]
 
+    def with_counter(self, parameter: bytes, address: int) -> bytes:
+        """A parameter whose `counter` is something else: what family timed writes to."""
+        out = bytearray(parameter)
+        _WORD.pack_into(out, INLINE_MAPS[self.form] * abi.MAP_BYTES + _FIELDS["counter"], address)
+        return bytes(out)
+
     def parameter(
         self,
         *,

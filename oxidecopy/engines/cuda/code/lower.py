@@ -49,7 +49,6 @@ class Lowering:
         self.values.symbol(RANK_SYMBOL, 0, program.cluster_size - 1)
         self.scopes = cast.scopes
         self._grid, self._slots = launch.grid, slots_per_cta(program)
-        self.launch = launch
         self.computes = tokens is None and computes(program, launch, cast)
         self.reshapes = any(isinstance(step.op, ops.TransposeTile | ops.ReduceTile | ops.StencilTile) for step in program.walk())
         self.loops: dict[int, int] = {}

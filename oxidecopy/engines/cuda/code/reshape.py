@@ -24,7 +24,7 @@ _STENCIL: Final = struct.Struct("<5I2B")
 _TAP: Final = struct.Struct("<if")
 _FORMS: Final = {"f32": ElementForm.BITS32, "f16": ElementForm.F16, "bf16": ElementForm.BF16}
 _CHUNK: Final = 16  # bytes that no swizzle tears apart
-_LANES: Final = 8  # that access shared memory together, 16 bytes each
+_BANKS: Final = 128  # bytes that shared memory moves at once
 _SIDES: Final = {1: 8, 2: 8, 4: 4, 8: 2}  # elements of a block's side, by their bytes
 
 
@@ -54,7 +54,7 @@ def _flip(low: AgentLowering, op: ops.TransposeTile) -> tuple[int, bytes]:
     if rows % side or columns % side or not all(_aligned(low, ref, side * size) for ref in (op.source, op.out)):
         side = 1
     high, wide = rows // side, columns // side
-    tall_cut, wide_cut = (gcd(n, _LANES) if side > 1 else 1 for n in (high, wide))
+    tall_cut, wide_cut = (gcd(n, _BANKS // (side * size)) if side > 1 else 1 for n in (high, wide))
     across, down = wide // wide_cut, high // tall_cut
     (across_magic, across_shift), (down_magic, down_shift) = magic_of(across), magic_of(down)
     shifts = across_shift | down_shift << 8 | (tall_cut.bit_length() - 1) << 16 | (wide_cut.bit_length() - 1) << 24

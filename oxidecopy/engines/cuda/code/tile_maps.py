@@ -32,17 +32,15 @@ _OFFSETS: Final = struct.Struct("<4i")
 
 
 def computes(program: Program, launch: Launch, cast: Cast) -> bool:
-    """True when the family "compute" can run all maps of a program, and there is one, or "reshape" what it makes of tiles."""
+    """True when the family "compute" can run all maps of a program, and there is one, or "reshape" its transposes and reductions."""
     made = [step.op for step in program.walk() if isinstance(step.op, ops.Made)]
     warps = sum(cast.all[i].warps for i in cast.kept)
     if not all(isinstance(op, ops.MapTiles) for op in made):
         return warps <= RESHAPE_WARPS
-    return bool(made) and warps <= COMPUTE_WARPS and all(_fits(program, launch, op) for op in made)
+    return bool(made) and warps <= COMPUTE_WARPS and all(_fits(program, launch, op) for op in made if isinstance(op, ops.MapTiles))
 
 
-def _fits(program: Program, launch: Launch, op: ops.Made) -> bool:
-    if not isinstance(op, ops.MapTiles):
-        return True
+def _fits(program: Program, launch: Launch, op: ops.MapTiles) -> bool:
     alongs = ways(op.fn)
     out = program.tiles[op.out.tile]
     inner = out.shape[-1] // (op.out.part.of if op.out.part is not None and len(out.shape) == 1 else 1)
@@ -72,7 +70,7 @@ def _place(decl: TileDecl) -> Place:
 
 def map_records(low: AgentLowering, op: ops.MapTiles, where: Where) -> list[Op]:
     """The record of a map, with what follows it; none for an agent that leaves it to the others."""
-    computes = low.shared.computes and (not low.shared.reshapes or _fits(low.program, low.shared.launch, op))
+    computes = low.shared.computes and not low.shared.reshapes
     share = lanes_of(low) if computes else low.share
     if share[0] == share[1]:
         return []
@@ -107,7 +105,7 @@ def _has_all(low: AgentLowering, op: ops.MapTiles, share: tuple[int, int, int]) 
 
 
 def _spread(low: AgentLowering, ref: ops.TileRef, total: int) -> Place:
-    """How a tile lies, and whether its units do so evenly: see `abi.UNITS`. A lane's units are `total` units apart; 0: not all are there."""
+    """How a tile lies, and whether its units do so evenly: see `abi.UNITS`. Those of a lane are `total` apart; 0: not all there."""
     place, layout = _place(low.program.tiles[ref.tile]), low.layout(ref)
     if not total:
         return place

@@ -12,6 +12,7 @@ from oxidecopy.isa import ops
 from oxidecopy.isa.elem import Binary, Cast, ElemOp, Input
 
 _SIDES: Final = {1: 8, 2: 8, 4: 4, 8: 2}  # elements of a block's side, by their bytes
+_BANKS: Final = 128  # bytes that shared memory moves at once
 _FOLDS: Final = {"sum": ElemOp.ADD, "max": ElemOp.MAX}
 _NEUTRAL: Final = {"sum": "-0.0f", "max": "__uint_as_float(0xff800000u)"}
 
@@ -23,7 +24,7 @@ def transpose(tiles: Tiles, source: View, out: View, name: str) -> str:
     if rows % n or columns % n or any(v.unit % (n * v.element) for v in (source, out)):
         n = 1
     high, wide = rows // n, columns // n
-    tall, broad = (gcd(k, 8) if n > 1 else 1 for k in (high, wide))
+    tall, broad = (gcd(k, _BANKS // (n * source.element)) if n > 1 else 1 for k in (high, wide))
     across, kind = wide // broad, storage(source.dtype)
     low, few = max(tall, broad), min(tall, broad)
     i, j = ("b", "a") if broad >= tall else ("a", "b")

@@ -37,6 +37,9 @@ CHOSEN = (
     "cast f64 to e4m3",
     "cast i64 to bf16",
     "map f16 div",
+    "transpose f16 32 by 16 swizzled",
+    "sum of bf16 axis 1 kept",
+    "max of f16 axis 0 bits",
     "unload i32 4-D",
 )
 pytestmark = pytest.mark.skipif(cuda_on_cpu.GXX is None, reason="g++ is not installed")

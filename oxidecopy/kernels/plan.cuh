@@ -1,0 +1,321 @@
+// Tight loops that are run by straight code: those whose ops stand in one order, each there or not. What does not change is looked up before the
+// loop; the operands of all ops, which lie in lanes, are computed at once, from the iteration or the tile: no register of the scalar file is
+// written on the way.
+#pragma once
+#include "barriers.cuh"
+#include "drain.cuh"
+#include "group_part.cuh"
+
+// A record in registers, as RecordAt.
+struct Held {
+    uint4 a, b;
+
+    __device__ __forceinline__ u32 op() const { return a.x & 0xff; }
+    __device__ __forceinline__ u32 aux() const { return a.x >> 8 & 0xff; }
+    __device__ __forceinline__ u32 map() const { return a.x >> 16 & 0xff; }
+    __device__ __forceinline__ u32 flags() const { return a.x >> 24; }
+    __device__ __forceinline__ u32 reg(u32 k) const { return (k < 4 ? a.y : a.z) >> 8 * (k % 4) & 0xff; }
+    __device__ __forceinline__ i32 imm(u32 k) const {
+        return static_cast<i32>(k == 0 ? a.w : k == 1 ? b.x : k == 2 ? b.y : k == 3 ? b.z : b.w);
+    }
+};
+
+template <class L>
+OX_DEVICE Held held(const L& launch, u32 pc) {
+    return Held{launch.quad(pc, 0), launch.quad(pc, 1)};
+}
+
+// The parts of a turn, in their order; PART_MADE is a COMPUTE or what else a group makes of tiles.
+enum : u32 {
+    PART_PLACE, PART_WAIT, PART_GROUP, PART_BAR, PART_MADE, PART_FENCE, PART_BAR_2, PART_STORE, PART_COMMIT, PART_GROUP_2, PART_BAR_3,
+    PART_ARRIVE, PARTS
+};
+constexpr u32 NO_PART = 32;
+
+// Lanes of operands: a COMPUTE's inputs and its output as Machine::tiles has them, then these.
+enum : u32 { OF_WAIT_BAR = MAP_INPUTS + 1, OF_PHASE, OF_TILE, OF_COORDS, OF_ARRIVE_BAR = OF_COORDS + 5 };
+
+// Lanes of `fixed`: for each part what its record says, then records and registers that are needed when something goes wrong.
+enum : u32 { AT_PLACE = PARTS, AT_WAIT, AT_HEAD, REG_OF_COUNTER, REG_OF_TILE };
+
+struct Plan {
+    enum : u32 {
+        COUNTED = 1u << PARTS,   // tiles come from a counter
+        ONE_PASS = 2u << PARTS,  // a lane's units are the same each time
+        OTHER = 4u << PARTS,     // PART_MADE is no COMPUTE
+        BEFORE = 1u << PART_WAIT | 1u << PART_GROUP,
+        BEHIND = 1u << PART_STORE | 1u << PART_COMMIT | 1u << PART_GROUP_2 | 1u << PART_BAR_3 | 1u << PART_ARRIVE,
+        BAR_BITS = 10,
+    };
+    u32 has;   // the parts; 0: the loop is none of that kind
+    u32 bars;  // of the three barriers of threads: number | warps << 4
+    u32 made;  // record of PART_MADE
+    i32 k, stop, step;
+    u32 tile;
+    u32 turn, ring;             // of a counter's ring: stage | round << 12; shared address of full | stages << 20
+    u32 imm, start, times;      // lane i: operand i is imm + f(start + times * number),
+    u32 part;                   // f as the COORDINATE record at this offset says, 0: none; + 1 where number is the tile, not the iteration
+    Parked fixed;
+
+    // Put by in local memory while the machine has the registers, all of it together: the compiler would ask for each when it is needed.
+    static constexpr u32 WORDS = 14;
+
+    __device__ __forceinline__ void put_by(volatile u32 (&kept)[WORDS], bool all) const {
+        if (all) {
+            kept[4] = bars, kept[5] = made, kept[6] = static_cast<u32>(stop), kept[7] = static_cast<u32>(step), kept[8] = ring;
+            kept[9] = imm, kept[10] = start, kept[11] = times, kept[12] = part, kept[13] = fixed.lanes;
+        }
+        kept[0] = has, kept[1] = static_cast<u32>(k), kept[2] = tile, kept[3] = turn;
+    }
+
+    __device__ __forceinline__ void get_back(const volatile u32 (&kept)[WORDS]) {
+        has = kept[0], k = static_cast<i32>(kept[1]), tile = kept[2], turn = kept[3];
+        bars = kept[4], made = kept[5], stop = static_cast<i32>(kept[6]), step = static_cast<i32>(kept[7]), ring = kept[8];
+        imm = kept[9], start = kept[10], times = kept[11], part = kept[12], fixed.lanes = kept[13];
+    }
+
+    __device__ __forceinline__ bool with(u32 which) const { return has >> which & 1; }
+    __device__ __forceinline__ void fix(u32 lane, u32 value) { fixed.put(lane_number(), lane, value); }
+
+    // Operand `lane` is a constant and a register, for now.
+    __device__ __forceinline__ void operand(u32 lane, u32 constant, u32 from) {
+        imm = lane_number() == lane ? constant : imm;
+        part = lane_number() == lane ? from : part;
+    }
+
+    // Which part an op may be that stands behind part `last`.
+    static __device__ __forceinline__ u32 part_of(u32 op, i32 last) {
+        if (is_group_part(op)) return PART_MADE;
+        switch (op) {
+            case OP_PLACE: return PART_PLACE;
+            case OP_MBARRIER_WAIT_PHASE: return PART_WAIT;
+            case OP_WAIT_GROUP:
+            case OP_WAIT_GROUP_READ: return last < PART_GROUP ? PART_GROUP : PART_GROUP_2;
+            case OP_BAR_SYNC:
+            case OP_WARP_SYNC: return last < PART_BAR ? PART_BAR : last < PART_BAR_2 ? PART_BAR_2 : PART_BAR_3;
+            case OP_FENCE_PROXY_ASYNC: return PART_FENCE;
+            case OP_TENSOR_S2G: return PART_STORE;
+            case OP_COMMIT_GROUP: return PART_COMMIT;
+            case OP_MBARRIER_ARRIVE: return PART_ARRIVE;
+            default: return NO_PART;
+        }
+    }
+
+    // Looks at the loop whose first record is `pc`; false when it is none of that kind.
+    template <class L>
+    __device__ __forceinline__ bool read(const L& launch, const Warp& w, u32 pc) {
+        const u32 base = shared_base();
+        bars = 0, imm = 0, part = NO_REG;
+        u32 parts = 0, mask = 0, of_tile = NO_REG, of_counter = NO_REG;
+        i32 last = -1;
+#pragma unroll 1
+        for (const u32 first = pc;;) {
+            const Held r = held(launch, pc);
+            if (r.op() == OP_NEXT) {
+                of_counter = r.reg(0);
+                k = static_cast<i32>(w.get(of_counter));
+                stop = w.value(r, 2);
+                step = r.imm(3);
+                break;
+            }
+            if (r.op() == OP_NEXT_STAGE && pc == first) {
+                const u32 stages = static_cast<u32>(r.imm(2));
+                const Place place(w.value(r, 0), stages);
+                turn = place.stage | place.round << 12;
+                ring = base + static_cast<u32>(r.imm(1)) | stages << 20;
+                of_tile = r.reg(2);
+                fix(AT_HEAD, pc);
+                parts |= COUNTED;
+                ++pc;
+                continue;
+            }
+            const u32 which = part_of(r.op(), last);
+            if (which == NO_PART || static_cast<i32>(which) <= last) return false;
+            last = static_cast<i32>(which);
+            parts |= 1u << which;
+            const u32 at = base + static_cast<u32>(r.imm(0));
+            u32 says = static_cast<u32>(r.imm(0));
+            switch (which) {
+                case PART_PLACE:
+                    fix(AT_PLACE, pc);
+                    says = mask = static_cast<u32>(r.imm(1));
+                    break;
+                case PART_WAIT:
+                    fix(AT_WAIT, pc);
+                    operand(OF_WAIT_BAR, at, r.reg(0));
+                    operand(OF_PHASE, static_cast<u32>(r.imm(1)), r.reg(1));
+                    break;
+                case PART_GROUP:
+                case PART_GROUP_2: says |= r.op() == OP_WAIT_GROUP_READ ? 0x100 : 0; break;
+                case PART_MADE:
+                    made = pc;
+                    parts |= r.op() == OP_COMPUTE ? 0 : OTHER;
+                    operand(MAP_INPUTS, at, r.reg(0));
+                    if (RESHAPES && r.op() != OP_COMPUTE) operand(0, base + static_cast<u32>(r.imm(1)), r.reg(1));
+#pragma unroll 1
+                    for (u32 i = 0; i < r.aux() && r.op() == OP_COMPUTE; ++i) operand(i, base + launch.word(pc + 2, i), r.reg(1 + i));
+                    break;
+                case PART_STORE:
+                    operand(OF_TILE, at, r.reg(0));
+#pragma unroll 1
+                    for (u32 i = 0; i < r.aux(); ++i) operand(OF_COORDS + i, 0, r.reg(2 + r.aux() - i));
+                    says = r.aux() | r.map() << 8;
+                    break;
+                case PART_ARRIVE:
+                    operand(OF_ARRIVE_BAR, at, r.reg(0));
+                    says = w.entry(launch).x >> 16;
+                    break;
+                case PART_BAR:
+                case PART_BAR_2:
+                case PART_BAR_3: {  // one warp alone: 1 << 4
+                    const u32 met = r.op() == OP_WARP_SYNC ? 16 : says | static_cast<u32>(r.imm(1)) / 32 << 4;
+                    bars |= met << BAR_BITS * (which == PART_BAR ? 0 : which == PART_BAR_2 ? 1 : 2);
+                    break;
+                }
+                default: break;
+            }
+            fix(which, says);
+            pc += 1 + r.flags();
+        }
+        fix(REG_OF_COUNTER, of_counter);
+        fix(REG_OF_TILE, of_tile);
+        tile = 0;
+        if (!resolve(launch, w, mask, of_counter, of_tile)) return false;
+        has = parts;
+        return true;
+    }
+
+    // Each lane's operand as a function of the iteration or the tile; false where one is no such function.
+    template <class L>
+    __device__ __forceinline__ bool resolve(const L& launch, const Warp& w, u32 mask, u32 of_counter, u32 of_tile) {
+        const u32 reg = part, now = w.gather(reg);
+        start = reg == NO_REG ? 0 : now;
+        times = 0, part = 0;
+        bool good = true;
+        const bool moved = reg < 32 && mask >> (reg & 31) & 1;
+        const u32 which = moved ? __popc(mask & (1u << reg) - 1) : 0;
+        if (reg != NO_REG && (reg == of_counter || reg == of_tile)) start = 0, times = 1, part = reg == of_tile ? 1 : 0;
+        if (mask == 0) return true;
+        const u32 pc = fixed.take(AT_PLACE) + 1;
+        const uint4 moves = launch.quad(pc, 3 * which), divides = launch.quad(pc, 3 * which + 1), scales = launch.quad(pc, 3 * which + 2);
+        const u32 regs = divides.z >> 16 | scales.z << 16;  // three of them
+        u32 sum = moves.w, by_counter = 0, by_tile = 0;
+#pragma unroll
+        for (u32 i = 0; i < 3; ++i) {
+            const u32 from = regs >> 8 * i & 0xff, by = i == 0 ? moves.x : i == 1 ? moves.y : moves.z, value = w.gather(from);
+            if (by == 0) continue;
+            if (from == of_counter) by_counter += by;
+            else if (from == of_tile) by_tile += by;
+            else if (from < 32 && mask >> (from & 31) & 1) good = false;
+            else sum += by * value;
+        }
+        if (moved) {
+            start = sum;
+            times = by_counter + by_tile;
+            part = RECORD_BYTES * pc + COORDINATE_BYTES * which | (by_tile != 0 ? 1 : 0);
+            good &= by_counter == 0 || by_tile == 0;
+        }
+        return __all_sync(FULL_WARP, good);
+    }
+
+    // The operands of this turn.
+    template <class L>
+    __device__ __forceinline__ u32 operands(const L& launch) const {
+        u32 x = start + times * (part & 1 ? tile : static_cast<u32>(k));
+        const u32 from = part >> 4;  // 0: any record will do
+        const uint4 divides = launch.quad(0, from + 1);
+        const uint2 scale = launch.instr(0, 2 * from + 4);
+        const u32 moved = static_cast<u32>(placed(x, divides.x, divides.z & 0xff, divides.y, divides.z >> 8 & 0xff, divides.w, scale.x, scale.y));
+        return imm + (from != 0 ? moved : x);
+    }
+
+    // For who goes on op by op, or reads its operands there.
+    template <class L>
+    __device__ __forceinline__ void to_registers(const L& launch, Warp& w) const {
+        w.set(fixed.take(REG_OF_COUNTER), static_cast<u32>(k));
+        if (has & COUNTED) w.set(fixed.take(REG_OF_TILE), tile);
+        if (with(PART_PLACE)) place(launch, w, fixed.take(AT_PLACE), fixed.take(PART_PLACE));
+    }
+
+    template <bool NAMED>
+    __device__ __forceinline__ void bar(u32 which) const {
+        const u32 says = bars >> BAR_BITS * which, warps = says >> 4 & 63;
+        if (warps > 1) bar_sync<NAMED>(says & 15, 32 * warps);
+        else if (warps) __syncwarp();
+    }
+
+    __device__ __forceinline__ void group(u32 which) const {
+        if (!with(which)) return;
+        const u32 says = fixed.take(which);
+        if (lane_number() == 0) {
+            if (says & 0x100) wait_group<true>(says & 0xff);
+            else wait_group<false>(says & 0xff);
+        }
+        __syncwarp();
+    }
+
+    // What comes before PART_MADE. `values`: the operands. `none`: there is no tile left.
+    template <bool NAMED, class L>
+    __device__ __forceinline__ Failure before(const L& launch, Warp& w, Parked& values, bool& none) {
+        none = false;
+        if (has & COUNTED) {
+            const u32 stage = turn & STAGES_MAX, full = (ring & 0xfffff) + 8 * stage, parity = turn >> 12 & 1;
+            const u32 why = wait_parity(launch.header(), full, parity);
+            if (why) {
+                w.pc = fixed.take(AT_HEAD);
+                return waited_for(why, full, parity, static_cast<u32>(k));
+            }
+            tile = ::tile_of(slot_at(launch.header(), stage));
+            if (tile == NO_TILE) {
+                none = true;
+                return no_failure();
+            }
+            turn = stage + 1 == ring >> 20 ? (turn | STAGES_MAX) + 1 : turn + 1;
+        }
+        values.lanes = operands(launch);
+        if (has & BEFORE) {
+            if (with(PART_WAIT)) {
+                const u32 at = values.take(OF_WAIT_BAR), phase = values.take(OF_PHASE);
+                if (static_cast<i32>(phase) >= 0) {
+                    const u32 why = wait_parity(launch.header(), at, phase & 1);
+                    if (why) {
+                        w.pc = fixed.take(AT_WAIT);
+                        return waited_for(why, at, phase & 1, static_cast<u32>(k));
+                    }
+                }
+            }
+            group(PART_GROUP);
+        }
+        bar<NAMED>(0);
+        return no_failure();
+    }
+
+    // What comes behind it; false when that was the last turn.
+    template <bool NAMED, class L>
+    __device__ __forceinline__ bool after(const L& launch, const Parked& values) {
+        if (with(PART_FENCE)) ptx::fence_proxy_async_shared_cta();
+        bar<NAMED>(1);
+        if (has & BEHIND) {
+            if (with(PART_STORE)) {
+                const u32 says = fixed.take(PART_STORE), rank = says & 0xff, from = values.take(OF_TILE);
+                ptx::Coords at{};
+#pragma unroll
+                for (u32 i = 0; i < 5; ++i) {
+                    if (i < 2 || i < rank) at.c[i] = static_cast<i32>(values.take(OF_COORDS + i));
+                }
+                if (lane_number() == 0) store(rank, launch.map(says >> 8), from, at);
+            }
+            if (with(PART_COMMIT) && lane_number() == 0) ptx::cp_async_bulk_commit_group();
+            __syncwarp();
+            group(PART_GROUP_2);
+            bar<NAMED>(2);
+            if (with(PART_ARRIVE)) {
+                const u32 at = values.take(OF_ARRIVE_BAR), threads = fixed.take(PART_ARRIVE);
+                __syncwarp();
+                if (lane_number() == 0) ptx::mbarrier_arrive(at, threads);
+            }
+        }
+        k += step;
+        return k < stop;
+    }
+};

@@ -1,0 +1,310 @@
+"""Plans of products on tensor cores: a tile of the result for each turn of a CTA, fed by a ring, computed by two warpgroups."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from math import prod
+from typing import Any, Final, NamedTuple
+
+from oxidecopy.host.pipeline import Pipeline, pipeline
+from oxidecopy.isa import mma
+from oxidecopy.isa.elem import Along
+from oxidecopy.oneliners.machine import Machine, machine_of
+from oxidecopy.oneliners.moving import move
+from oxidecopy.oneliners.spaces import boxes
+from oxidecopy.oneliners.steps import Argument, MapOf, Part, Plan, Step, why_no_map, why_no_store
+from oxidecopy.tiles import order
+from oxidecopy.tiles.cta import ClusterCta, Cta
+from oxidecopy.tiles.elem import per_column, per_row
+from oxidecopy.tiles.roles import roles
+from oxidecopy.typed.descriptor import TmaDescriptor
+from oxidecopy.typed.geometry import Swizzle128B
+from oxidecopy.typed.global_array import GlobalArray
+
+_BARRIERS: Final = 1 << 10  # bytes beside tiles: of barriers, and what the system keeps
+_MATRIX: Final = ("rows", "columns")  # dimensions of a matrix; more are a batch
+_BLOCK: Final = 64  # rows of a staging tile, and columns of a block of an MN-major tile
+_RASTER: Final = 8  # rows of tiles that CTAs nearby share the columns of
+_SPREAD: Final[dict[Along, Callable[[Any], Any]]] = {Along.ALL: lambda a: a, Along.ROW: per_row, Along.COLUMN: per_column}
+
+
+class Tile(NamedTuple):
+    """How a product is cut.
+
+    Attributes:
+        m: rows of one warpgroup.
+        n: columns.
+        groups: warpgroups, which share the rows of a tile.
+        cluster: CTAs below each other, each of which loads a part of b for all.
+        stages: of the ring.
+        staged: tiles that each group's results leave through.
+    """
+
+    m: int = 64
+    n: int = 256
+    groups: int = 2
+    cluster: int = 2
+    stages: int = 4
+    staged: int = 2
+
+    @property
+    def rows(self) -> int:
+        """Rows of a CTA's tile."""
+        return self.m * self.groups
+
+    @property
+    def words(self) -> str:
+        """In words."""
+        shared = f", clusters of {self.cluster} that share b" if self.cluster > 1 else ""
+        return f"tiles of {self.rows} x {self.n} by {self.groups} warpgroups, {self.stages} stages{shared}"
+
+    @property
+    def shared_bytes(self) -> int:
+        """Shared memory of a CTA."""
+        ring = (self.rows + self.n) * mma.DEPTH_BYTES * self.stages
+        return ring + self.groups * self.staged * _BLOCK * mma.DEPTH_BYTES + _BARRIERS
+
+
+# With how much of the tensor cores' speed each is worth, by the operands that a tile needs for its products; an estimate, not measured.
+TILES: Final[tuple[tuple[Tile, float], ...]] = (
+    (Tile(), 1.0),
+    (Tile(cluster=1), 0.95),
+    (Tile(m=128, n=128, cluster=1), 0.93),
+    (Tile(n=128, cluster=2, stages=6), 0.85),
+    (Tile(n=128, cluster=1, stages=6), 0.8),
+    (Tile(n=64, cluster=1, stages=8), 0.55),
+    (Tile(n=64, groups=1, cluster=1, stages=8), 0.35),
+)
+CHOICES: Final = tuple(tile for tile, _ in TILES)
+
+
+class Product(NamedTuple):
+    """What is computed. Operands are (rows, K), or (K, rows) where they are MN-major, with a batch before that where there is one.
+
+    Attributes:
+        out: where to.
+        a: rows of the result.
+        b: columns of the result.
+        majors: of a and b.
+        reads: what the epilogue reads beside the sum, and how it is spread.
+        epilogue: from the sum on; None for a cast.
+    """
+
+    out: Part
+    a: Part
+    b: Part
+    majors: tuple[str, str]
+    reads: tuple[tuple[Part, Along], ...]
+    epilogue: Callable[..., Any] | None
+
+
+def chosen(shape: tuple[int, ...], *, shares: bool, sms: int) -> Tile:
+    """The tile that takes the fewest turns, each weighed by its size and worth; `shares`: b can be loaded by a cluster together."""
+    *batch, m, n = shape
+
+    def cost(entry: tuple[Tile, float]) -> float:
+        tile, worth = entry
+        count = prod(batch) * -(-m // (tile.rows * tile.cluster)) * -(-n // tile.n)
+        turns = -(-count // max(1, sms // tile.cluster))
+        return turns * tile.rows * tile.n / worth
+
+    fitting = [entry for entry in TILES if entry[0].cluster == 1 or (shares and m > entry[0].rows)]
+    return min(fitting, key=cost)[0]
+
+
+def multiply(plan: Plan, work: Product, choice: Tile | None) -> None:
+    """Adds the launches that set operand 0 to the product."""
+    machine = machine_of(plan.operands[0].device)
+    a = _readable(plan, machine, work.a, "a", work.majors[0])
+    b = _readable(plan, machine, work.b, "b", work.majors[1])
+    work = work._replace(a=a[0], b=b[0], majors=(a[1], b[1]))
+    target = work.out
+    reason = why_no_store(target, plan.operands)
+    if reason:
+        plan.why.append(f"the result goes through an array of its own, and is copied to the output by elements: {reason}")
+        target = plan.temporary(work.out.dtype, work.out.shape)
+    shares = work.majors[1] == "k" and len(work.out.shape) == len(_MATRIX)
+    tile = choice if choice is not None and (choice.cluster == 1 or shares) else chosen(work.out.shape, shares=shares, sms=machine.sms)
+    plan.why.append(f"a is {_dense(work.majors[0])}, b is {_dense(work.majors[1])}")
+    plan.why.append(
+        f"{tile.words}; {tile.shared_bytes:,} bytes of shared memory ({'measured here' if choice is tile else 'by turns and size'})"
+    )
+    plan.steps.append(_step(machine, work._replace(out=target), tile))
+    if reason:
+        move(plan, machine, work.out, target)
+
+
+def _dense(major: str) -> str:
+    return "dense along K" if major == "k" else "dense along its rows' number: blocks of 64 are read transposed"
+
+
+def _readable(plan: Plan, machine: Machine, part: Part, name: str, major: str) -> tuple[Part, str]:
+    """The operand as the tensor cores can read it, copied first where they cannot."""
+    reason = why_no_map(part, plan.operands)
+    if major == "mn" and part.dtype.info.name not in mma.TRANSPOSABLE:
+        reason = f"{part.dtype.__name__} is multiplied only where K is dense"
+    if not reason:
+        return part, major
+    plan.why.append(f"{name} is copied to an array of its own first: {reason}")
+    # Whatever the order of its elements, the copy is (batch, rows, K).
+    source = part if major == "k" else part.seen(part.dtype, _swapped(part.shape), _swapped(part.strides_bytes), 0)
+    made = plan.temporary(part.dtype, source.shape)
+    move(plan, machine, made, source)
+    return made, "k"
+
+
+def _swapped(pair: tuple[int, ...]) -> tuple[int, ...]:
+    return (*pair[:-2], pair[-1], pair[-2])
+
+
+def _step(machine: Machine, work: Product, tile: Tile) -> Step:
+    form = _form(work, tile)
+    rows = tile.m if form.rank > len(_MATRIX) else tile.rows  # of one load
+    columns = tile.n // tile.cluster
+
+    def over(part: Part, box: tuple[int, ...]) -> MapOf:
+        return MapOf(part, box, swizzle=Swizzle128B)
+
+    arguments: dict[str, Argument] = {
+        "a": over(work.a, _box(work.a, work.majors[0], rows, form.depth)),
+        "b": over(work.b, _box(work.b, work.majors[1], columns, form.depth)),
+        "c": over(work.out, (*form.ones, _BLOCK, mma.DEPTH_BYTES // work.out.size)),
+        "a_tile": over(work.a, _tile_box(work.a, work.majors[0], rows, tile.groups, form.depth)),
+        "b_tile": over(work.b, _tile_box(work.b, work.majors[1], columns, 1, form.depth)),
+        **{f"read{i}": part for i, (part, _) in enumerate(work.reads)},
+    }
+    count = boxes(work.out.shape, form.box)
+    m, n, k = *work.out.shape[-2:], work.a.shape[-1 if work.majors[0] == "k" else -2]
+    return Step(
+        pipeline=_pipeline(form),
+        grid=min(count, max(1, machine.sms // tile.cluster)) * tile.cluster,
+        arguments=arguments,
+        what=f"{prod(work.out.shape[:-2])} x {m} x {n} x {k} on tensor cores",
+    )
+
+
+def _box(part: Part, major: str, rows: int, depth: int) -> tuple[int, ...]:
+    """Of one load."""
+    return (*(1,) * (len(part.shape) - len(_MATRIX)), *((rows, depth) if major == "k" else (depth, _BLOCK)))
+
+
+def _tile_box(part: Part, major: str, rows: int, groups: int, depth: int) -> tuple[int, ...]:
+    """Whose shape a stage's tile has. With a batch a tile is several boxes along it: of each group's rows, or of each block of columns."""
+    if len(part.shape) > 2:
+        return (
+            (groups, rows, depth)
+            if major == "k" and groups > 1
+            else (groups * rows // _BLOCK, depth, _BLOCK)
+            if major == "mn"
+            else (1, rows, depth)
+        )
+    return (rows, depth) if major == "k" else (rows // _BLOCK * depth, _BLOCK)
+
+
+# ---- the pipeline
+class Form(NamedTuple):
+    """What is fixed when a pipeline is recorded; as in `Product`.
+
+    Attributes:
+        spread: how each array that the epilogue reads belongs to the result.
+        depth: elements of K in a stage.
+        rank: of the result.
+        batched: b has a batch, too.
+    """
+
+    epilogue: Callable[..., Any] | None
+    spread: tuple[Along, ...]
+    majors: tuple[str, str]
+    tile: Tile
+    depth: int
+    rank: int
+    batched: bool
+
+    @property
+    def ones(self) -> tuple[int, ...]:
+        """Of a box, along the batch."""
+        return (1,) * (self.rank - len(_MATRIX))
+
+    @property
+    def box(self) -> tuple[int, ...]:
+        """What a CTA, or a cluster, computes in one turn."""
+        return (*self.ones, self.tile.rows * self.tile.cluster, self.tile.n)
+
+
+def _form(work: Product, tile: Tile) -> Form:
+    depth = mma.depth_of(work.a.dtype.info.name)
+    spread = tuple(along for _, along in work.reads)
+    return Form(work.epilogue, spread, work.majors, tile, depth, len(work.out.shape), len(work.b.shape) > len(_MATRIX))
+
+
+def _pipeline(form: Form) -> Pipeline[...]:
+    """Persistent CTAs (or clusters) over the tiles of `c`."""
+    tile = form.tile
+
+    def matmul(cta: Any, a: Any, b: Any, c: Any, a_tile: Any, b_tile: Any, **reads: Any) -> None:
+        given = tuple(_SPREAD[along](reads[f"read{i}"]) for i, along in enumerate(form.spread))
+        if tile.cluster == 1:
+            _body(form, cta, cta.ring(stages=tile.stages, tiles=(a_tile, b_tile)), (a, b, c), given)
+            return
+        _body(form, cta, cta.multicast_ring(stages=tile.stages, tiles=(b_tile,), own=(a_tile,)), (a, b, c), given)
+        cta.cluster_sync()
+
+    return _made(matmul, len(form.spread), tile)
+
+
+def _body(form: Form, cta: Any, ring: Any, maps: tuple[Any, Any, Any], reads: tuple[Any, ...]) -> None:
+    (a, b, c), tile, depth, shared = maps, form.tile, form.depth, form.tile.cluster > 1
+    steps = (a.shape[-1 if form.majors[0] == "k" else -2] + depth - 1) // depth
+    shift = cta.cta_rank * tile.rows if shared else 0
+    outs = [cta.store_ring(c, stages=tile.staged) for _ in range(tile.groups)]
+    visits = order.grouped(_RASTER) if form.rank == len(_MATRIX) else order.linear
+
+    def places() -> Any:
+        return cta.tiles(c, box=form.box, per="cluster" if shared else "cta", order=visits)
+
+    with cta.producer() as leader:
+        for *batch, row, column in places():
+            for k in cta.range(steps):
+                with ring.produce(leader) as slots:
+                    left, right = slots[::-1] if shared else slots
+                    _load(left, a, (batch, row + shift, k * depth), form.majors[0], (tile.m, tile.groups))
+                    _load(right, b, (batch if form.batched else [], column, k * depth), form.majors[1], (tile.n, 1))
+    for me in range(tile.groups):
+        with cta.consumers(me) as group:
+            for *batch, row, column in places():
+                group.contract(ring, outs[me], (*batch, row + shift, column), steps=steps, part=(me, tile.groups), majors=form.majors,
+                    swapped=shared, epilogue=form.epilogue, reads=reads,
+                )  # fmt: skip
+
+
+def _load(slot: Any, src: Any, at: tuple[Any, Any, Any], major: str, size: tuple[int, int]) -> None:
+    """One operand of a stage: as many boxes as its tile has; its size is rows of a group, and groups."""
+    (batch, first, k), (rows, groups) = at, size
+    if major == "mn":
+        blocks = rows * groups // _BLOCK
+        for i in range(blocks):
+            slot.load_part(src, (*batch, k, first + i * _BLOCK), i, of=blocks)
+    elif batch and groups > 1:
+        for i in range(groups):
+            slot.load_part(src, (*batch, first + i * rows, k), i, of=groups)
+    else:
+        slot.load(src, (*batch, first, k))
+
+
+def _made(body: Callable[..., None], reads: int, tile: Tile) -> Pipeline[...]:
+    """A pipeline of `body`, whose arrays are as many as the epilogue reads."""
+    kinds: dict[str, Any] = {
+        "cta": ClusterCta if tile.cluster > 1 else Cta,
+        **dict.fromkeys(("a", "b", "c", "a_tile", "b_tile"), TmaDescriptor),
+    }
+    kinds |= {f"read{i}": GlobalArray for i in range(reads)}
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    body.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # what `inspect.signature` looks for
+        [inspect.Parameter(name, kind, annotation=a) for name, a in kinds.items()]
+    )
+    body.__annotations__ = kinds
+    warps = roles(producer=1, consumers=(4,) * tile.groups)
+    decorate: Any = pipeline(warps=warps, cluster=tile.cluster) if tile.cluster > 1 else pipeline(warps=warps)
+    made: Pipeline[...] = decorate(body)
+    return made

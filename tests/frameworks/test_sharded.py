@@ -1,0 +1,99 @@
+"""Arrays in parts on several ranks: what comes out is what one process would have."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from oxidecopy.errors import ArgumentError, UsageError
+from oxidecopy.frameworks import sharded
+from oxidecopy.frameworks.sharded import Group, alone, bounds
+from tests.helpers.rank_threads import on_ranks
+
+SHAPES = [((8, 12), 0, 1), ((8, 12), 1, 0), ((8, 12), 0, None), ((5, 7), 0, 1), ((7, 3, 5), 2, 0), ((1, 9), 0, 1), ((6, 4), 1, 1)]
+
+
+def part(x: np.ndarray[Any, Any], group: Group, axis: int) -> np.ndarray[Any, Any]:
+    return x[tuple(bounds(group, n) if i == axis else slice(None) for i, n in enumerate(x.shape))]
+
+
+@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize(("shape", "axis", "to"), SHAPES)
+def test_parts_along_another_axis(size: int, shape: tuple[int, ...], axis: int, to: int | None) -> None:
+    x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+
+    def work(group: Group) -> bool:
+        found = sharded.copy(group, part(x, group, axis), axis=axis, to=to)
+        return np.array_equal(found, x if to is None else part(x, group, to))
+
+    assert on_ranks(size, work) == [True] * size
+
+
+def test_parts_cover_an_axis_once() -> None:
+    for n in range(20):
+        covered = on_ranks(4, lambda group, n=n: list(range(n)[bounds(group, n)]))  # type: ignore[misc]
+        assert [i for each in covered for i in each] == list(range(n))
+
+
+def test_alone() -> None:
+    x = np.arange(24, dtype=np.float32).reshape(4, 6)
+    group = alone()
+    for to in (0, 1, None):
+        found = sharded.copy(group, x, axis=0, to=to)
+        assert np.array_equal(found, x)
+        assert not np.shares_memory(found, x)
+    assert np.array_equal(sharded.transform(group, lambda a: a * 2.0, x), 2 * x)
+    into = np.zeros_like(x)
+    assert sharded.transform(group, lambda a, b: a - b, x, x, out=into) is into
+
+
+@pytest.mark.parametrize(("axis", "to"), [(2, 0), (-1, 0), (0, 2)])
+def test_axes_that_are_none(axis: int, to: int) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        sharded.copy(alone(), np.zeros((4, 4), np.float32), axis=axis, to=to)
+    assert caught.value.rules == ("OX5054",)
+
+
+def test_parts_that_are_not_those_of_bounds() -> None:
+    def work(group: Group) -> str:
+        with pytest.raises(ArgumentError) as caught:
+            sharded.copy(group, np.zeros((3 - 2 * group.rank, 4), np.float32), axis=0, to=1)
+        return caught.value.rules[0]
+
+    assert on_ranks(2, work) == ["OX5054"] * 2
+
+
+def test_without_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    if find_spec("torch") is None:
+        monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(UsageError) as caught:
+        sharded.torch_group()
+    assert caught.value.rules == ("OX5053",)
+
+
+SCRIPT = """
+import numpy, torch
+from oxidecopy.frameworks.sharded import bounds, copy, torch_group
+
+torch.distributed.init_process_group("gloo")
+group, x = torch_group(), torch.arange(96, dtype=torch.float32).reshape(8, 12)
+columns = copy(group, x[bounds(group, 8)], axis=0, to=1)
+assert torch.equal(columns, x[:, bounds(group, 12)])
+assert torch.equal(copy(group, columns, axis=1, to=None), x)
+torch.distributed.destroy_process_group()
+"""
+
+
+@pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
+def test_processes_of_torchrun(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT, encoding="utf-8")
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
+    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr

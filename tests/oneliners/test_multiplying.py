@@ -1,0 +1,129 @@
+"""`ox.matmul`, with numpy as the oracle: small integers, whose sums are exact in any order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import oxidecopy as ox
+from oxidecopy.errors import ArgumentError, DTypeError, OxidecopyError, ShapeError
+from oxidecopy.oneliners.products import TILES, chosen
+
+NUMPY: dict[Any, Any] = {ox.bf16: ml_dtypes.bfloat16, ox.f16: np.float16, ox.tf32: np.float32, ox.e4m3: ml_dtypes.float8_e4m3fn}
+Array = npt.NDArray[Any]
+
+
+@pytest.fixture(scope="module")
+def dev() -> ox.Device:
+    return ox.Device.open("sim-fast")
+
+
+def small(shape: tuple[int, ...], seed: int) -> Array:
+    return np.random.default_rng(seed).integers(-2, 3, shape).astype(np.float64)
+
+
+def array(dev: ox.Device, x: Array, dtype: Any, turned: bool) -> Any:
+    """`x`, or a view of it as it lies when its last two dimensions are turned."""
+    made = dev.array(np.ascontiguousarray(np.swapaxes(x, -1, -2) if turned else x).astype(NUMPY[dtype]), dtype)
+    return made.permute(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2) if turned else made
+
+
+@pytest.mark.parametrize(
+    ("dtype", "a", "b", "turned"),
+    [
+        (ox.bf16, (70, 72), (72, 136), (False, False)),
+        (ox.bf16, (140, 72), (72, 72), (False, True)),
+        (ox.f16, (70, 72), (72, 40), (True, False)),
+        (ox.f16, (37, 45), (45, 29), (False, False)),
+        (ox.tf32, (33, 40), (40, 24), (False, False)),
+        (ox.e4m3, (33, 144), (144, 32), (False, True)),
+        (ox.bf16, (3, 70, 72), (3, 72, 40), (False, False)),
+        (ox.bf16, (2, 140, 24), (24, 40), (False, True)),
+        (ox.bf16, (2, 70, 64), (2, 64, 40), (True, True)),
+    ],
+)
+def test_as_numpy(dev: ox.Device, dtype: Any, a: tuple[int, ...], b: tuple[int, ...], turned: tuple[bool, bool]) -> None:
+    x, y = small(a, 1), small(b, 2)
+    said: Any = ox.matmul(array(dev, x, dtype, turned[0]), array(dev, y, dtype, turned[1]), explain=True)
+    assert (said.out.numpy().astype(np.float64) == x @ y).all(), said
+    assert "on tensor cores" in str(said)
+
+
+def test_an_epilogue_reads_vectors_and_a_residual(dev: ox.Device) -> None:
+    x, y, row, column, r = small((70, 24), 1), small((24, 40), 2), small((70, 1), 3), small((40,), 4), small((70, 40), 5)
+    reads = tuple(dev.array(v.astype(np.float32)) for v in (row, column, r))
+    out = ox.matmul(
+        array(dev, x, ox.bf16, turned=False),
+        array(dev, y, ox.bf16, turned=True),
+        epilogue=lambda s, a, b, c: (s * a + b).relu() + c,
+        reads=reads,
+    )
+    assert out.dtype is ox.f32
+    assert (out.numpy() == np.maximum(x @ y * row + column, 0) + r).all()
+
+
+def test_the_residual_may_be_the_result(dev: ox.Device) -> None:
+    x, y, r = small((70, 24), 1), small((24, 40), 2), small((70, 40), 5)
+    out = dev.array(r.astype(np.float32), ox.f32)
+    for _ in range(2):  # the second call finds its plan
+        ox.matmul(
+            array(dev, x, ox.bf16, turned=False), array(dev, y, ox.bf16, turned=False), out=out, epilogue=lambda s, c: s + c, reads=(out,)
+        )
+    assert (out.numpy() == r + 2 * (x @ y)).all()
+
+
+def test_views_that_no_map_can_be_made_of(dev: ox.Device) -> None:
+    x, y = small((70, 50), 1), small((50, 40), 2)
+    whole = dev.zeros((72, 43), ox.bf16)
+    a = array(dev, np.pad(x, ((0, 0), (1, 0))), ox.bf16, turned=False)[:, 1:]
+    said: Any = ox.matmul(a, array(dev, y, ox.bf16, turned=False), out=whole[1:71, 1:41], explain=True)
+    assert len(said.temporaries) == 2
+    assert (whole.numpy().astype(np.float64) == np.pad(x @ y, ((1, 1), (1, 2)))).all()
+
+
+def onto_itself(dev: ox.Device) -> object:
+    x = dev.zeros((8, 8), ox.bf16)
+    return ox.matmul(x, x, out=x)
+
+
+def squared(dev: ox.Device) -> object:
+    x = dev.zeros((8, 8), ox.bf16)
+    return ox.matmul(x, x)
+
+
+@pytest.mark.parametrize(
+    ("rule", "error", "call"),
+    [
+        ("OX1240", ShapeError, lambda d: ox.matmul(d.zeros((8, 64), ox.bf16), d.zeros((8, 64), ox.bf16))),
+        ("OX1240", ShapeError, lambda d: ox.matmul(d.zeros((2, 8, 64), ox.bf16), d.zeros((3, 64, 8), ox.bf16))),
+        ("OX1241", DTypeError, lambda d: ox.matmul(d.zeros((8, 64), ox.f32), d.zeros((64, 8), ox.f32))),
+        ("OX1241", DTypeError, lambda d: ox.matmul(d.zeros((8, 64), ox.bf16), d.zeros((64, 8), ox.f16))),
+        (
+            "OX1201",
+            DTypeError,
+            lambda d: ox.matmul(d.zeros((8, 8), ox.bf16), d.zeros((8, 8), ox.bf16), out=d.zeros((8, 8), ox.f16), epilogue=lambda s: s),
+        ),
+        ("OX1243", ShapeError, lambda d: ox.matmul(d.zeros((8, 8), ox.bf16), d.zeros((8, 8), ox.bf16), reads=(d.zeros((8,), ox.f32),))),
+        ("OX1200", ShapeError, lambda d: ox.matmul(d.zeros((8, 8), ox.bf16), d.zeros((8, 8), ox.bf16), out=d.zeros((8, 9), ox.bf16))),
+        ("OX1202", ArgumentError, onto_itself),
+        ("OX1242", ArgumentError, lambda _: squared(ox.Device.open("sim", arch=100))),
+    ],
+)
+def test_what_is_refused(dev: ox.Device, rule: str, error: type[OxidecopyError], call: Callable[[Any], object]) -> None:
+    with pytest.raises(error) as caught:
+        call(dev)
+    assert rule in caught.value.rules
+
+
+def test_tiles_are_chosen_by_turns_and_fit() -> None:
+    big = chosen((8192, 8192), shares=True, sms=132)
+    assert (big.rows, big.n, big.cluster) == (128, 256, 2)
+    assert chosen((8192, 8192), shares=False, sms=132).cluster == 1
+    assert chosen((64, 512, 512), shares=False, sms=132).rows * chosen((64, 512, 512), shares=False, sms=132).n >= 128 * 128
+    assert chosen((256, 256), shares=True, sms=132).n == 64
+    assert all(tile.shared_bytes <= 227 << 10 for tile, _ in TILES)
