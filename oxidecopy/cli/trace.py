@@ -101,6 +101,7 @@ def _data(pipeline: str, recipe: str, made: Any, places: list[Path]) -> dict[str
         "notes": line.notes,
         "model": line.model,
         "moving": said.moving,
+        "flying": said.flying,
         "computing": said.computing,
         "bytes_per_ns": said.rate,
         "stalls": [

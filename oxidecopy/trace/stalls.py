@@ -43,17 +43,27 @@ class Stall:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """Of all CTAs that are shown. `moving` is the part of the time in which bytes moved, `rate` in bytes per nanosecond and CTA."""
+    """Of all CTAs that are shown.
+
+    Attributes:
+        stalls: the longest first.
+        moving: the part of the time in which bytes moved; 0 where that is not known.
+        flying: the part in which a copy was in flight.
+        rate: bytes per nanosecond and CTA.
+        computing: the part in which threads computed.
+    """
 
     stalls: tuple[Stall, ...]
     moving: float
+    flying: float
     rate: float
     computing: float
 
     @property
     def lines(self) -> list[str]:
         """One sentence each, the rates first."""
-        first = f"bytes moved {self.moving:.0%} of the time ({self.rate:.1f} per ns for each CTA)"
+        what = f"bytes moved {self.moving:.0%}" if self.moving else f"copies were in flight {self.flying:.0%}"
+        first = f"{what} of the time ({self.rate:.1f} bytes per ns for each CTA)"
         if self.computing >= WORTH_SAYING:
             first += f"; threads computed {self.computing:.0%} of it"
         rest = [str(s) for s in self.stalls]
@@ -74,6 +84,7 @@ def summary(run: Stamped, line: Timeline) -> Summary:
     by: defaultdict[tuple[str, str], list[_Wait]] = defaultdict(list)
     for wait in waits:
         by[wait.role, wait.what].append(wait)
+    in_flight = sum(_length(_union((t.start, t.end) for t in track.transfers)) for track in line.tracks)
     flying = {run.ctas.index(track.block): _union((t.start, t.end) for t in track.transfers if t.way != "store") for track in line.tracks}
     facts = _Facts(moving=moving / total, computing=computing / total, waits=waits, loads=_loads(run), flying=flying)
     stalls = [
@@ -82,7 +93,7 @@ def summary(run: Stamped, line: Timeline) -> Summary:
         if (share := sum(w.length for w in found) / (spent[role] or 1.0)) >= WORTH_SAYING
     ]
     stalls.sort(key=lambda s: -s.share)
-    return Summary(stalls=tuple(stalls), moving=facts.moving, rate=nbytes / total, computing=facts.computing)
+    return Summary(stalls=tuple(stalls), moving=facts.moving, flying=in_flight / total, rate=nbytes / total, computing=facts.computing)
 
 
 # ---- who waited for what
@@ -170,9 +181,9 @@ class _Facts:
             case "landing" | "group" if self.moving >= _BUSY:
                 return f"bytes moved {self.moving:.0%} of the time, so memory sets the pace"
             case "landing" if self._loader_waited(found):
-                return f"later loads could not begin before stages were free, and bytes moved only {self.moving:.0%} of the time"
+                return "later loads could not begin before stages were free" + self._idle(", and bytes moved only {} of the time")
             case "landing" if self._part(found, self.flying) >= _MOSTLY:
-                return f"their loads were in flight, but bytes moved only {self.moving:.0%} of the time: it is latency"
+                return "their loads were in flight" + self._idle(", but bytes moved only {} of the time: it is latency")
             case "landing":
                 return "nothing was in flight meanwhile: the loads were issued late"
             case "arrival" if found[0].role in self.loads:
@@ -184,6 +195,10 @@ class _Facts:
                 return "the copy engine was not through with them"
             case _:
                 return ""
+
+    def _idle(self, text: str) -> str:
+        """How little was moved, where that is known."""
+        return text.format(f"{self.moving:.0%}") if self.moving else ""
 
     def advice(self, found: Sequence[_Wait]) -> str:
         if self.moving >= _BUSY:

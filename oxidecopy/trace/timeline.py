@@ -66,7 +66,10 @@ class Lane:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transfer:
-    """A copy in flight from `start` to `end`, in a row of its own where others are under way. Its bytes move from `begun` to `moved`."""
+    """A copy in flight from `start` to `end`, in a row of its own where others are under way.
+
+    Its bytes move from `begun` to `moved`; where that is not known both are `start`.
+    """
 
     number: int
     way: Way
@@ -240,7 +243,7 @@ def _transfers(run: Stamped, flights: Sequence[tuple[int, Flight]], end: float) 
         found.append(
             Transfer(
                 number=number, way=way, label=words.label(run.program, stamp.step.op, _names(run, stamp)), row=row, nbytes=flight.nbytes,
-                start=flight.issued, begun=begun, moved=until if flight.moved is None else min(flight.moved, until), read=flight.read,
+                start=flight.issued, begun=begun, moved=begun if flight.moved is None else min(flight.moved, until), read=flight.read,
                 end=until, open=flight.end is None, site=_site(stamp), issuer=flight.stamp,
             )
         )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from oxidecopy.isa import elem, limits, mma, ops
 from oxidecopy.isa.dtypes import DTYPES
@@ -106,7 +107,10 @@ def operand_problems(program: Program, op: ops.Contract | ops.MmaStep) -> Iterat
 
 
 def _result(program: Program, step: Step, op: ops.Contract | ops.MmaOut, out: Collector) -> bool:
-    tile = program.tiles[(op.out if isinstance(op, ops.Contract) else op.tile).tile]
+    ref = op.out if isinstance(op, ops.Contract) else op.tile
+    tile = program.tiles[ref.tile]
+    if ref.part is not None:
+        tile = replace(tile, shape=(tile.shape[0] // ref.part.of, *tile.shape[1:]))
     wrong = "; ".join(result_problems(tile, op, program))
     if wrong:
         out.add(

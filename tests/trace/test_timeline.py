@@ -89,6 +89,8 @@ def test_times_alone_make_a_picture_too(run: Stamped, line: Timeline) -> None:
     assert [len(lane.spans) for lane in made.timeline.tracks[0].lanes] == [len(lane.spans) for lane in line.tracks[0].lanes]
     assert "wait for ring0_empty[?], phase ?" in {s.label for s in made.timeline.tracks[0].lanes[2].spans}
     assert all(t.open for t in made.timeline.tracks[0].transfers)
+    assert made.summary.lines[0].startswith("copies were in flight 9")
+    assert not any("bytes moved" in text for text in made.summary.lines)
     assert "GPU" in made.html()
 
 
