@@ -34,9 +34,9 @@ COLUMNS: Final = 16_384
 FUSED: Final = Tiles(box=(64, 64), stages=2, stored=2, warps=8, per_sm=2)
 CAST: Final = Tiles(box=(64, 64), stages=3, stored=2, warps=8, per_sm=2)
 PERMUTED: Final = Tiles(box=(1, 16, 4, DEPTH), per_sm=4)  # of BSHD, which both directions walk through
-TRANSPOSED: Final = Tiles(box=(64, 64), stages=3, stored=2, warps=4, per_sm=2)
-AROUND: Final = Tiles(box=(32, 128), stages=2, stored=2, warps=4, per_sm=3)
-SUMMED: Final = Tiles(box=(16, 256), stages=4, stored=2, warps=4, per_sm=2)
+TRANSPOSED: Final = Tiles(box=(128, 128), stages=2, stored=1, warps=8, per_sm=1)
+AROUND: Final = Tiles(box=(64, 128), stages=2, stored=1, warps=8, per_sm=2)
+SUMMED: Final = Tiles(box=(64, 256), stages=3, stored=1, warps=16, per_sm=1)
 ADDED: Final = Tiles(box=(64, 256), per_sm=2)
 
 OF_COPY_MAP: Final = 0.95
