@@ -18,6 +18,7 @@ from oxidecopy.fuzz.cluster_scenes import ClusterRing, Gate, SharedLoad
 from oxidecopy.fuzz.drafts import Draft, Handles
 from oxidecopy.fuzz.im2col_scenes import Im2col, Pixels, Sliced
 from oxidecopy.fuzz.index_scenes import Indexed, Mapped, Rows, Tables
+from oxidecopy.fuzz.reshape_scenes import Turned
 from oxidecopy.fuzz.ring_scenes import MulticastRing, TileRing, drawn_roles
 from oxidecopy.fuzz.scenes import Handoff, InPlace, Nested, Prefetch, Produce, Ring, Rounds
 from oxidecopy.program.program import Program, Step
@@ -36,7 +37,7 @@ class Scene(Protocol):
 
 ALONE: Final[tuple[Scene, ...]] = (
     *(Rounds, Rounds, Ring, Ring, Prefetch, Produce, Produce, Handoff, Nested),
-    *(InPlace, InPlace, Runs, Indexed, Tables, Mapped, Im2col, Pixels, Sliced),
+    *(InPlace, InPlace, Runs, Indexed, Tables, Mapped, Turned, Im2col, Pixels, Sliced),
 )
 TOGETHER: Final[tuple[Scene, ...]] = (SharedLoad, ClusterRing, Gate, PassedOn, Gathered, Spread)
 IN_ROLES: Final[dict[bool, Scene]] = {False: TileRing, True: MulticastRing}  # by whether there is a cluster; these stand alone

@@ -62,27 +62,20 @@ OX_DEVICE bool test_parity(const W& w, const R& r) {
 }
 
 // A kernel that names a barrier by a register has all sixteen reserved, and an SM has no more than 64: four CTAs. So most kernels name the
-// first two by themselves, and only those that are NAMED for it have the others. False: there is no such barrier here.
-#ifdef OX_BARRIER_APART  // roles that meet by different ops do so at one instruction: synccheck takes anything else for an error
-template <bool NAMED>
-static __device__ __noinline__ void bar_sync_apart(u32 number, u32 threads) {
-    if constexpr (NAMED) {
-        ptx::bar_sync(number, threads);
-    } else {
-        if (number == 0) ptx::bar_sync<0>(threads);
-        else ptx::bar_sync<1>(threads);
-    }
-}
-#endif
-
+// first two by themselves, and only those that are NAMED for it have the others. False: there is no such barrier here. Where roles meet at
+// different instructions, as in tight loops and beside them, they are not "aligned", as PTX has it.
 template <bool NAMED>
 OX_DEVICE bool bar_sync(u32 number, u32 threads) {
     __syncwarp();
-#ifdef OX_BARRIER_APART
-    if (!NAMED && number >= FEW_BARRIERS) return false;
-    bar_sync_apart<NAMED>(number, threads);
-    return true;
-#endif
+#ifdef OX_BARRIER_UNALIGNED
+    if constexpr (NAMED) {
+        ptx::barrier_sync(number, threads);
+    } else {
+        if (number >= FEW_BARRIERS) return false;
+        if (number == 0) ptx::barrier_sync<0>(threads);
+        else ptx::barrier_sync<1>(threads);
+    }
+#else
     if constexpr (NAMED) {
         ptx::bar_sync(number, threads);
     } else {
@@ -90,5 +83,6 @@ OX_DEVICE bool bar_sync(u32 number, u32 threads) {
         if (number == 0) ptx::bar_sync<0>(threads);
         else ptx::bar_sync<1>(threads);
     }
+#endif
     return true;
 }

@@ -1,6 +1,6 @@
 // Entry points of the family compute: all ops, with COMPUTE and PLACE instead of MAP_TILES. Its code is always in memory, and its vectors in
 // 96 registers: CTAs of up to 672 threads.
-#define OX_BARRIER_APART
+#define OX_BARRIER_UNALIGNED
 #include "interpreter.cuh"
 
 #define OX_COMPUTE __maxnreg__(96)

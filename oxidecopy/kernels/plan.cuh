@@ -42,6 +42,7 @@ struct Plan {
     enum : u32 {
         COUNTED = 1u << PARTS,   // tiles come from a counter
         ONE_PASS = 2u << PARTS,  // a lane's units are the same each time
+        STRAIGHT = 8u << PARTS,  // always: else the loop is run op by op
         OTHER = 4u << PARTS,     // PART_MADE is no COMPUTE
         BEFORE = 1u << PART_WAIT | 1u << PART_GROUP,
         BEHIND = 1u << PART_STORE | 1u << PART_COMMIT | 1u << PART_GROUP_2 | 1u << PART_BAR_3 | 1u << PART_ARRIVE,
@@ -181,7 +182,7 @@ struct Plan {
         fix(REG_OF_TILE, of_tile);
         tile = 0;
         if (!resolve(launch, w, mask, of_counter, of_tile)) return false;
-        has = parts;
+        has = parts | STRAIGHT;
         return true;
     }
 
@@ -254,22 +255,21 @@ struct Plan {
         __syncwarp();
     }
 
-    // What comes before PART_MADE. `values`: the operands. `none`: there is no tile left.
+    // What comes before PART_MADE. `values`: the operands. GOES_ON, IS_OVER where there is no tile left, or GIVES_UP, and then `why`.
+    enum : u32 { GOES_ON, IS_OVER, GIVES_UP };
+
     template <bool NAMED, class L>
-    __device__ __forceinline__ Failure before(const L& launch, Warp& w, Parked& values, bool& none) {
-        none = false;
+    __device__ __forceinline__ u32 before(const L& launch, Warp& w, Parked& values, Failure& why) {
         if (has & COUNTED) {
             const u32 stage = turn & STAGES_MAX, full = (ring & 0xfffff) + 8 * stage, parity = turn >> 12 & 1;
-            const u32 why = wait_parity(launch.header(), full, parity);
-            if (why) {
+            const u32 late = wait_parity(launch.header(), full, parity);
+            if (late) {
                 w.pc = fixed.take(AT_HEAD);
-                return waited_for(why, full, parity, static_cast<u32>(k));
+                why = waited_for(late, full, parity, static_cast<u32>(k));
+                return GIVES_UP;
             }
             tile = ::tile_of(slot_at(launch.header(), stage));
-            if (tile == NO_TILE) {
-                none = true;
-                return no_failure();
-            }
+            if (tile == NO_TILE) return IS_OVER;
             turn = stage + 1 == ring >> 20 ? (turn | STAGES_MAX) + 1 : turn + 1;
         }
         values.lanes = operands(launch);
@@ -277,17 +277,25 @@ struct Plan {
             if (with(PART_WAIT)) {
                 const u32 at = values.take(OF_WAIT_BAR), phase = values.take(OF_PHASE);
                 if (static_cast<i32>(phase) >= 0) {
-                    const u32 why = wait_parity(launch.header(), at, phase & 1);
-                    if (why) {
+                    const u32 late = wait_parity(launch.header(), at, phase & 1);
+                    if (late) {
                         w.pc = fixed.take(AT_WAIT);
-                        return waited_for(why, at, phase & 1, static_cast<u32>(k));
+                        why = waited_for(late, at, phase & 1, static_cast<u32>(k));
+                        return GIVES_UP;
                     }
                 }
             }
             group(PART_GROUP);
         }
         bar<NAMED>(0);
-        return no_failure();
+        return GOES_ON;
+    }
+
+    __device__ __forceinline__ void arrive(const Parked& values) const {
+        if (!with(PART_ARRIVE)) return;
+        const u32 at = values.take(OF_ARRIVE_BAR), threads = fixed.take(PART_ARRIVE);
+        __syncwarp();
+        if (lane_number() == 0) ptx::mbarrier_arrive(at, threads);
     }
 
     // What comes behind it; false when that was the last turn.
@@ -296,6 +304,9 @@ struct Plan {
         if (with(PART_FENCE)) ptx::fence_proxy_async_shared_cta();
         bar<NAMED>(1);
         if (has & BEHIND) {
+            // What is let go of with no wait for the store before it is not what the store reads: nothing holds it up.
+            const bool early = (has & (1u << PART_GROUP_2 | 1u << PART_BAR_3)) == 0 && (bars >> 2 * BAR_BITS) == 0;
+            if (early) arrive(values);
             if (with(PART_STORE)) {
                 const u32 says = fixed.take(PART_STORE), rank = says & 0xff, from = values.take(OF_TILE);
                 ptx::Coords at{};
@@ -309,11 +320,7 @@ struct Plan {
             __syncwarp();
             group(PART_GROUP_2);
             bar<NAMED>(2);
-            if (with(PART_ARRIVE)) {
-                const u32 at = values.take(OF_ARRIVE_BAR), threads = fixed.take(PART_ARRIVE);
-                __syncwarp();
-                if (lane_number() == 0) ptx::mbarrier_arrive(at, threads);
-            }
+            if (!early) arrive(values);
         }
         k += step;
         return k < stop;

@@ -130,6 +130,15 @@ OX_DEVICE void bar_sync(u32 threads) {
     asm volatile("bar.sync %0, %1;" ::"n"(NUMBER), "r"(threads) : "memory");
 }
 
+OX_DEVICE void barrier_sync(u32 number, u32 threads) {
+    asm volatile("barrier.sync %0, %1;" ::"r"(number), "r"(threads) : "memory");
+}
+
+template <int NUMBER>
+OX_DEVICE void barrier_sync(u32 threads) {
+    asm volatile("barrier.sync %0, %1;" ::"n"(NUMBER), "r"(threads) : "memory");
+}
+
 OX_DEVICE void griddepcontrol_wait() {
     asm volatile("griddepcontrol.wait;" ::: "memory");
 }

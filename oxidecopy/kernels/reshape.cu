@@ -1,7 +1,7 @@
 // Entry points of the family reshape: all ops but COMPUTE, with TRANSPOSE_TILE, REDUCE_TILE and STENCIL_TILE.
 #define OX_NO_COMPUTE
 #define OX_RESHAPE
-#define OX_BARRIER_APART
+#define OX_BARRIER_UNALIGNED
 #include "interpreter.cuh"
 
 #define OX_BOUNDS __maxnreg__(72)

@@ -84,6 +84,8 @@ OX_DEVICE u32 up_to_group_part(const L& launch, Warp& w, bool alone, Parked& til
     return now.op();
 }
 
+constexpr u32 ANOTHER = 0x100;  // an op of a group that is no COMPUTE
+
 // Ops from `first` on, to the end of the loop that they are in; with `alone` one op. All that a loop has to keep is in its plan, or in its
 // NEXT record and in the scalar file: registers belong to COMPUTE.
 template <bool NAMED, class L>
@@ -98,29 +100,27 @@ OX_DEVICE void tight(const L& launch, Warp& w, u32 first, bool alone) {
 #pragma unroll 1
     for (;;) {
         u32 at = w.pc;  // of what the group makes of tiles
-        bool computes, other = false;  // another part than COMPUTE
+        u32 made = 0;   // its op, 0: nothing is to be done
         if (plan.has) {
-            bool none = false;
-            const Failure why = plan.template before<NAMED>(launch, w, machine.tiles, none);
-            if (why) {
+            Failure why;
+            const u32 came = plan.template before<NAMED>(launch, w, machine.tiles, why);
+            if (came != Plan::GOES_ON) {
+                if (came == Plan::IS_OVER) return;
                 give_up(launch.header(), w, why);
                 plan.to_registers(launch, w);
                 plan.has = 0;  // in skip mode, op by op
                 continue;
             }
-            if (none) return;
             at = plan.made;
-            computes = (plan.has & (1u << PART_MADE | Plan::OTHER)) == 1u << PART_MADE;
-            other = RESHAPES && plan.has & Plan::OTHER;
+            if (plan.with(PART_MADE)) made = RESHAPES && plan.has & Plan::OTHER ? ANOTHER : OP_COMPUTE;
         } else {
             const u32 op = up_to_group_part<NAMED>(launch, w, alone, machine.tiles);
             if (op == 0) return;
             at = w.pc;
-            computes = !w.skip && op == OP_COMPUTE;
-            other = RESHAPES && !w.skip && op != OP_COMPUTE;
+            if (!w.skip) made = op == OP_COMPUTE ? OP_COMPUTE : ANOTHER;
         }
-        if (RESHAPES && other) other_part(launch, w, held(launch, at), at, machine.tiles.take(0), machine.tiles.take(MAP_INPUTS));
-        if constexpr (COMPUTES) if (computes) {
+        if (RESHAPES && made == ANOTHER) other_part(launch, w, held(launch, at), at, machine.tiles.take(0), machine.tiles.take(MAP_INPUTS));
+        if constexpr (COMPUTES) if (made == OP_COMPUTE) {
             Walk walk{Walk::NONE, 0};
             u32 passes = 0;
             plan.put_by(kept, false);
@@ -135,6 +135,7 @@ OX_DEVICE void tight(const L& launch, Warp& w, u32 first, bool alone) {
             }
             plan.get_back(kept);
             if (plan.has && passes == 1) plan.has |= Plan::ONE_PASS;
+            if (passes == 0 && !(plan.has & Plan::ONE_PASS)) plan.has &= ~(1u << PART_MADE);  // other warps do it all
             __syncwarp();
         }
         if (plan.has) {

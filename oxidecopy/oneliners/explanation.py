@@ -75,4 +75,5 @@ def _launch(step: Step) -> str:
         for name, a in step.arguments.items()
         if isinstance(a, MapOf)
     ]
-    return f"{step.pipeline.__name__}[{step.grid:,}], {step.pipeline.threads} threads: {step.what}; {', '.join(maps)}"
+    grid = f"{step.grid:,}" if isinstance(step.grid, int) else ", ".join(map(str, step.grid))
+    return f"{step.pipeline.__name__}[{grid}], {step.pipeline.threads} threads: {step.what}; {', '.join(maps)}"

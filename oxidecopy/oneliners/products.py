@@ -99,7 +99,7 @@ class Product(NamedTuple):
     epilogue: Callable[..., Any] | None
 
 
-def chosen(shape: tuple[int, ...], *, shares: bool, sms: int) -> Tile:
+def chosen(shape: tuple[int, ...], dtype: str, *, shares: bool, sms: int) -> Tile:
     """The tile that takes the fewest turns, each weighed by its size and worth; `shares`: b can be loaded by a cluster together."""
     *batch, m, n = shape
 
@@ -109,8 +109,13 @@ def chosen(shape: tuple[int, ...], *, shares: bool, sms: int) -> Tile:
         turns = -(-count // max(1, sms // tile.cluster))
         return turns * tile.rows * tile.n / worth
 
-    fitting = [entry for entry in TILES if entry[0].cluster == 1 or (shares and m > entry[0].rows)]
+    fitting = [entry for entry in TILES if fits(entry[0], dtype) and (entry[0].cluster == 1 or (shares and m > entry[0].rows))]
     return min(fitting, key=cost)[0]
+
+
+def fits(tile: Tile, dtype: str) -> bool:
+    """The sums of a group have registers."""
+    return not mma.shape_problem(tile.m, tile.n, dtype)
 
 
 def multiply(plan: Plan, work: Product, choice: Tile | None) -> None:
@@ -125,7 +130,9 @@ def multiply(plan: Plan, work: Product, choice: Tile | None) -> None:
         plan.why.append(f"the result goes through an array of its own, and is copied to the output by elements: {reason}")
         target = plan.temporary(work.out.dtype, work.out.shape)
     shares = work.majors[1] == "k" and len(work.out.shape) == len(_MATRIX)
-    tile = choice if choice is not None and (choice.cluster == 1 or shares) else chosen(work.out.shape, shares=shares, sms=machine.sms)
+    dtype = work.a.dtype.info.name
+    usable = choice is not None and fits(choice, dtype) and (choice.cluster == 1 or shares)
+    tile = choice if usable and choice is not None else chosen(work.out.shape, dtype, shares=shares, sms=machine.sms)
     plan.why.append(f"a is {_dense(work.majors[0])}, b is {_dense(work.majors[1])}")
     plan.why.append(
         f"{tile.words}; {tile.shared_bytes:,} bytes of shared memory ({'measured here' if choice is tile else 'by turns and size'})"
@@ -174,11 +181,11 @@ def _step(machine: Machine, work: Product, tile: Tile) -> Step:
         "b_tile": over(work.b, _tile_box(work.b, work.majors[1], columns, 1, form.depth)),
         **{f"read{i}": part for i, (part, _) in enumerate(work.reads)},
     }
-    count = boxes(work.out.shape, form.box)
+    workers = min(boxes(work.out.shape, form.box), max(1, machine.sms // tile.cluster))
     m, n, k = *work.out.shape[-2:], work.a.shape[-1 if work.majors[0] == "k" else -2]
     return Step(
         pipeline=_pipeline(form),
-        grid=min(count, max(1, machine.sms // tile.cluster)) * tile.cluster,
+        grid=workers if tile.cluster == 1 else (tile.cluster, workers),  # so that a cluster's number is a block index
         arguments=arguments,
         what=f"{prod(work.out.shape[:-2])} x {m} x {n} x {k} on tensor cores",
     )

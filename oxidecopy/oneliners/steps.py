@@ -113,13 +113,13 @@ class Step:
 
     Attributes:
         pipeline: what is launched.
-        grid: CTAs.
+        grid: CTAs, in one dimension or several.
         arguments: by parameter.
         what: it does, in words.
     """
 
     pipeline: Pipeline[...]
-    grid: int
+    grid: int | tuple[int, int]
     arguments: Mapping[str, Argument]
     what: str
 

@@ -14,7 +14,7 @@ def _rule(number: str, title: str, why: str, source: str, shown: Twins | None = 
     return Rule(id=number, title=title, error="VerificationError", why=why, source=source, wrong=wrong, right=right)
 
 
-_BIAS: Final = "group.contract(ring, outs, at, steps=1, epilogue=lambda s, v: s + v, reads=(ox.per_column(bias),))"
+_OWN: Final = "group.contract(ring, outs, at, steps=1, add=True, epilogue=lambda s, v: s + v, reads=(bias,))"
 _RECORDED: Final = NO_SCRIPT + "`group.contract` refuses it while it is recorded; it shows on hand-written programs."
 
 CONTRACT_RULES: Final[tuple[Rule, ...]] = (
@@ -30,7 +30,7 @@ CONTRACT_RULES: Final[tuple[Rule, ...]] = (
         "Bias and residual are plain loads, which follow no store of another block. The result's own array may be a residual: each of its "
         "elements is read by those who store it, and before.",
         "PTX memory consistency model; see also OX3203",
-        Twins(script(line=_BIAS, bias="out.select(0, 0)"), script(line=_BIAS)),
+        Twins(script(rank="D2", line=_OWN, bias="out"), script(rank="D2", line=_OWN, bias="dev.zeros((64, 64), ox.f32)")),
     ),
     _rule(
         "OX3132",

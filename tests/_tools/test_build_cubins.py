@@ -66,7 +66,7 @@ def test_cubins_hold_every_entry_point_with_the_parameter_it_is_given(target: Ta
         assert row["shared"] == kernel.shared_bytes == 0  # all of it is the user's, from an aligned start
         if target.part == abi.COMPUTE_FAMILY:
             assert row["registers"] * limits.WARP * abi.COMPUTE_WARPS <= 1 << 16
-            assert target.arch != "sm_90a" or row["local"] == 0
+            assert target.arch != "sm_90a" or row["local"] <= 256  # the third vector, and a loop's plan while the machine runs
             continue
         if target.part == abi.RESHAPE_FAMILY:
             assert row["registers"] * limits.WARP * abi.RESHAPE_WARPS <= 1 << 16

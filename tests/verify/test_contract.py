@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 import oxidecopy as ox
+from oxidecopy.engines.cuda.emit.source import emitted
 from oxidecopy.engines.sim import explore
+from oxidecopy.errors import DeviceCodeError
 from oxidecopy.host.bound import BoundLaunch
 from oxidecopy.isa import ops
 from oxidecopy.isa.elem import Cast, Input
@@ -123,8 +125,14 @@ def test_one_warpgroup_and_one_device(bound: BoundLaunch) -> None:
 
 
 def test_what_an_epilogue_reads_is_not_written(bound: BoundLaunch) -> None:
-    assert rules(bound.program, bound, overlapping=(("bias", "c"),)) == {"OX3131"}
-    assert "OX3131" not in rules(bound.program, bound, overlapping=(("a", "b"),))
+    assert rules(bound.program, bound, same=(("bias", "c"),)) == {"OX3131"}
+    assert rules(bound.program, bound, same=(("a", "b"),)) == set()
+
+
+def test_it_is_not_written_as_cuda(bound: BoundLaunch) -> None:
+    with pytest.raises(DeviceCodeError) as caught:
+        emitted(bound.verify())
+    assert caught.value.rules == ("OX5569",)
 
 
 # ---- by hand: what the primitive ops need of what is around them

@@ -119,14 +119,16 @@ class _Reader:
         x, y, _ = self.grid
         cta = (number % x, number // x % y, number // (x * y))
         lane = _Lane(cta, warp, {**self.constants, **dict(zip(BLOCK_SYMBOLS, cta, strict=True)), RANK_SYMBOL: self._rank(cta)})
-        for pc, value, begun in found:
+        for i, (pc, value, begun) in enumerate(found):
             op = self.image.code[pc * abi.RECORD_BYTES]
             where = self.image.sites[pc]
             if isinstance(where.op, ops.Loop):
                 signed = value - (1 << 32) if value >> 31 else value
                 self._count(lane, where.op.counter, signed, number)
             elif where.op is not None:
-                self._stamp(lane, self._step(pc), begun, 0 if op == DeviceOp.CLUSTER_SYNC else value)
+                # The cluster's sync is made between two records: it is over when the warp comes to the next one.
+                behind = found[i + 1][2] - begun if i + 1 < len(found) else 0
+                self._stamp(lane, self._step(pc), begun, behind if op == DeviceOp.CLUSTER_SYNC else value)
 
     def _rank(self, cta: Block) -> int:
         cx, cy, cz = self.program.cluster

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import oxidecopy as ox
 from oxidecopy.engines.cuda import abi
 from oxidecopy.engines.cuda.abi import DeviceOp
 from oxidecopy.engines.cuda.code.encode import encode_program
@@ -19,7 +20,7 @@ from oxidecopy.program.stamps import Stamped
 from oxidecopy.trace import shown, trace
 from tests.helpers.fake_engine import fake_device
 from tests.helpers.fake_gpu import Launch
-from tests.helpers.timelines import computation, computation_on
+from tests.helpers.timelines import Map, computation, computation_on
 
 TILES = 8  # of each of two CTAs
 SILENT = (DeviceOp.EVAL, DeviceOp.JUMP, DeviceOp.JUMP_UNLESS, DeviceOp.WARP_SYNC, DeviceOp.END)
@@ -206,3 +207,22 @@ def test_too_many_classes_of_threads(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(DeviceCodeError) as caught:
         trace(computation_on(dev, 3, rows=16, ctas=2, counter=True))
     assert caught.value.rules == ("OX6053",)
+
+
+def test_a_clusters_sync_lasts_until_the_next_record() -> None:
+    @ox.pipeline(threads=32, cluster=(2, 1, 1))
+    def meet(cta: ox.ClusterCta, src: Map) -> None:
+        tile = cta.shared(src)
+        cta.cluster_sync()
+        cta.fill(tile, 1)
+        cta.cluster_sync()
+
+    dev = ox.Device.open("sim")
+    bound = meet[2].bind(ox.TmaDescriptor.tiled(dev.zeros((8, 64), ox.f32), box=(8, 64)))
+    made = encode_program(bound.program, bound.launch, timed=True)
+    pcs = [pc for pc in sorted(made.sites) if op_of(made, pc) not in SILENT]
+    assert [op_of(made, pc) for pc in pcs] == [DeviceOp.CLUSTER_SYNC, DeviceOp.FILL, DeviceOp.CLUSTER_SYNC]
+    stamps = b"".join(struct.pack("<IIQ", pc, 5, START + 70 * i) for i, pc in enumerate(pcs))
+    data = struct.pack("<4I", 1, 4, 0, 0) + stamps.ljust(4 * abi.STAMP_BYTES, b"\0")
+    run = read(made, bound.program, bound.launch.environment(), (2, 1, 1), data)
+    assert [(s.came, s.end) for s in run.stamps] == [(0, 70), (70, 75), (140, 140)]

@@ -71,7 +71,7 @@ def _place(decl: TileDecl) -> Place:
 def map_records(low: AgentLowering, op: ops.MapTiles, where: Where) -> list[Op]:
     """The record of a map, with what follows it; none for an agent that leaves it to the others."""
     computes = low.shared.computes and not low.shared.reshapes
-    share = lanes_of(low) if computes else low.share
+    share = _enough(low, op, lanes_of(low)) if computes else low.share
     if share[0] == share[1]:
         return []
     out = low.tile(op.out)
@@ -97,26 +97,38 @@ def map_records(low: AgentLowering, op: ops.MapTiles, where: Where) -> list[Op]:
     return [made]
 
 
+def _enough(low: AgentLowering, op: ops.MapTiles, share: tuple[int, int, int]) -> tuple[int, int, int]:
+    """Of one agent's lanes as many as have the same number of units, all of a turn's, where the others make nothing faster: whole warps."""
+    units, total = _units_of(low, op), share[2]
+    turns = -(-units // (total * COMPUTE_UNITS))
+    lanes, left = divmod(units, turns * COMPUTE_UNITS)
+    return (0, lanes, lanes) if share[:2] == (0, total) and not left and not lanes % limits.WARP else share
+
+
+def _units_of(low: AgentLowering, op: ops.MapTiles) -> int:
+    layout = low.layout(op.out)
+    return layout.rows * layout.shape[-1] // UNIT
+
+
 def _has_all(low: AgentLowering, op: ops.MapTiles, share: tuple[int, int, int]) -> bool:
     """True when each lane of the agent has as many units as it works on at once, or a multiple."""
-    layout = low.layout(op.out)
-    units = layout.rows * layout.shape[-1] // UNIT
-    return share[1] - share[0] == limits.WARP * low.kind.warps and units % (share[2] * COMPUTE_UNITS) == 0
+    whole = low.kind.count > 1 and not (share[1] - share[0]) % limits.WARP
+    return whole and _units_of(low, op) % (share[2] * COMPUTE_UNITS) == 0
 
 
 def _spread(low: AgentLowering, ref: ops.TileRef, total: int) -> Place:
-    """How a tile lies, and whether its units do so evenly: see `abi.UNITS`. Those of a lane are `total` apart; 0: not all there."""
+    """How a tile lies, and whether its units do so evenly (`abi.UNITS`). A lane's units are `total` units apart; 0: not all are there."""
     place, layout = _place(low.program.tiles[ref.tile]), low.layout(ref)
-    if not total:
-        return place
-    down, right = divmod(total, layout.shape[-1] // UNIT)
-    if layout.rows == 1 or place.pitch == layout.shape[-1] * layout.element_bytes:
-        even = total * UNIT * layout.element_bytes
-    else:
-        even = 0 if right else down * place.pitch
+    return spread(place, layout.rows, layout.shape[-1], layout.element_bytes, total) if total else place
+
+
+def spread(place: Place, rows: int, inner: int, nbytes: int, total: int) -> Place:
+    """`place` with the distance of units that follow each other by `total`, where it is the same for all, and for their swizzle."""
+    down, right = divmod(total, inner // UNIT)
+    whole = rows == 1 or place.pitch == inner * nbytes
+    even = total * UNIT * nbytes if whole else 0 if right else down * place.pitch
     torn = place.mask and even % _SWIZZLE_PERIOD
-    fits = not even % 16 and even < EVEN_MAX and place.pitch < _PLACES_MAX
-    return place._replace(even=even) if fits and not torn else place
+    return place if torn or even % 16 or even >= EVEN_MAX or place.pitch >= _PLACES_MAX else place._replace(even=even)
 
 
 def share_of(share: tuple[int, int, int]) -> tuple[tuple[int, int], ...]:

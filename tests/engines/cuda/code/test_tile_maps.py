@@ -142,5 +142,45 @@ def test_scalars_and_vectors_are_operands() -> None:
     ((pc, record),) = heads(image, DeviceOp.COMPUTE)
     at = (pc + 3) * abi.RECORD_BYTES
     code = [struct.unpack_from("<4BI", image.code, at + 8 * i) for i in range(record["imm"][1])]
-    assert [abi.ComputeFn(fn).name for fn, *_ in code][-1] == "STORE"
+    assert [abi.ComputeFn(fn).name for fn, *_ in code][-1] == "STORE_32"
     assert abi.ComputeFn.RSELECT in {fn for fn, *_ in code} or abi.ComputeFn.SELECT in {fn for fn, *_ in code}
+
+
+def _code(image: Image) -> list[tuple[int, int, int, int, int]]:
+    """The instructions of its one map: fn, form, index, mask, word."""
+    ((pc, record),) = heads(image, DeviceOp.COMPUTE)
+    return [struct.unpack_from("<4BI", image.code, (pc + 3) * abi.RECORD_BYTES + 8 * i) for i in range(record["imm"][1])]
+
+
+@pytest.mark.parametrize(
+    ("box", "consumers", "lanes", "distance"),
+    [
+        ((64, 64), 8, 256, 4096),  # sixteen elements a lane: a unit in each of four rows
+        ((32, 64), 8, 128, 2048),  # half of the warps have them all
+        ((64, 64), 4, 128, 2048),  # twice over
+        ((48, 32), 3, 96, 1536),
+        ((33, 64), 3, 96, 0),  # some lanes have one more
+        ((8, 16), 2, 64, 0),  # less than a warp would have
+    ],
+)
+def test_lanes_with_the_same_number_of_units_find_them_by_one_address(
+    box: tuple[int, int], consumers: int, lanes: int, distance: int
+) -> None:
+    image = image_of(lambda v: v * 2, box=box, consumers=consumers)
+    ((_, record),) = heads(image, DeviceOp.COMPUTE)
+    assert record["imm"][3] == lanes
+    first, *_, last = _code(image)
+    names = [abi.ComputeFn(first[0]).name, abi.ComputeFn(last[0]).name]
+    assert names == (["LOAD_A_32", "STORE_32"] if distance else ["LOAD_A", "STORE"])
+    assert first[4] == last[4] == (4 * box[1] | distance << 12 if distance else 4 * box[1])
+
+
+def test_a_swizzle_is_the_same_for_all_units_of_a_lane_or_they_are_not_even() -> None:
+    from oxidecopy.engines.cuda.code.compute import Place
+    from oxidecopy.engines.cuda.code.tile_maps import spread
+
+    assert spread(Place(7, 128), 32, 32, 4, 128) == Place(7, 128, 2048)
+    assert spread(Place(7, 128), 32, 32, 4, 32) == Place(7, 128)  # four rows of eight
+    assert spread(Place(0, 128), 32, 32, 4, 32) == Place(0, 128, 512)
+    assert spread(Place(0, 256), 32, 32, 4, 128) == Place(0, 256, 4096)  # rows with space between them
+    assert spread(Place(0, 256), 32, 48, 4, 128) == Place(0, 256)  # the next unit is in another column
