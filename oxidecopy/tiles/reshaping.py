@@ -225,7 +225,7 @@ def _taps(taps: object) -> tuple[ops.Tap, ...]:
     if not found:
         got = described(taps)
         refuse(
-            DTypeError, "OX1196", "these are no taps of a stencil", got=got, required="{(row, column): weight}, whole numbers and a number"
+            ShapeError, "OX1196", "these are no taps of a stencil", got=got, required="{(row, column): weight}, whole numbers and a number"
         )
     return tuple(found)
 
