@@ -120,12 +120,35 @@ def filled(dtype: type[DType], kind: str) -> Pipe:
     return make
 
 
+def counted(dtype: type[DType], axis: int) -> Pipe:
+    """Tiles of indices, again and again: their rows by 16 bytes."""
+
+    @ox.pipeline(threads=96)
+    def make(cta: ox.Cta, dst: Map) -> None:
+        tile = cta.shared(dst)
+        for i in cta.range(3):
+            cta.fill(tile, 1)
+            cta.sync()
+            cta.iota(tile, axis=axis)
+            cta.fence_proxy_async()
+            cta.sync()
+            with cta.elect() as leader:
+                dst.s2g(leader, tile, (i * 2, cta.block_idx.x * 8, 0))
+                leader.commit_group()
+                leader.wait_group(0)
+            cta.sync()
+
+    return make
+
+
 def cases() -> Iterator[Case]:
     """All of this module."""
     for dtype in DTYPES:
         name = dtype.info.name
         for kind in ("fill", "0", "1", *(("scalar",) if dtype is ox.f32 else ())):
             yield Case(name=f"{name} {kind}", group="fill and iota", make=partial(_filled, dtype, kind))
+        for axis in range(3):
+            yield Case(name=f"{name} {axis} in a loop", group="fill and iota", make=partial(_counted, dtype, axis))
         if name in FLOATS | INTEGERS:
             more = (_FLOAT_ONLY if name in FLOATS else _BITS) | (_SIGNED_ONLY if name in FLOATS | SIGNED else {})
             for word, fn in (_BINARY | _ORDER | more).items():
@@ -180,6 +203,12 @@ def _mapped(fn: Fn, dtype: type[DType], inputs: int, out: type[DType], dev: Devi
     swizzle = {32: ox.Swizzle32B, 64: ox.Swizzle64B, 128: ox.Swizzle128B}.get(row, ox.SwizzleNone)
     launch = mapped(fn, inputs, out)[5].bind(maps(a, box=BOX, swizzle=swizzle), maps(b, box=BOX), maps(made, box=BOX), 1.7)
     return Made(launch=launch, outputs={"out": made})
+
+
+def _counted(dtype: type[DType], axis: int, dev: Device) -> Made:
+    maps: Any = ox.TmaDescriptor.tiled
+    box, made = (2, 8, 128 // dtype.info.nbytes), dev.zeros((6, 16, 128 // dtype.info.nbytes), dtype)
+    return Made(launch=counted(dtype, axis)[2].bind(maps(made, box=box, swizzle=ox.Swizzle128B)), outputs={"out": made})
 
 
 def _filled(dtype: type[DType], kind: str, dev: Device) -> Made:

@@ -110,6 +110,32 @@ OX_DEVICE void fill(const L& launch, const W& w, const RecordAt<L>& r) {
     __syncwarp();
 }
 
+#ifdef OX_RESHAPE
+// 16 bytes of elements with the indices first, first + step, ...
+OX_DEVICE uint4 indices(u32 first, u32 step, u32 element_bytes, u32 dtype) {
+    const u32 bits = 8 * element_bytes;
+    u32 words[4];
+    if (element_bytes == 8) {
+#pragma unroll
+        for (u32 k = 0; k < 4; k += 2) {
+            const u64 wide = elem::from_index(first, dtype);
+            words[k] = static_cast<u32>(wide), words[k + 1] = static_cast<u32>(wide >> 32);
+            first += step;
+        }
+    } else {
+#pragma unroll
+        for (u32 k = 0; k < 4; ++k) {
+            words[k] = 0;
+#pragma unroll 1
+            for (u32 shift = 0; shift < 32; shift += bits, first += step) {
+                words[k] |= static_cast<u32>(elem::from_index(first, dtype)) << 32 - bits >> 32 - bits << shift;
+            }
+        }
+    }
+    return make_uint4(words[0], words[1], words[2], words[3]);
+}
+#endif
+
 template <class L, class W>
 OX_DEVICE void iota(const L& launch, const W& w, const RecordAt<L>& r) {
     const LayoutOf layout(launch, w.pc + 1);
@@ -120,6 +146,17 @@ OX_DEVICE void iota(const L& launch, const W& w, const RecordAt<L>& r) {
     u32 below = 1;
 #pragma unroll 1
     for (u32 d = axis + 1; d + 1 < layout.rank(); ++d) below *= launch.word(w.pc + 1, d);
+#ifdef OX_RESHAPE  // elsewhere it takes few bytes of code, and time
+    if (((tile | layout.pitch | layout.inner * e) & 15) == 0) {
+        each_unit(share, layout.rows, layout.inner * e / 16, [&](u32 row, u32 column, bool mine) {
+            const bool across = axis + 1 == layout.rank();
+            const uint4 q = indices(across ? column * (16 / e) : row / below % extent, across, e, layout.dtype());
+            if (mine) ptx::st_shared_v4(layout.at(tile, row, 16 * column), q);
+        });
+        __syncwarp();
+        return;
+    }
+#endif
     each_unit(share, layout.rows, layout.inner, [&](u32 row, u32 column, bool mine) {
         const u32 index = axis + 1 == layout.rank() ? column : row / below % extent;
         if (mine) put(layout.at(tile, row, column * e), e, elem::from_index(index, layout.dtype()));

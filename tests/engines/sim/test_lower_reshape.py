@@ -63,7 +63,7 @@ def test_sums_onto_what_is_there(axis: int, onto: int, wanted: float | None) -> 
 
 def model(row: np.ndarray[tuple[int], np.dtype[np.float32]], partials: int) -> np.float32:
     """The order of additions, number by number."""
-    parts = []
+    parts: list[np.float32] = []
     for p in range(min(partials, len(row))):
         total = row[p]
         for x in row[p + partials :: partials]:

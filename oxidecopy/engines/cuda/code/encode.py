@@ -16,6 +16,7 @@ from oxidecopy.engines.cuda.abi import (
     ONCE_FAMILY,
     RECORD,
     RESHAPE_FAMILY,
+    RESHAPE_WARPS,
     TIMED_FAMILY,
     WIDE_FAMILY,
     DeviceOp,
@@ -177,7 +178,7 @@ def _image(
         wrong.append(refusals.maps(program, low.single_maps))
     code = b"".join(records)
     tokens = low.tokens
-    family = _family([records[pc] for pc in emitter.sites])
+    family = _family([records[pc] for pc in emitter.sites], len(warps))
     if tokens is not None:
         family = MANY_FAMILY if low.cast.many else TIMED_FAMILY if timed else WIDE_FAMILY
     table = 0 if tokens is not None else len(warps)  # else it lies behind the records
@@ -212,13 +213,14 @@ def _image(
     )
 
 
-def _family(heads: list[bytes]) -> str:
+def _family(heads: list[bytes], warps: int) -> str:
     """The smallest that has all ops and barriers."""
     if heads[0][0] == DeviceOp.ONCE:
         return ONCE_FAMILY
     found = {head[0] for head in heads}
     reshapes = bool(found & {DeviceOp.TRANSPOSE_TILE, DeviceOp.REDUCE_TILE, DeviceOp.STENCIL_TILE})
-    fast = RESHAPE_FAMILY if reshapes else COMPUTE_FAMILY if DeviceOp.COMPUTE in found else ""
+    again = {DeviceOp.IOTA, DeviceOp.LOOP} <= found  # "reshape" has iotas by 16 bytes
+    fast = COMPUTE_FAMILY if DeviceOp.COMPUTE in found else RESHAPE_FAMILY if reshapes or (again and warps <= RESHAPE_WARPS) else ""
     family = fast or (FULL_FAMILY if DeviceOp.COPY_EXTRA in found else "map" if DeviceOp.MAP_TILES in found else "move")
     return f"{family}_named" if any(_barrier(head) >= FEW_BARRIERS for head in heads) else family
 

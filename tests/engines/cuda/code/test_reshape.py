@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import oxidecopy as ox
-from oxidecopy.conformance import reshape
+from oxidecopy.conformance import compute, reshape
 from oxidecopy.engines.cuda import abi
 from oxidecopy.engines.cuda.abi import DeviceOp
 from oxidecopy.engines.cuda.code import Image, encode
@@ -119,6 +119,15 @@ def test_an_elected_thread_leaves_the_blocks_to_the_others() -> None:
     assert record["imm"][2:4] == [96 << 16, 96]
     assert image.entry_point == "oxidecopy_reshape_global"
     assert [r["flags"] for _, r in heads(image, DeviceOp.LOOP)] == [abi.LOOP_TIGHT] * 2
+
+
+@pytest.mark.parametrize(("name", "family"), [("f16 1", "move"), ("f16 1 in a loop", "reshape")])
+def test_iotas_that_come_again_are_run_where_they_are_fast(name: str, family: str) -> None:
+    (case,) = [case for case in compute.cases() if case.name == name]
+    made = case.make(ox.Device.open("sim-fast")).launch
+    image = encode(made.verify())
+    assert image.family == family
+    compare(made.program, made.launch, image)
 
 
 @pytest.mark.parametrize("name", ["transpose u8 3-D", "transpose odd by one", "sum of f32 axis 1 kept", "max of bf16 axis 0 odd"])
