@@ -116,3 +116,27 @@ def stages_bad(cta: ox.Cta, src: Src, out: ox.GlobalArray[ox.f32, ox.D2]) -> Non
         for stage in ring.stages(group, work):
             pass
         cta.store(out, stage.tiles[0], stage.at)  # E: [oxidecopy-scope]
+
+
+Op = ox.TmaDescriptor[ox.bf16, ox.D2, ox.Swizzle128B]
+
+
+def products_ok(cta: ox.Cta, a: Op, b: Op, c: Op) -> None:
+    ring, outs = cta.ring(stages=4, tiles=(a, b)), cta.store_ring(c, stages=2)
+    with cta.producer() as leader:
+        for row, column in cta.tiles(c):
+            with ring.produce(leader) as (left, right):
+                left.load(a, (row, 0))
+                right.load(b, (column, 0))
+    for me in range(2):
+        with cta.consumers(me) as group:
+            for at in cta.tiles(c):
+                group.contract(ring, outs, at, steps=1, part=(me, 2))
+
+
+def products_bad(cta: ox.Cta, a: Op, b: Op, c: Op) -> None:
+    ring, outs = cta.ring(stages=4, tiles=(a, b)), cta.store_ring(c, stages=2)
+    with cta.consumers() as group:
+        kept = group
+    for at in cta.tiles(c):
+        kept.contract(ring, outs, at, steps=1)  # E: [oxidecopy-scope]
