@@ -168,12 +168,12 @@ def cases() -> Iterator[Case]:
     for dtype, how, axis in product(_FLOATS, ("sum", "max"), (1, 0)):
         words = f"{how} of {dtype.info.name} axis {axis}"
         for kind in ("bits", "numbers"):
-            yield Case(name=f"{words} {kind}", group="reductions", make=partial(_folded, dtype, how, axis, (20, 72), kind))
+            yield Case(name=f"{words} {kind}", group="sums and maxima", make=partial(_folded, dtype, how, axis, (20, 72), kind))
         swizzled = (40, 128 // dtype.info.nbytes)
-        yield Case(name=f"{words} swizzled", group="reductions", make=partial(_folded, dtype, how, axis, swizzled, "numbers"))
-        yield Case(name=f"{words} odd", group="reductions", make=partial(_odd_fold, dtype, how, axis))
+        yield Case(name=f"{words} swizzled", group="sums and maxima", make=partial(_folded, dtype, how, axis, swizzled, "numbers"))
+        yield Case(name=f"{words} odd", group="sums and maxima", make=partial(_odd_fold, dtype, how, axis))
         if axis:
-            yield Case(name=f"{words} kept", group="reductions", make=partial(_kept, dtype, how))
+            yield Case(name=f"{words} kept", group="sums and maxima", make=partial(_kept, dtype, how))
 
 
 def _stencils() -> Iterator[Case]:

@@ -287,6 +287,8 @@ enum : u32 {
     COMPUTE_S_TO_F = 0x62,
     COMPUTE_U_TO_ODD = 0x63,
     COMPUTE_S_TO_ODD = 0x64,
+    COMPUTE_LOAD_A_32_MUL = 0x65,
+    COMPUTE_LOAD_B_32_MUL = 0x66,
 };
 
 enum : u32 {

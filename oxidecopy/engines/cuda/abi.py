@@ -497,6 +497,8 @@ class ComputeFn(IntEnum):
     S_TO_F = 98
     U_TO_ODD = 99  # cut off toward zero, the last bit set if anything was: rounded again, it is rounded once
     S_TO_ODD = 100
+    LOAD_A_32_MUL = 101  # LOAD_A_32, and the F_MUL_C that follows it at once
+    LOAD_B_32_MUL = 102  # likewise, and F_MUL_CB
 
 
 class ElementForm(IntEnum):

@@ -29,7 +29,7 @@ _STENCIL: Final = struct.Struct("<5I")
 _TAP: Final = struct.Struct("<if")
 _OFFSETS: Final = struct.Struct("<4i")
 _TILES: Final = frozenset({ComputeFn.STORE, *[fn for fn in ComputeFn if ComputeFn.LOAD_A <= fn <= ComputeFn.COLUMN_B]})
-_NUMBERED: Final = frozenset(fn for fn in ComputeFn if fn <= ComputeFn.TAKE or fn.name.endswith("SELECT"))  # input or vector
+_NUMBERED: Final = frozenset(fn for fn in ComputeFn if fn <= ComputeFn.TAKE or fn.name.endswith(("SELECT", "_32_MUL")))  # input or vector
 _COORDINATES: Final = {
     DeviceOp.TENSOR_G2S,
     DeviceOp.TENSOR_G2S_MULTICAST,
