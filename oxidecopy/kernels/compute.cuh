@@ -362,6 +362,11 @@ struct Machine {
         }
     }
 
+    static __device__ __forceinline__ void multiply(Numbers& v, u32 by) {
+#pragma unroll
+        OX_EACH v[i] = __float_as_uint(__fmul_rn(__uint_as_float(v[i]), __uint_as_float(by)));
+    }
+
     // What stands in B goes to A.
     __device__ __forceinline__ void moved() {
 #pragma unroll
@@ -442,6 +447,18 @@ struct Machine {
             switch (head & 0xff) {
                 case COMPUTE_LOAD_A_32: load_even_32(a, units, input_of(head), mask_of(head), word); break;
                 case COMPUTE_LOAD_B_32: load_even_32(b, units, input_of(head), mask_of(head), word); break;
+                case COMPUTE_LOAD_A_32_MUL: {
+                    const u32 times = launch.instr(0, i++).y;
+                    load_even_32(a, units, input_of(head), mask_of(head), word);
+                    multiply(a, times);
+                    break;
+                }
+                case COMPUTE_LOAD_B_32_MUL: {
+                    const u32 times = launch.instr(0, i++).y;
+                    load_even_32(b, units, input_of(head), mask_of(head), word);
+                    multiply(b, times);
+                    break;
+                }
                 case COMPUTE_LOAD_A_BF16: load_even_16<FORM_BF16>(a, units, input_of(head), mask_of(head), word); break;
                 case COMPUTE_LOAD_B_BF16: load_even_16<FORM_BF16>(b, units, input_of(head), mask_of(head), word); break;
                 case COMPUTE_LOAD_A_F16: load_even_16<FORM_F16>(a, units, input_of(head), mask_of(head), word); break;

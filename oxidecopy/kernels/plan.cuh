@@ -224,8 +224,9 @@ struct Plan {
     __device__ __forceinline__ u32 operands(const L& launch) const {
         u32 x = start + times * (part & 1 ? tile : static_cast<u32>(k));
         const u32 from = part >> 4;  // 0: any record will do
-        const uint4 divides = launch.quad(0, from + 1);
-        const uint2 scale = launch.instr(0, 2 * from + 4);
+        const uint4* at = reinterpret_cast<const uint4*>(launch.header().code) + from;  // the code of these families lies in memory
+        const uint4 divides = __ldg(at + 1);
+        const uint2 scale = __ldg(reinterpret_cast<const uint2*>(at + 2));
         const u32 moved = static_cast<u32>(placed(x, divides.x, divides.z & 0xff, divides.y, divides.z >> 8 & 0xff, divides.w, scale.x, scale.y));
         return imm + (from != 0 ? moved : x);
     }

@@ -110,6 +110,10 @@ _EVEN: Final = {
     ElementForm.BF16: (ComputeFn.LOAD_A_BF16, ComputeFn.LOAD_B_BF16, ComputeFn.STORE_BF16),
     ElementForm.F16: (ComputeFn.LOAD_A_F16, ComputeFn.LOAD_B_F16, ComputeFn.STORE_F16),
 }
+_WITH_PRODUCT: Final = {
+    (ComputeFn.LOAD_A_32, ComputeFn.F_MUL_C): ComputeFn.LOAD_A_32_MUL,
+    (ComputeFn.LOAD_B_32, ComputeFn.F_MUL_CB): ComputeFn.LOAD_B_32_MUL,
+}
 _STORES: Final = frozenset({ComputeFn.STORE, *[fns[2] for fns in _EVEN.values()]})
 CONSTANT: Final = 1  # form of an instruction with a constant
 _WITH_CONSTANT: Final = {fn: ComputeFn[f"{fn.name}_C"] for fn in ComputeFn if f"{fn.name}_C" in ComputeFn.__members__}
@@ -496,7 +500,7 @@ def _depth(e: Elem) -> int:
 
 
 def _tidied(code: list[Step]) -> list[Step]:
-    """Without roundings that the next instruction makes unneeded."""
+    """Without roundings that the next instruction makes unneeded, and with loads that do the product behind them."""
     made: list[Step] = []
     for i, step in enumerate(code):
         following = code[i + 1] if i + 1 < len(code) else None
@@ -507,4 +511,7 @@ def _tidied(code: list[Step]) -> list[Step]:
         if canonical and following is not None and (following.fn in _ANY_NAN or narrow):
             continue
         made.append(step)
-    return made
+    return [
+        step._replace(fn=_WITH_PRODUCT.get((step.fn, after), step.fn))
+        for step, after in zip(made, [*[s.fn for s in made[1:]], None], strict=True)
+    ]

@@ -260,6 +260,15 @@ def test_code(e: Elem, wanted: str) -> None:
     assert code_of(e) == wanted
 
 
+def test_a_load_of_even_units_does_the_product_behind_it() -> None:
+    even = Place(0, 256, 4096)
+    e = Binary(ElemOp.ADD, Binary(ElemOp.MUL, X, Number(2.0, "f32")), Binary(ElemOp.MUL, Number(3.0, "f32"), Y))
+    names = [step.fn.name for step in compute_code(e, [even, even], even, Words(Launch(grid=(1, 1, 1)), ()))]
+    assert names == ["LOAD_A_32_MUL", "F_MUL_C", "LOAD_B_32_MUL", "F_MUL_CB", "F_ADD", "STORE_32"]
+    alone = compute_code(Binary(ElemOp.ADD, X, Y), [even, even], even, Words(Launch(grid=(1, 1, 1)), ()))
+    assert [step.fn.name for step in alone] == ["LOAD_A_32", "LOAD_B_32", "F_ADD", "STORE_32"]
+
+
 def test_what_is_used_twice_is_computed_once() -> None:
     difference = Binary(ElemOp.SUB, X, Y)
     square = Binary(ElemOp.MUL, difference, difference)

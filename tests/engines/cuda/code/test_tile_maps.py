@@ -166,7 +166,7 @@ def _code(image: Image) -> list[tuple[int, int, int, int, int]]:
 def test_lanes_with_the_same_number_of_units_find_them_by_one_address(
     box: tuple[int, int], consumers: int, lanes: int, distance: int
 ) -> None:
-    image = image_of(lambda v: v * 2, box=box, consumers=consumers)
+    image = image_of(lambda v: v + 2, box=box, consumers=consumers)
     ((_, record),) = heads(image, DeviceOp.COMPUTE)
     assert record["imm"][3] == lanes
     first, *_, last = _code(image)
