@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from oxidecopy.typed.layout import TileRequest
     from oxidecopy.typed.recorder import Recorder
 
-_MATRIX: Final = 2  # dimensions
+_PAIRS: Final[tuple[Majors, ...]] = (("k", "k"), ("k", "mn"), ("mn", "k"), ("mn", "mn"))
 
 
 @final
@@ -83,9 +83,9 @@ def contracting(group: Group, name: str) -> Recorder:
 
 def product(recorder: Recorder, ring: Stages, majors: object, part: object, *, swapped: object) -> Product:
     """The operands in the ring's stages."""
-    if majors not in (("k", "k"), ("k", "mn"), ("mn", "k"), ("mn", "mn")):
+    chosen = next((pair for pair in _PAIRS if pair == majors), None)
+    if chosen is None:
         _misfit(ring, f"majors={described(majors)}", 'a pair of "k" and "mn": ("k", "k") when K is dense in both')
-    chosen: Majors = majors
     if len(ring.tiles) != 2 or ring.stages < 2:
         _misfit(ring, f"{len(ring.tiles)} tiles, {ring.stages} stages", "two tiles, of both operands, and two stages or more")
     first, second = ring.tiles

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from oxidecopy.isa import elem, limits, mma, ops
 from oxidecopy.isa.dtypes import DTYPES
+from oxidecopy.isa.expr import evaluate
 from oxidecopy.isa.ops import ThreadSet
 from oxidecopy.program.destinations import REDUCES, STORES, destinations
 from oxidecopy.program.expansion import operand
@@ -27,6 +28,8 @@ def check_contracts(program: Program, launch: Launch, out: Collector) -> bool:
         good = _group(step, threads, out) and good
         if isinstance(step.op, ops.Contract | ops.MmaStep):
             good = _operands(program, step, step.op, out) and good
+        if isinstance(step.op, ops.Contract):
+            good = _steps(step, step.op, launch, out) and good
         if isinstance(step.op, ops.Contract | ops.MmaOut):
             good = _result(program, step, step.op, out) and good
             _arrays(program, launch, step, step.op, out)
@@ -68,6 +71,25 @@ def _group(step: Step, threads: ThreadSet, out: Collector) -> bool:
         got=f"threads {', '.join(f'{lo} to {hi - 1}' for lo, hi in threads.ranges)}",
         required="4 warps whose first one is a multiple of 4, all of them, and their own lane and sync",
         fix="give each warpgroup a role of its own: `ox.roles(consumers=(4, 4))`",
+    )
+    return False
+
+
+def _steps(step: Step, op: ops.Contract, launch: Launch, out: Collector) -> bool:
+    """At least one stage is multiplied, where that is known before the launch."""
+    try:
+        count = evaluate(op.steps, launch.environment())
+    except (KeyError, ZeroDivisionError):
+        return True  # it hangs on the block or a counter, or is reported for another reason
+    if count >= 1:
+        return True
+    out.add(
+        ids.CONTRACT_OPERANDS,
+        "a contraction multiplies no stage",
+        step=step,
+        got=f"{count} steps",
+        required="1 or more",
+        fix="leave it out where there is nothing to multiply: fewer blocks for a K that is split",
     )
     return False
 

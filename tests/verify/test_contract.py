@@ -80,6 +80,7 @@ OPERANDS: list[tuple[str, dict[str, Callable[[Any], Any]]]] = [
     ("OX3130", {"b": lambda b: replace(b, tile=2)}),
     ("OX3130", {"stages": lambda _: 4}),
     ("OX3130", {"out": lambda out: replace(out, part=Part(Const(0), 2))}),
+    ("OX3130", {"steps": lambda _: Const(0)}),
     ("OX3132", {"threads": lambda _: 64}),
     ("OX3132", {"lane": lambda _: 1}),
 ]
