@@ -272,7 +272,7 @@ def documented(shown: str, home: str, name: str) -> Iterator[str]:
             yield prose(words)
         return
     yield code(first)
-    yield prose(next((words for node in nodes if isinstance(node, Function) and (words := ast.get_docstring(node))), ""))
+    yield prose(next((words for node in nodes if isinstance(node, Function) for words in [ast.get_docstring(node)] if words), ""))
 
 
 def told(at: Module, cls: ast.ClassDef) -> dict[str, tuple[list[str], str]]:

@@ -11,6 +11,7 @@ import argparse
 import ast
 import logging
 import re
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, MutableMapping, Sequence
@@ -20,6 +21,7 @@ from posixpath import normpath, relpath
 from typing import Any, Final
 
 from oxidecopy._tools import public_api
+from oxidecopy.rules.rule import GATES, SHOWN
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 DOCS: Final = ROOT / "docs"
@@ -106,8 +108,6 @@ def rules() -> dict[str, Any]:
 
 
 def _rule_pages() -> Iterator[tuple[str, str]]:
-    from oxidecopy.cli.explain import GATES, SHOWN
-
     index = ["# Rules\n", "Every refusal carries the id of a rule; `oxidecopy explain ID` prints the same page.\n"]
     gate = ""
     for rule in rules().values():
@@ -148,34 +148,9 @@ def _sources(folder: str, title: str, words: str) -> Iterator[tuple[str, str]]:
 
 
 def _commands() -> str:
-    """The command line, of the texts that `--help` prints."""
-    get_command: Any = import_module("typer.main").get_command
-    lines = ["# Commands", "Every command prints this with `--help`, and takes `--json` where a program would read its answer."]
-    for name, command in _walk("oxidecopy", get_command(import_module("oxidecopy.cli.app").app)):
-        lines += [f"## `{name}`", (command.help or "").strip()]
-        rows = [
-            f"| `{_written(option)}` | {' '.join((option.help or '').split())} |"
-            for option in command.params
-            if option.name != "help" and getattr(option, "help", None)
-        ]
-        if rows:
-            lines.append("\n".join(["| | |", "|---|---|", *(row.replace("\\|", "|") for row in rows)]))
-        examples = [line.removeprefix("$ ") for line in (command.epilog or "").split("\n\n") if line.startswith("$ ")]
-        if examples:
-            lines.append("```bash\n" + "\n".join(examples) + "\n```")
-    return "\n\n".join(line for line in lines if line) + "\n"
-
-
-def _written(option: Any) -> str:
-    """How an option or an argument is written."""
-    names: list[str] = [*option.opts, *option.secondary_opts]
-    return ", ".join(names) if names[0].startswith("-") else str(option.metavar or option.name)
-
-
-def _walk(name: str, command: Any) -> Iterator[tuple[str, Any]]:
-    yield name, command
-    for below, child in getattr(command, "commands", {}).items():
-        yield from _walk(f"{name} {below}", child)
+    """What the command line says of itself; this room knows it as a command only."""
+    command = [sys.executable, "-m", "oxidecopy.cli.reference"]
+    return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL).stdout
 
 
 # ---- the public API
@@ -237,6 +212,8 @@ def _named(nav: object) -> Iterator[str]:
         case list():
             for value in nav:
                 yield from _named(value)
+        case _:
+            raise TypeError(f"no part of a navigation: {nav!r}")
 
 
 def on_files(files: Any, config: Any) -> Any:

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, final
+from typing import Final, Literal, TypeAlias, final
 
 Shown: TypeAlias = Literal["raised", "warned", "typed"]
+
+# What a page says behind "Wrong" and "Right", and what the first digit of an id stands for.
+SHOWN: Final[dict[Shown, str]] = {"raised": "", "warned": "  (it runs: see `warnings`)", "typed": "  (for a type checker)"}
+GATES: Final = {
+    "1": "recording",
+    "2": "tensor maps",
+    "3": "verifier",
+    "4": "while it runs",
+    "5": "arrays, devices and files",
+    "6": "command line",
+    "7": "mypy plugin",
+}
 
 
 @final
