@@ -19,7 +19,7 @@ NO_WAY: Final = "OX1203"
 _COLUMNS: Final = (16_384, 8_192, 4_096, 2_048, 1_024)  # of one long row, seen as rows: widths at which copies were fastest
 _LONG: Final = 16 * _COLUMNS[-1]  # elements: shorter rows stay what they are
 _PLAIN_STAGES: Final = 4
-_PLAIN_PER_SM: Final = 4
+_PLAIN_PER_SM: Final = 8
 _PLAIN_ELEMENTS: Final = 2_048
 _WORDS: Final = (4, 2, 1)  # bytes of the elements that memory is moved as, best first
 
