@@ -83,7 +83,7 @@ def place(path: str) -> str:
         return f"{path.removeprefix('docs/')}/README.md"
     if path.startswith("docs/"):
         return path.removeprefix("docs/")
-    if re.fullmatch(r"examples/\d\d_\w+\.py|tests/cases/violations/\w+\.py", path):
+    if re.fullmatch(r"examples/\w+\.py|tests/cases/violations/\w+\.py", path):
         return f"{path.removeprefix('tests/cases/').removesuffix('.py')}.md"
     return "CHANGELOG.md" if path == "CHANGELOG.md" else ""
 
