@@ -115,7 +115,8 @@ def windows(x: Array, before: int) -> Array:
 
 def scaled_by_rows(x: Array) -> Array:
     largest = np.abs(x).max(axis=1, keepdims=True)
-    return (x * (1 / largest)).astype(np.float16)
+    out: Array = (x * (1 / largest)).astype(np.float16)
+    return out
 
 
 def blurred(x: Array) -> Array:
