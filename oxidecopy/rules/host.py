@@ -184,8 +184,10 @@ RULES: Final[tuple[Rule, ...]] = (
     _rule(
         22,
         "An input file can be read.",
-        "The system refuses it. No script shows this rule: whom it refuses depends on the user.",
-        "the file system's permissions",
+        "The system refuses it: its permissions, or a path that leads through a file.",
+        "the file system",
+        _GOOD + "load_npy(folder / 'x.npy' / 'x.npy')\n",
+        _GOOD,
     ),
     _rule(
         23,
