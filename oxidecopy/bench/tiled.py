@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import final
@@ -12,6 +13,7 @@ from oxidecopy.bench.copies import padding
 F32 = ox.TmaDescriptor[ox.f32, ox.D2]
 Vector = ox.TmaDescriptor[ox.f32, ox.D1]
 BF16 = ox.TmaDescriptor[ox.bf16, ox.D2]
+HALO = (1, 4)  # rows and columns; a box's rows are multiples of 16 bytes
 Number = ox.Scalar[ox.f32]
 
 
@@ -106,6 +108,27 @@ def transposed(tiles: Tiles) -> ox.Pipeline[...]:
                     group.transpose(tile, out=result)
 
     return transpose
+
+
+def around(tiles: Tiles, taps: Mapping[tuple[int, int], float]) -> ox.Pipeline[...]:
+    """Weighted sums of neighbours: each tile comes with what lies around it, `HALO` more on each side; outside of the array are zeros."""
+    rows, columns = HALO
+
+    @ox.pipeline(warps=ox.roles(producer=1, consumers=tiles.warps))
+    def stencil(cta: ox.Cta, a: F32, out: F32) -> None:
+        ring, made = cta.ring(stages=tiles.stages, tiles=(a,)), cta.store_ring(out, stages=tiles.stored)
+        work = cta.schedule(out, order=ox.order.counter())
+        with cta.producer() as leader:
+            for row, column in work:
+                with ring.produce(leader) as (slot,):
+                    slot.load(a, (row - rows, column - columns))
+        with cta.consumers() as group:
+            for stage in ring.stages(group, work):
+                (tile,) = stage.tiles
+                with made.put(group, stage.at) as result:
+                    group.stencil(tile, taps=taps, out=result)
+
+    return stencil
 
 
 def row_sums(tiles: Tiles) -> ox.Pipeline[...]:

@@ -26,6 +26,7 @@ Array = ox.GlobalArray[Any, Any]
 Values = npt.NDArray[Any]
 
 SCALE_A, SCALE_B, BIAS = 0.75, -1.25, 0.125
+TAPS: Final = {(0, 0): 0.5, (-1, 0): 0.125, (1, 0): 0.125, (0, -1): 0.125, (0, 1): 0.125}
 HEADS: Final = 32
 DEPTH: Final = 128
 COLUMNS: Final = 16_384
@@ -33,8 +34,9 @@ COLUMNS: Final = 16_384
 FUSED: Final = Tiles(box=(64, 64), stages=2, stored=2, warps=8, per_sm=2)
 CAST: Final = Tiles(box=(64, 64), stages=3, stored=2, warps=8, per_sm=2)
 PERMUTED: Final = Tiles(box=(1, 16, 4, DEPTH), per_sm=4)  # of BSHD, which both directions walk through
-TRANSPOSED: Final = Tiles(box=(64, 64), stages=3, stored=2, warps=4, per_sm=2)
-SUMMED: Final = Tiles(box=(16, 256), stages=4, stored=2, warps=4, per_sm=2)
+TRANSPOSED: Final = Tiles(box=(128, 128), stages=2, stored=1, warps=8, per_sm=1)
+AROUND: Final = Tiles(box=(64, 128), stages=2, stored=1, warps=8, per_sm=2)
+SUMMED: Final = Tiles(box=(64, 256), stages=3, stored=1, warps=16, per_sm=1)
 ADDED: Final = Tiles(box=(64, 256), per_sm=2)
 
 OF_COPY_MAP: Final = 0.95
@@ -119,6 +121,7 @@ def works(elements: int, columns: int = COLUMNS) -> Iterator[Work]:
     yield cast(shape)
     yield from permutes((2 * elements // (HEADS * DEPTH * _sequence(elements)), _sequence(elements), HEADS, DEPTH))
     yield transposed(shape)
+    yield stencil(shape)
     yield row_sums(shape)
     yield added(shape)
 
@@ -203,6 +206,30 @@ def transposed(shape: tuple[int, int], tiles: Tiles = TRANSPOSED) -> Work:
         name="transpose", words="transpose of f32", how=tiles.words, inputs=(Spec(ox.f32, shape),), output=Spec(ox.f32, shape[::-1]),
         bind=bind, expected=lambda given, first, stop: given[0][np.arange(shape[0]) * shape[1] + np.arange(first, stop)[:, None]],
         target=OF_COPY, peers=(("torch", OF_CONTIGUOUS),),
+    )  # fmt: skip
+
+
+# ---- from neighbours
+def stencil(shape: tuple[int, int], tiles: Tiles = AROUND) -> Work:
+    """The five-point stencil of diffusion."""
+
+    def bind(given: Sequence[Array], out: Array, multiprocessors: int) -> BoundLaunch:
+        halo = tuple([n + 2 * more for n, more in zip(tiles.box, tiled.HALO, strict=True)])
+        return tiled.around(tiles, TAPS)[tiles.per_sm * multiprocessors].bind(_map(given[0], halo), _map(out, tiles.box))
+
+    def expected(given: Sequence[Pattern], first: int, stop: int) -> Values:
+        total: Values | None = None
+        for (row, column), weight in TAPS.items():
+            rows, columns = np.arange(first, stop)[:, None] + row, np.arange(shape[1])[None, :] + column
+            inside = (rows >= 0) & (rows < shape[0]) & (columns >= 0) & (columns < shape[1])
+            found = np.where(inside, given[0][np.where(inside, rows * shape[1] + columns, 0)], np.float32(0)) * np.float32(weight)
+            total = found if total is None else total + found
+        assert total is not None  # there are taps
+        return total
+
+    return Work(
+        name="stencil", words="five-point stencil of f32", how=tiles.words, inputs=(Spec(ox.f32, shape),), output=Spec(ox.f32, shape),
+        bind=bind, expected=expected, target=OF_COPY,
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Tiles from tiles of another shape: transposes of every type and swizzle, sums and maxima of rows and columns in their fixed order."""
+"""Tiles from tiles of another shape: transposes of every type and swizzle, sums and maxima of rows and columns, stencils."""
 
 from __future__ import annotations
 
@@ -19,10 +19,17 @@ if TYPE_CHECKING:
     from oxidecopy.typed.dtypes import DType
 
 Box = tuple[int, ...]
+Taps = Mapping[tuple[int, int], float]
 _FLOATS: Final[tuple[type[DType], ...]] = (ox.f32, ox.f16, ox.bf16)
 _BY_SIZE: Final[tuple[type[DType], ...]] = (ox.u8, ox.f16, ox.f32, ox.f64)
 _SWIZZLES: Final = {16: ox.SwizzleNone, 32: ox.Swizzle32B, 64: ox.Swizzle64B, 128: ox.Swizzle128B}  # by the bytes of a row
 _SHAPE: Final = (150, 208)
+_TAPS: Final[Mapping[str, Taps]] = {
+    "one": {(0, 1): 1.5},
+    "five": {(0, 0): 0.5, (-1, 0): 0.125, (1, 0): 0.125, (0, -1): 0.1, (0, 1): -0.3},
+    "six": {(0, -1): 0.7, (0, 0): 0.5, (-1, 0): 0.125, (1, 0): 0.125, (0, -4): 0.1, (0, 4): -0.3},
+    "nine": {(row, column): 1 / (3 + row * row + column) for row in (-1, 0, 1) for column in (-1, 0, 1)},
+}
 _KEPT_BOX: Final = (32, 64)
 
 
@@ -126,8 +133,28 @@ def odd_fold(how: str, axis: int, dtype: type[DType]) -> Pipe:
     return odd
 
 
+def stencil(taps: Taps, box: Box, halo: Box) -> Pipe:
+    """Sums around each element, the tile loaded with its halo; outside of the array there are zeros."""
+
+    @ox.pipeline(warps=ox.roles(producer=1, consumers=3))
+    def around(cta: ox.Cta, src: Map, dst: Map) -> None:
+        ring: ox.Ring[Any, Any] = cta.ring(stages=2, tiles=(src,))
+        outs = cta.store_ring(dst, stages=2)
+        with cta.producer() as leader:
+            for y, x in cta.tiles(dst):
+                with ring.produce(leader) as (slot,):
+                    slot.load(src, (y - halo[0], x - halo[1]))
+        with cta.consumers() as group:
+            for at in cta.tiles(dst):
+                with ring.consume(group) as (tile,), outs.put(group, at) as made:
+                    group.stencil(tile, taps=taps, out=made)
+
+    return around
+
+
 def cases() -> Iterator[Case]:
     """All of this module."""
+    yield from _stencils()
     for dtype in DTYPES:
         yield Case(name=f"transpose {dtype.info.name}", group="transposes", make=partial(_flipped, dtype, (32, 48)))
     for dtype in _BY_SIZE:
@@ -147,6 +174,15 @@ def cases() -> Iterator[Case]:
         yield Case(name=f"{words} odd", group="sums and maxima", make=partial(_odd_fold, dtype, how, axis))
         if axis:
             yield Case(name=f"{words} kept", group="sums and maxima", make=partial(_kept, dtype, how))
+
+
+def _stencils() -> Iterator[Case]:
+    for words, taps in _TAPS.items():
+        for box, halo in (((20, 40), (1, 4)), ((5, 68), (2, 8))):
+            make = partial(_around, taps, box, halo, "numbers", 0)
+            yield Case(name=f"stencil {words} {box[0]} by {box[1]}", group="stencils", make=make)
+        yield Case(name=f"stencil {words} swizzled", group="stencils", make=partial(_around, taps, (14, 24), (1, 4), "numbers", 128))
+    yield Case(name="stencil of all bits", group="stencils", make=partial(_around, _TAPS["five"], (20, 40), (1, 4), "bits", 0))
 
 
 def _flipped(dtype: type[DType], box: Box, dev: Device, modes: Mapping[int, Any] = MappingProxyType({})) -> Made:
@@ -181,6 +217,14 @@ def _folded(dtype: type[DType], how: str, axis: int, box: Box, kind: str, dev: D
     made = dev.zeros((boxes * length,), ox.f32)
     src = maps(dev.array(_numbers(dtype, kind), dtype), box=box, swizzle=swizzle)
     return Made(launch=folded(how, axis, box)[3].bind(src, maps(made, box=(length,))), outputs={"out": made})
+
+
+def _around(taps: Taps, box: Box, halo: Box, kind: str, swizzle: int, dev: Device) -> Made:
+    maps: Any = ox.TmaDescriptor.tiled
+    made = dev.zeros(_SHAPE, ox.f32)
+    around = tuple(n + 2 * more for n, more in zip(box, halo, strict=True))
+    src = maps(dev.array(_numbers(ox.f32, kind), ox.f32), box=around, swizzle=_SWIZZLES[swizzle or 16])
+    return Made(launch=stencil(taps, box, halo)[3].bind(src, maps(made, box=box)), outputs={"out": made})
 
 
 def _odd_fold(dtype: type[DType], how: str, axis: int, dev: Device) -> Made:

@@ -10,6 +10,7 @@ Who executes an op is not an operand: it follows from the `Scope` blocks around 
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Final, TypeAlias, final, get_args
 
@@ -178,7 +179,9 @@ TILES: Final = Kind("tiles")  # 1 to MAP_INPUTS_MAX tiles, of the shape of the t
 ARRAYS: Final = Kind("arrays")  # 0 to EPILOGUE_ARRAYS_MAX global arrays, which the element expression beside them reads
 FLIPPED: Final = Kind("flipped")  # a tile; the one beside it has its type and its shape, with the last two dimensions swapped
 FOLDED: Final = Kind("folded")  # a tile of two dimensions; the one beside it is a vector of f32 as long as one of its sides
-ONE_TILE: Final = (TILE, FLIPPED, FOLDED)  # kinds of operands that are a TileRef
+AROUND: Final = Kind("around")  # a tile of f32 in two dimensions, in whose middle the one beside it lies
+TAPS: Final = Kind("taps")  # 1 to TAPS_MAX taps, which stay inside the tile beside them
+ONE_TILE: Final = (TILE, FLIPPED, FOLDED, AROUND)  # kinds of operands that are a TileRef
 ELEM: Final = Kind("elem")  # an element expression over the tiles beside it
 GATHER: Final = Kind("gather")  # four rows, then the column that they start at: 5 expressions, in elements
 OFFSETS: Final = Kind("offsets")  # im2col: an expression for each spatial dimension, outermost first; of other copies none
@@ -204,6 +207,8 @@ FOLDS: Final = ("sum", "max")  # of the elements of a row or column
 FOLD_BYTES: Final = 128  # of a row, whose elements begin a partial each
 FOLD_ROWS: Final = 4  # of a column, whose elements do
 FOLDABLE: Final = ("f32", "f16", "bf16")
+TAPS_MAX: Final = 9
+F32_MAX: Final = 2.0**128 - 2.0**104
 REDUCE: Final = Choice(("add", "min", "max", "inc", "dec", "bit_and", "bit_or", "bit_xor"))
 
 # Kinds that may be absent, with the value that stands for it.
@@ -1100,8 +1105,59 @@ class ReduceTile:
         return (self.source, self.out) if self.onto else (self.source,)
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class Tap:
+    """One term of a stencil: `weight`, a number of f32, times the element so many rows further down and columns further right."""
+
+    row: int
+    column: int
+    weight: float
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StencilTile:
+    """Sets each element of `out` to a weighted sum of those of `source` around it, in f32.
+
+    `out` lies in the middle of `source`: what `source` has more of rows and columns is the same above and below, left and right. The sum
+    begins with the first tap's product and adds the others in order; each product and each sum is rounded.
+    """
+
+    opcode: ClassVar[int] = 0x46
+    mnemonic: ClassVar[str] = "stencil.tile"
+    min_sm: ClassVar[int] = 90
+    source: TileRef = _op(AROUND)
+    out: TileRef = _op(TILE)
+    taps: tuple[Tap, ...] = _op(TAPS)
+
+    @property
+    def inputs(self) -> tuple[TileRef, ...]:
+        """The tiles that are read."""
+        return (self.source,)
+
+
+def margin(source: tuple[int, ...], out: tuple[int, ...]) -> tuple[int, int] | None:
+    """How many rows and columns a stencil's source has around its output on each side; None where that does not lie in its middle."""
+    more = [a - b for a, b in zip(source, out, strict=False)]
+    if len(source) != 2 or len(out) != 2 or any(n < 0 or n % 2 for n in more):
+        return None
+    return more[0] // 2, more[1] // 2
+
+
+def taps_problem(taps: tuple[Tap, ...], around: tuple[int, int]) -> str:
+    """What is wrong with a stencil's taps, given the margin of its source; empty when nothing is."""
+    if not 1 <= len(taps) <= TAPS_MAX:
+        return f"1 to {TAPS_MAX} taps"
+    if any(abs(tap.row) > around[0] or abs(tap.column) > around[1] for tap in taps):
+        return f"taps at most {around[0]} rows and {around[1]} columns away"
+    if not all(abs(tap.weight) <= F32_MAX and struct.unpack("<f", struct.pack("<f", tap.weight))[0] == tap.weight for tap in taps):
+        return "weights that are numbers of f32"
+    return ""
+
+
 # ---- sorts of ops
-Made: TypeAlias = MapTiles | TransposeTile | ReduceTile  # set all of a tile, `out`, from others, `inputs`
+Made: TypeAlias = MapTiles | TransposeTile | ReduceTile | StencilTile  # set all of a tile, `out`, from others, `inputs`
 TensorLoad: TypeAlias = TensorG2S | TensorG2SMulticast | TensorGather4
 TensorStore: TypeAlias = TensorS2G | TensorReduce | TensorScatter4
 BulkLoad: TypeAlias = BulkG2S | BulkG2SMulticast
@@ -1180,6 +1236,7 @@ Instr: TypeAlias = (
     | MmaOut
     | TransposeTile
     | ReduceTile
+    | StencilTile
 )
 OPS: Final[tuple[type[Instr], ...]] = get_args(Instr)
 EDITS: Final[tuple[type[Edit], ...]] = get_args(Edit)

@@ -97,6 +97,7 @@ enum : u32 {
     OP_MAP_TILES = 0x43,
     OP_TRANSPOSE_TILE = 0x44,
     OP_REDUCE_TILE = 0x45,
+    OP_STENCIL_TILE = 0x46,
     OP_LOAD_INDEX = 0x48,
     OP_END = 0x80,
     OP_EVAL = 0x81,
@@ -640,6 +641,33 @@ static_assert(OFFSET_OF(FoldRecord, source_mask) == 12);
 static_assert(OFFSET_OF(FoldRecord, out_mask) == 13);
 static_assert(OFFSET_OF(FoldRecord, form) == 14);
 static_assert(OFFSET_OF(FoldRecord, whole) == 15);
+
+struct alignas(16) StencilRecord {
+    u32 rows;
+    u32 columns;
+    u32 source_pitch;
+    u32 out_pitch;
+    u32 start;
+    u8 source_mask;
+    u8 out_mask;
+    u8 gap[10];
+};
+static_assert(sizeof(StencilRecord) == 32);
+static_assert(OFFSET_OF(StencilRecord, rows) == 0);
+static_assert(OFFSET_OF(StencilRecord, columns) == 4);
+static_assert(OFFSET_OF(StencilRecord, source_pitch) == 8);
+static_assert(OFFSET_OF(StencilRecord, out_pitch) == 12);
+static_assert(OFFSET_OF(StencilRecord, start) == 16);
+static_assert(OFFSET_OF(StencilRecord, source_mask) == 20);
+static_assert(OFFSET_OF(StencilRecord, out_mask) == 21);
+
+struct alignas(8) TapEntry {
+    i32 offset;
+    u32 weight;
+};
+static_assert(sizeof(TapEntry) == 8);
+static_assert(OFFSET_OF(TapEntry, offset) == 0);
+static_assert(OFFSET_OF(TapEntry, weight) == 4);
 
 struct alignas(16) ReportHeader {
     u32 skip;

@@ -1,4 +1,4 @@
-// Entry points of the family reshape: all ops but COMPUTE, with TRANSPOSE_TILE and REDUCE_TILE.
+// Entry points of the family reshape: all ops but COMPUTE, with TRANSPOSE_TILE, REDUCE_TILE and STENCIL_TILE.
 #define OX_NO_COMPUTE
 #define OX_RESHAPE
 #define OX_BARRIER_UNALIGNED

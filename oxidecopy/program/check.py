@@ -240,6 +240,30 @@ class _Steps:
                     "OX1920", "cannot be put together into the tile beside it", got=" into ".join(dtypes), required=required
                 )
 
+    def around(self, operand: _Operand, ref: TileRef) -> Iterator[Diagnostic]:
+        """A tile in whose middle the one beside it lies."""
+        yield from self.tile(operand, ref)
+        mine = self.shape(ref)
+        for out, same in self.beside(operand, ref):
+            other, dtypes = self.shape(out), (self.dtype(ref), self.dtype(out))
+            if same is not None:
+                yield same
+            elif mine and other and ops.margin(mine, other) is None:
+                required = "two dimensions, with as many more rows above as below, and columns left as right"
+                yield operand.broken("OX1920", "does not lie around the tile beside it", got=[mine, other], required=required)
+            elif all(dtypes) and dtypes != ("f32", "f32"):
+                yield operand.broken("OX1920", "and the tile beside it are not of f32", got=" into ".join(dtypes), required="f32 into f32")
+
+    def taps(self, operand: _Operand, taps: tuple[ops.Tap, ...]) -> Iterator[Diagnostic]:
+        """Of a stencil; their reach is judged where the tiles fit each other."""
+        tiles = [getattr(operand.op, name) for name, kind in ops.operands(type(operand.op)) if kind in (ops.AROUND, ops.TILE)]
+        shapes = [self.shape(ref) for ref in tiles]
+        margin = ops.margin(shapes[0], shapes[1]) if all(shapes) else None
+        problem = ops.taps_problem(taps, margin) if margin is not None else ""
+        if problem:
+            got = ", ".join(f"({tap.row}, {tap.column}): {tap.weight!r}" for tap in taps)
+            yield operand.broken("OX1910", "are no taps of a stencil", got=got, required=problem)
+
     def shape(self, ref: TileRef) -> tuple[int, ...]:
         """Of a tile or part, in elements; empty where there is none."""
         decls, of = self._program.tiles, ref.part.of if ref.part is not None else 1
@@ -450,6 +474,8 @@ _CHECKS: Final[dict[Kind, Callable[[_Steps, _Operand, Any], Iterator[Diagnostic]
     ops.ARRAYS: _Steps.arrays,
     ops.FLIPPED: _Steps.flipped,
     ops.FOLDED: _Steps.folded,
+    ops.AROUND: _Steps.around,
+    ops.TAPS: _Steps.taps,
     ops.ELEM: _Steps.elem,
 }
 

@@ -1,4 +1,4 @@
-"""Rules of transposes and reductions of tiles (recorder side)."""
+"""Rules of transposes, reductions and stencils of tiles (recorder side)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 from oxidecopy.rules.rule import Rule
 
-_TABLE: Final = "the op table, oxidecopy.isa.ops: TransposeTile and ReduceTile"
+_TABLE: Final = "the op table, oxidecopy.isa.ops: TransposeTile, ReduceTile and StencilTile"
 
 
 def _group(line: str) -> str:
@@ -17,6 +17,7 @@ def _group(line: str) -> str:
         "    tile = cta.shared(ox.f32, (32, 16), align=ox.A128)\n"
         "    other = cta.shared(ox.f32, (16, 32), align=ox.A128)\n"
         "    square = cta.shared(ox.f32, (16, 16), align=ox.A128)\n"
+        "    inner = cta.shared(ox.f32, (16, 8), align=ox.A128)\n"
         "    halves = cta.shared(ox.f16, (16, 32), align=ox.A128)\n"
         "    whole = cta.shared(ox.i32, (32, 16), align=ox.A128)\n"
         "    rows = cta.shared(ox.f32, (32,), align=ox.A128)\n"
@@ -51,7 +52,7 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         id="OX1192",
-        title="`sum` and `max` take f32, f16 or bf16 and give f32",
+        title="`sum` and `max` take f32, f16 or bf16 and give f32; `stencil` takes f32",
         error="DTypeError",
         why="They work in f32: a narrower result would be rounded once more without being seen, and integers are none of it.",
         source=_TABLE,
@@ -69,11 +70,29 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         id="OX1194",
-        title="Transposes and reductions write another tile than they read",
+        title="Transposes, reductions and stencils write another tile than they read",
         error="ShapeError",
         why="Each thread reads what others write to: which of the two comes first is not said.",
         source=_TABLE,
         wrong=_group("group.transpose(square, out=square)"),
         right=_group("group.transpose(tile, out=other)"),
+    ),
+    Rule(
+        id="OX1195",
+        title="The output of a stencil lies in the middle of its tile",
+        error="ShapeError",
+        why="What the tile has more of rows and columns is the halo, the same on both sides: so it is known where the output begins.",
+        source=_TABLE,
+        wrong=_group("group.stencil(tile, taps={(0, 0): 0.5, (1, 0): 0.5}, out=other)"),
+        right=_group("group.stencil(tile, taps={(0, 0): 0.5, (1, 0): 0.5}, out=inner)"),
+    ),
+    Rule(
+        id="OX1196",
+        title="A stencil has one to nine taps, which stay inside its tile, with weights of f32",
+        error="ShapeError",
+        why="A tap beyond the halo would read what lies behind the row or the tile. What f32 cannot hold has no weight.",
+        source=_TABLE,
+        wrong=_group("group.stencil(tile, taps={(0, 0): 0.5, (9, 0): 0.5}, out=inner)"),
+        right=_group("group.stencil(tile, taps={(0, 0): 0.5, (8, 0): 0.5}, out=inner)"),
     ),
 )

@@ -1,10 +1,12 @@
-"""`transpose`, `sum` and `max`: what all threads in scope make together of a tile, in a tile of another shape.
+"""`transpose`, `sum`, `max` and `stencil`: what all threads in scope make together of a tile, in a tile of another shape.
 
 Accesses are logical, as those of maps: whatever the swizzle and pitch of each tile, element (i, j) is element (i, j).
 """
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from typing_extensions import TypeVar
@@ -140,6 +142,47 @@ class Reshapes:
         """
         self._fold("max", tile, axis, out, accumulate=accumulate)
 
+    def stencil(
+        self,
+        tile: SharedArray[f32, Any, Any],
+        /,
+        *,
+        taps: Mapping[tuple[int, int], float],
+        out: SharedArray[f32, Any, Any],
+    ) -> None:
+        """Sets element (i, j) of `out` to the sum of `weight * tile[i + row, j + column]` over `taps`, `{(row, column): weight}`.
+
+        The tile is loaded with what lies around the output's elements: `out` is its middle, and what it has more of rows and columns is
+        the same above and below, left and right. So places count from where `out` begins, and an average of neighbours is
+        `taps={(-1, 0): 0.25, (1, 0): 0.25, (0, -1): 0.25, (0, 1): 0.25}`. Up to nine taps; the sum begins with the first one's product and
+        adds the others in order, each rounded to f32, so every engine gives the same bits.
+        """
+        recorder = self._executes("a stencil")
+        source, target = tile_of(tile, "`stencil`"), tile_of(out, "`stencil`: `out`")
+        around = ops.margin(source.shape, target.shape)
+        if around is None:
+            refuse(
+                ShapeError,
+                "OX1195",
+                "the output of a stencil lies in the middle of its tile",
+                got=f"{source._request.name} {source.shape} into {target._request.name} {target.shape}",
+                required="two dimensions, with as many more rows above as below, and columns left as right",
+                fix="give the descriptor of the tile a box with the halo on both sides",
+            )
+        dtypes = source._request.dtype, target._request.dtype
+        if dtypes != ("f32", "f32"):
+            got = " into ".join(dtypes)
+            refuse(
+                DTypeError, "OX1192", "`stencil` takes f32 and gives f32", got=got, required="f32", fix="`map` casts, before or after it"
+            )
+        _apart("a stencil", source, target)
+        found = _taps(taps)
+        problem = ops.taps_problem(found, around)
+        if problem:
+            got = f"{len(found)} taps, {source.shape} around {target.shape}"
+            refuse(ShapeError, "OX1196", "these are no taps of a stencil", got=got, required=problem)
+        recorder.emit(ops.StencilTile(source=source._ref(recorder), out=target._target(recorder), taps=found))
+
     def _fold(self, how: str, tile: object, axis: object, out: object, *, accumulate: object) -> None:
         what = f"`{how}`"
         recorder = self._executes(f"a {how}")
@@ -167,6 +210,33 @@ class Reshapes:
         _apart(what, source, target)
         refs = source._ref(recorder), target._target(recorder)
         recorder.emit(ops.ReduceTile(op=how, onto=int(onto), axis=along, source=refs[0], out=refs[1]))
+
+
+def _taps(taps: object) -> tuple[ops.Tap, ...]:
+    """What a user gives, with weights rounded to f32."""
+    found: list[ops.Tap] = []
+    for place, weight in taps.items() if isinstance(taps, Mapping) else ():
+        numbers = tuple(map(whole, place)) if isinstance(place, tuple) else ()
+        if len(numbers) != 2 or None in numbers or isinstance(weight, bool) or not isinstance(weight, float | int):
+            found.clear()
+            break
+        row, column = (int(n or 0) for n in numbers)
+        found.append(ops.Tap(row, column, _rounded(float(weight))))
+    if not found:
+        got = described(taps)
+        refuse(
+            ShapeError, "OX1196", "these are no taps of a stencil", got=got, required="{(row, column): weight}, whole numbers and a number"
+        )
+    return tuple(found)
+
+
+def _rounded(weight: float) -> float:
+    """To f32; what it cannot hold stays as it is, and is refused as that."""
+    try:
+        (rounded,) = struct.unpack("<f", struct.pack("<f", weight))
+    except OverflowError:
+        return weight
+    return float(rounded)
 
 
 def _same_type(what: str, got: str, required: str) -> None:

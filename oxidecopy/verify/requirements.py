@@ -112,7 +112,7 @@ def _needs(op: Instr) -> tuple[Need, ...]:  # noqa: C901  one case per op
             return ()
         case ops.Fill() | ops.Iota():
             return (Need.WRITE,)
-        case ops.MapTiles() | ops.TransposeTile() | ops.ReduceTile():
+        case ops.MapTiles() | ops.TransposeTile() | ops.ReduceTile() | ops.StencilTile():
             return (Need.READ, Need.WRITE)
         case _:
             assert_never(op)
@@ -121,7 +121,9 @@ def _needs(op: Instr) -> tuple[Need, ...]:  # noqa: C901  one case per op
 def _harmless(op: Instr) -> bool:  # noqa: C901  one case per op
     """True for ops that may run or not without changing what any thread waits for (design: control flow must not depend on answers)."""
     match op:
-        case ops.StoreGlobal() | ops.Fill() | ops.Iota() | ops.MapTiles() | ops.TransposeTile() | ops.ReduceTile() | ops.FenceProxyAsync():
+        case ops.StoreGlobal() | ops.Fill() | ops.Iota() | ops.FenceProxyAsync():
+            return True
+        case ops.MapTiles() | ops.TransposeTile() | ops.ReduceTile() | ops.StencilTile():
             return True
         case ops.LoadIndex() | ops.NextTile() | ops.ShareTiles():
             return True

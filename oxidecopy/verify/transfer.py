@@ -227,7 +227,7 @@ def effect_of(op: ops.Instr) -> Effect:  # noqa: C901  one case per op
             return _read
         case ops.Fill() | ops.Iota():
             return _write
-        case ops.MapTiles() | ops.TransposeTile() | ops.ReduceTile():
+        case ops.MapTiles() | ops.TransposeTile() | ops.ReduceTile() | ops.StencilTile():
             return _map
         case ops.MmaStep():
             return _operands

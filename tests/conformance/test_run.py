@@ -42,6 +42,7 @@ def test_cases_hold_every_op() -> None:
         "contractions: bf16 128x64",
         "transpose u8",
         "sum of f32 axis 1 kept",
+        "stencil one 20 by 40",
         *MORE,
     ):
         for case in run.cases(group):

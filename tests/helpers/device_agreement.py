@@ -79,7 +79,7 @@ def computed(events: list[Event], *, maps: bool) -> Iterator[Event]:
     `maps`: they, too, are run by the fast machine.
     """
     for event in events:
-        if event[0] not in ("transpose", "fold", "map_tiles" if maps else ""):
+        if event[0] not in ("transpose", "fold", "stencil", "map_tiles" if maps else ""):
             yield event
             continue
         low, high, total = event[3] if event[0] == "map_tiles" else event[-1]

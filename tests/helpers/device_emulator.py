@@ -24,7 +24,8 @@ WRITERS = (DeviceOp.MBARRIER_TEST_PARITY, DeviceOp.MBARRIER_TEST_TOKEN, DeviceOp
 STEPS_MAX = 200_000
 KINDS = {"u8": "B", "u16": "H", "u32": "I", "i32": "i", "u64": "Q", "u8[8]": "8B", "i32[5]": "5i"}
 COPIES = (DeviceOp.TENSOR_G2S, DeviceOp.TENSOR_G2S_MULTICAST, DeviceOp.TENSOR_S2G, DeviceOp.TENSOR_REDUCE)
-RESHAPES = (DeviceOp.TRANSPOSE_TILE, DeviceOp.REDUCE_TILE)
+RESHAPES = (DeviceOp.TRANSPOSE_TILE, DeviceOp.REDUCE_TILE, DeviceOp.STENCIL_TILE)
+RECORDS = {DeviceOp.TRANSPOSE_TILE: abi.FLIP, DeviceOp.REDUCE_TILE: abi.FOLD, DeviceOp.STENCIL_TILE: abi.STENCIL}
 PLAIN = (DeviceOp.STORE_GLOBAL, DeviceOp.FILL, DeviceOp.IOTA, DeviceOp.MAP_TILES)
 
 
@@ -493,14 +494,18 @@ class _Run:
         return ("compute", self.value(r, 0), tuple([offsets[i] + self.read(r["reg"][1 + i]) for i in range(r["aux"])]))
 
     def reshape(self, op: DeviceOp, r: dict[str, Any]) -> Event:
-        """A transpose or a reduction: its tiles; what it moves is another test's."""
-        what = self.record(abi.FLIP if op is DeviceOp.TRANSPOSE_TILE else abi.FOLD)
+        """A transpose, a reduction or a stencil: its tiles; what it moves is another test's."""
+        what = self.record(RECORDS[op])
         low, high, total = r["imm"][2] & 0xFFFF, r["imm"][2] >> 16, r["imm"][3]
         if not low < high <= total or total % 32 or low % 32 or high % 32:
             raise BadCodeError("warps share the work, not lanes")
         if op is DeviceOp.REDUCE_TILE:
             how, shape = r["aux"], (what["rows"], what["columns"])
             return ("fold", (FOLDS[how & 1], how >> 1 & 1, how >> 2), self.value(r, 0), self.value(r, 1), shape)
+        if op is DeviceOp.STENCIL_TILE:
+            taps = tuple(struct.iter_unpack("<if", self.code[self.pc * abi.RECORD_BYTES :][: 8 * r["aux"]]))
+            self.pc += -(-r["aux"] // 4)
+            return ("stencil", taps, self.value(r, 0), self.value(r, 1), (what["rows"], what["columns"]))
         blocks = what["blocks"] << 2 * what["side"]
         return ("transpose", self.value(r, 0), self.value(r, 1), blocks << what["element"])
 

@@ -233,7 +233,7 @@ class _Run:
             case ops.MapTiles(inputs=inputs, out=out):
                 sources = tuple((self.tile(t), self.layout(t)) for t in inputs)
                 yield ("map_tiles", self.tile(out), sources, self.share(), self.layout(out))
-            case ops.TransposeTile() | ops.ReduceTile():
+            case ops.TransposeTile() | ops.ReduceTile() | ops.StencilTile():
                 yield self.reshape(op)
             case ops.LoadIndex(name=name, array=a, index=index, below=below):
                 found = self.oracle.index(a.name, self.value(index), self.value(below))
@@ -243,10 +243,14 @@ class _Run:
             case _:
                 raise TypeError(op)
 
-    def reshape(self, op: ops.TransposeTile | ops.ReduceTile) -> Event:
+    def reshape(self, op: ops.TransposeTile | ops.ReduceTile | ops.StencilTile) -> Event:
         shape, _, size, *_ = self.layout(op.source)
         if isinstance(op, ops.TransposeTile):
             return ("transpose", self.tile(op.out), self.tile(op.source), prod(shape) * size, self.share())
+        if isinstance(op, ops.StencilTile):
+            pitch = self.layout(op.source)[1]
+            taps = tuple([(tap.row * pitch + tap.column * size, tap.weight) for tap in op.taps])
+            return ("stencil", taps, self.tile(op.out), self.tile(op.source), self.layout(op.out)[0], self.share())
         return ("fold", (op.op, op.axis, op.onto), self.tile(op.out), self.tile(op.source), shape, self.share())
 
     def edits(self, op: ops.Instr) -> Iterator[Event]:

@@ -181,6 +181,7 @@ class StepMaker:
         self.out = ""  # the element type of that tile
         self.summed: list[str] | None = None  # element types of arrays drawn together last: the element expression beside them follows them
         self.number = 0  # the immediate drawn last: the axis of what is folded
+        self.reach = (0, 0)  # how far the taps of a stencil may lie from its output
         self.written: int | None = None  # position of the tile that the tile drawn last must be beside
 
     def steps(self, count: int, depth: int) -> tuple[Step, ...]:
@@ -217,6 +218,7 @@ class StepMaker:
             ops.TILES: self.tiles,
             ops.FLIPPED: self.flips(),
             ops.FOLDED: self.folds(0) and self.folds(1),
+            ops.AROUND: self.arounds(),
             ops.MAP: self.of(MapParam),
             ops.GATHER: self.of_rank_2(),
             ops.ARRAY: self.of(ArrayParam),
@@ -319,6 +321,20 @@ class StepMaker:
     def folded(self) -> TileRef:
         return self.pair(self.folds(self.number))
 
+    def arounds(self) -> list[tuple[int, int]]:
+        """Positions of a tile and of one that lies in its middle."""
+        f32s = [(i, t.shape) for i, t in enumerate(self.tiles) if t.dtype == "f32"]
+        return [(i, j) for i, shape in f32s for j, other in f32s if i != j and ops.margin(shape, other) is not None]
+
+    def around(self) -> TileRef:
+        ref = self.pair(self.arounds())
+        self.reach = ops.margin(self.tiles[ref.tile].shape, self.tiles[self.written or 0].shape) or (0, 0)
+        return ref
+
+    def taps(self) -> tuple[ops.Tap, ...]:
+        places = st.tuples(*(st.integers(-n, n) for n in self.reach), st.floats(width=32, allow_nan=False, allow_infinity=False))
+        return tuple([ops.Tap(*each) for each in self.draw(st.lists(places, min_size=1, max_size=ops.TAPS_MAX))])
+
     def elem(self) -> Elem:
         inputs = list(enumerate(self.summed if self.summed is not None else [self.tiles[ref.tile].dtype for ref in self.inputs]))
         self.inputs, self.summed = [], None
@@ -413,6 +429,8 @@ KINDS: dict[Kind, Callable[[StepMaker], object]] = {
     ops.ARRAYS: StepMaker.arrays,
     ops.FLIPPED: StepMaker.flipped,
     ops.FOLDED: StepMaker.folded,
+    ops.AROUND: StepMaker.around,
+    ops.TAPS: StepMaker.taps,
     ops.ELEM: StepMaker.elem,
 }
 
@@ -426,7 +444,8 @@ RICH_TILE = TileDecl(name="stage", dtype="f32", shape=(8, 32), align=128, swizzl
 RICH_FLIP = TileDecl(name="flip", dtype="f32", shape=(32, 8), align=128, swizzle="none", stages=1, offset=2176, stage_bytes=1024)
 RICH_ROWS = TileDecl(name="rows", dtype="f32", shape=(8,), align=128, swizzle="none", stages=2, offset=3200, stage_bytes=128)
 RICH_COLUMNS = TileDecl(name="columns", dtype="f32", shape=(32,), align=128, swizzle="none", stages=1, offset=3456, stage_bytes=128)
-RICH_TILES = (RICH_TILE, RICH_FLIP, RICH_ROWS, RICH_COLUMNS)
+RICH_MIDDLE = TileDecl(name="middle", dtype="f32", shape=(6, 24), align=128, swizzle="none", stages=1, offset=3584, stage_bytes=640)
+RICH_TILES = (RICH_TILE, RICH_FLIP, RICH_ROWS, RICH_COLUMNS, RICH_MIDDLE)
 RICH_BARRIER = BarrierDecl(name="ready", kind="TmaBarrier", stages=2, offset=2048)
 
 

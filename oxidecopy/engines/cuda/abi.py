@@ -165,6 +165,7 @@ class DeviceOp(IntEnum):
     MAP_TILES = 0x43  # aux inputs; value0 out tile; share; + layouts of out and of each input; + imm1 elem instructions, four to a record
     TRANSPOSE_TILE = 0x44  # family reshape: value0 out, value1 source; share in lanes; imm4; + flip: see `FLIP` below
     REDUCE_TILE = 0x45  # family reshape: value0 out, value1 source; share in lanes; aux; + fold: see `FOLD` below
+    STENCIL_TILE = 0x46  # family reshape: value0 out, value1 source; share in lanes; aux taps; + stencil; + taps, four to a record
     LOAD_INDEX = 0x48  # map: as STORE_GLOBAL; aux dtype code; value0 index; value1 below; reg2 = the value
     # the interpreter's own
     END = 0x80
@@ -194,8 +195,8 @@ TOKEN_KEPT: Final = 1
 TOKEN_SHARED: Final = 2
 
 # A LOOP with this flag is *tight*: there is nothing in it but PLACE, NEXT_STAGE, MBARRIER_WAIT_PHASE, MBARRIER_ARRIVE, WAIT_GROUP, _READ,
-# COMMIT_GROUP, BAR_SYNC, WARP_SYNC, FENCE_PROXY_ASYNC, TENSOR_S2G, COMPUTE, TRANSPOSE_TILE and REDUCE_TILE, and the flags of those say how
-# many records follow each.
+# COMMIT_GROUP, BAR_SYNC, WARP_SYNC, FENCE_PROXY_ASYNC, TENSOR_S2G, COMPUTE, TRANSPOSE_TILE, REDUCE_TILE and STENCIL_TILE, and
+# the flags of those say how many records follow each.
 # The family "compute" runs it by code that is so short that it stays in the instruction caches.
 LOOP_TIGHT: Final = 1
 
@@ -555,6 +556,21 @@ FOLD: Final = (
     ("whole", "u8", 15),  # 1: each 16 bytes of a row lie at a multiple of 16
 )
 
+# What a STENCIL_TILE record is followed by, before its taps.
+STENCIL: Final = (
+    ("rows", "u32", 0),  # of the output
+    ("columns", "u32", 4),
+    ("source_pitch", "u32", 8),
+    ("out_pitch", "u32", 12),
+    ("start", "u32", 16),  # bytes from the source's first element to the one in the place of the output's first
+    ("source_mask", "u8", 20),
+    ("out_mask", "u8", 21),
+)
+TAP: Final = (
+    ("offset", "i32", 0),  # bytes from the element in an output's place, before the swizzle
+    ("weight", "u32", 4),  # the bits of an f32
+)
+
 # ---- the report, written by the device, read by the host after the launch. u32 words; entries follow a header of 16 bytes.
 REPORT_ENTRIES: Final = 256
 REPORT_ENTRY_WORDS: Final = 12
@@ -607,7 +623,7 @@ class ReportKind(IntEnum):
 # once: a `ONCE` record and nothing else, which is always in the parameter.
 # full: COPY_EXTRA too; with named barriers it is there once, for code in global memory.
 # compute: all of full, with COMPUTE for MAP_TILES, and PLACE. It takes 88 registers, and its code is always in global memory.
-# reshape: all of full, with TRANSPOSE_TILE and REDUCE_TILE, and PLACE; 72 registers, and its code is always in global memory.
+# reshape: all of full, with TRANSPOSE_TILE, REDUCE_TILE and STENCIL_TILE, and PLACE; 72 registers, and its code is always in global memory.
 # timed: as wide, stamping what it does; for `oxidecopy trace`.
 # wide, many: all ops and all barriers, scalars of 64 bits, tokens as states; the code is always in global memory.
 ONCE_FAMILY: Final = "once"

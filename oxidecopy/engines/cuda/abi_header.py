@@ -29,6 +29,8 @@ STRUCTS: Final[tuple[tuple[str, tuple[Field, ...], int], ...]] = (
     ("Units", abi.UNITS, abi.RECORD_BYTES),
     ("FlipRecord", abi.FLIP, abi.RECORD_BYTES),
     ("FoldRecord", abi.FOLD, abi.RECORD_BYTES),
+    ("StencilRecord", abi.STENCIL, abi.RECORD_BYTES),
+    ("TapEntry", abi.TAP, abi.EVAL_BYTES),
     ("ReportHeader", abi.REPORT_HEADER, 16),
     ("ReportEntry", abi.REPORT_ENTRY, 4 * abi.REPORT_ENTRY_WORDS),
     ("StampHeader", abi.STAMP_HEADER, 16),

@@ -213,7 +213,7 @@ def touches(low: Lowering, op: Plain) -> tuple[Touches, ...]:  # noqa: C901 - on
             return (_store_global(low, op),)
         case ops.Fill() | ops.Iota():
             return (_write(low, op, ()),)
-        case ops.MapTiles() | ops.TransposeTile() | ops.ReduceTile():
+        case ops.MapTiles() | ops.TransposeTile() | ops.ReduceTile() | ops.StencilTile():
             return (_write(low, op, op.inputs),)
         case ops.MmaZero():
             return (_nothing,)

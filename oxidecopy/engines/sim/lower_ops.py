@@ -74,6 +74,7 @@ Plain: TypeAlias = (
     | ops.Mma
     | ops.TransposeTile
     | ops.ReduceTile
+    | ops.StencilTile
 )
 
 
@@ -152,5 +153,7 @@ def lower_op(low: Lowering, op: Plain) -> list[Make]:  # noqa: C901 - one line p
             return lower_reshape.transpose_tile(low, op)
         case ops.ReduceTile():
             return lower_reshape.reduce_tile(low, op)
+        case ops.StencilTile():
+            return lower_reshape.stencil_tile(low, op)
         case _:
             assert_never(op)

@@ -1,4 +1,4 @@
-"""`TransposeTile` and `ReduceTile`: tiles from tiles of another shape. Classes share the rows of what is written out, as for a map."""
+"""`TransposeTile`, `ReduceTile` and `StencilTile`: tiles from tiles of another shape. Classes share the rows written, as for a map."""
 
 from __future__ import annotations
 
@@ -68,7 +68,39 @@ def fold(elements: Array, dtype: str, how: str, axis: int) -> Array:
     return made[:, 0]
 
 
-def _made(low: Lowering, op: ops.TransposeTile | ops.ReduceTile, elements: Callable[[list[TileImage]], Array]) -> list[Make]:
+def stencil_tile(low: Lowering, op: ops.StencilTile) -> list[Make]:
+    shapes = low.tile_layout(op.source).shape, low.tile_layout(op.out).shape
+    dtypes = low.tile(op.source).dtype, low.tile(op.out).dtype
+    around = ops.margin(*shapes)
+    problem = "" if around is None else ops.taps_problem(op.taps, around)
+    if around is None or dtypes != ("f32", "f32") or op.source.tile == op.out.tile or problem:
+        got = f"{dtypes[0]} {shapes[0]} into {dtypes[1]} {shapes[1]}, {len(op.taps)} taps"
+        required = problem or "f32 of two dimensions, the output in the middle of another tile"
+        raise Refused(INVALID_VALUE, "a tile does not lie around its stencil's output", got=got, required=required)
+
+    def summed(tiles: list[TileImage]) -> Array:
+        with np.errstate(all="ignore"):
+            return weighted(tiles[0].elements(), op.taps, around)
+
+    return _made(low, op, summed)
+
+
+def weighted(elements: Array, taps: tuple[ops.Tap, ...], around: tuple[int, int]) -> Array:
+    """The sums of a stencil, in the order that `ops.StencilTile` states: bits of f32."""
+    rows, columns = (n - 2 * more for n, more in zip(elements.shape, around, strict=True))
+    total: Array | None = None
+    for tap in taps:
+        top, left = around[0] + tap.row, around[1] + tap.column
+        part = np.ascontiguousarray(elements[top : top + rows, left : left + columns])
+        product = combine(ElemOp.MUL, part, np.broadcast_to(constant(tap.weight, "f32"), part.shape), "f32")
+        total = product if total is None else combine(ElemOp.ADD, total, product, "f32")
+    assert total is not None  # there is a tap
+    return total
+
+
+def _made(
+    low: Lowering, op: ops.TransposeTile | ops.ReduceTile | ops.StencilTile, elements: Callable[[list[TileImage]], Array]
+) -> list[Make]:
     """The closure of an op that sets `op.out` to what `elements` makes of its inputs."""
     layout = low.tile_layout(op.out)
     sources = [(Images(low.tile_layout(ref)), low.tile_address(ref)) for ref in op.inputs]

@@ -18,6 +18,7 @@ from oxidecopy.isa.ops import (
     OperandKind,
     ScalarRef,
     SlotRef,
+    Tap,
     ThreadSet,
     TileRef,
 )
@@ -46,6 +47,8 @@ FORMS: Final[dict[Kind, Codec]] = {
     ops.ARRAYS: codec_of(tuple[ArrayRef, ...]),
     ops.FLIPPED: codec_of(TileRef),
     ops.FOLDED: codec_of(TileRef),
+    ops.AROUND: codec_of(TileRef),
+    ops.TAPS: codec_of(tuple[Tap, ...]),
     ops.ELEM: codec_of(Elem),
 }
 

@@ -331,6 +331,29 @@ def _read_tokens(cursor: Cursor, _: Names) -> tuple[int, ...]:
     return tuple(tokens)
 
 
+def _write_taps(taps: tuple[ops.Tap, ...], _: Names) -> str:
+    return f"[{', '.join(f'({tap.row}, {tap.column}, {tap.weight!r})' for tap in taps)}]"
+
+
+def _read_taps(cursor: Cursor, names: Names) -> tuple[ops.Tap, ...]:
+    cursor.expect("[")
+    taps: list[ops.Tap] = []
+    while not cursor.take("]"):
+        if taps:
+            cursor.expect(",")
+        cursor.expect("(")
+        row = cursor.integer()
+        cursor.expect(",")
+        column = cursor.integer()
+        cursor.expect(",")
+        weight = _read_value(cursor, names)
+        if not isinstance(weight, float):
+            cursor.unexpected("a weight, such as 0.25")
+        cursor.expect(")")
+        taps.append(ops.Tap(row, column, weight))
+    return tuple(taps)
+
+
 FORMS: Final[dict[Kind, Form]] = {
     ops.BARRIER: Form(_write_barrier, _read_barrier),
     ops.TILE: Form(_write_tile, _read_tile),
@@ -353,6 +376,8 @@ FORMS: Final[dict[Kind, Form]] = {
     ops.ARRAYS: Form(_write_arrays, _read_arrays, keyword=True),
     ops.FLIPPED: Form(_write_tile, _read_tile),
     ops.FOLDED: Form(_write_tile, _read_tile),
+    ops.AROUND: Form(_write_tile, _read_tile),
+    ops.TAPS: Form(_write_taps, _read_taps, keyword=True),
     ops.ELEM: Form(lambda e, _: format_elem(e), lambda cursor, _: read_elem(cursor), keyword=True),
 }
 

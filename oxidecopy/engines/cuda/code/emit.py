@@ -453,7 +453,7 @@ _TAIL_MAX: Final = 255
 _TIGHT: Final = frozenset({
     DeviceOp.PLACE, DeviceOp.COMPUTE, DeviceOp.BAR_SYNC, DeviceOp.WARP_SYNC, DeviceOp.MBARRIER_WAIT_PHASE, DeviceOp.NEXT_STAGE,
     DeviceOp.NEXT, DeviceOp.FENCE_PROXY_ASYNC, DeviceOp.TENSOR_S2G, DeviceOp.COMMIT_GROUP, DeviceOp.WAIT_GROUP, DeviceOp.WAIT_GROUP_READ,
-    DeviceOp.MBARRIER_ARRIVE, DeviceOp.TRANSPOSE_TILE, DeviceOp.REDUCE_TILE,
+    DeviceOp.MBARRIER_ARRIVE, DeviceOp.TRANSPOSE_TILE, DeviceOp.REDUCE_TILE, DeviceOp.STENCIL_TILE,
 })  # fmt: skip
 
 

@@ -218,7 +218,7 @@ def _family(heads: list[bytes], warps: int) -> str:
     if heads[0][0] == DeviceOp.ONCE:
         return ONCE_FAMILY
     found = {head[0] for head in heads}
-    reshapes = bool(found & {DeviceOp.TRANSPOSE_TILE, DeviceOp.REDUCE_TILE})
+    reshapes = bool(found & {DeviceOp.TRANSPOSE_TILE, DeviceOp.REDUCE_TILE, DeviceOp.STENCIL_TILE})
     again = {DeviceOp.IOTA, DeviceOp.LOOP} <= found  # "reshape" has iotas by 16 bytes
     fast = COMPUTE_FAMILY if DeviceOp.COMPUTE in found else RESHAPE_FAMILY if reshapes or (again and warps <= RESHAPE_WARPS) else ""
     family = fast or (FULL_FAMILY if DeviceOp.COPY_EXTRA in found else "map" if DeviceOp.MAP_TILES in found else "move")

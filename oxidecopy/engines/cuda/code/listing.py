@@ -25,6 +25,8 @@ _LAYOUT: Final = struct.Struct("<6i4Bi")
 _UNITS: Final = struct.Struct("<6I")
 _FLIP: Final = struct.Struct("<3I4B4I")
 _FOLD: Final = struct.Struct("<3I4B")
+_STENCIL: Final = struct.Struct("<5I")
+_TAP: Final = struct.Struct("<if")
 _OFFSETS: Final = struct.Struct("<4i")
 _TILES: Final = frozenset({ComputeFn.STORE, *[fn for fn in ComputeFn if ComputeFn.LOAD_A <= fn <= ComputeFn.COLUMN_B]})
 _NUMBERED: Final = frozenset(fn for fn in ComputeFn if fn <= ComputeFn.TAKE or fn.name.endswith(("SELECT", "_32_MUL")))  # input or vector
@@ -46,7 +48,7 @@ _OF_ARRAYS: Final = (
     DeviceOp.TENSORMAP_CP_FENCEPROXY,
     DeviceOp.FENCE_PROXY_TENSORMAP,
 )
-_RESHAPES: Final = (DeviceOp.TRANSPOSE_TILE, DeviceOp.REDUCE_TILE)
+_RESHAPES: Final = (DeviceOp.TRANSPOSE_TILE, DeviceOp.REDUCE_TILE, DeviceOp.STENCIL_TILE)
 _JUMPS: Final = {DeviceOp.JUMP: 0, DeviceOp.JUMP_UNLESS: 0, DeviceOp.LOOP: 4, DeviceOp.NEXT: 4, DeviceOp.NEXT_STAGE: 4}
 _TOKENS: Final = {
     DeviceOp.MBARRIER_ARRIVE,
@@ -182,6 +184,11 @@ def _tail(image: Image, op: DeviceOp, aux: int, imms: list[int], head: bytes, ta
     elif op is DeviceOp.REDUCE_TILE:
         rows, columns, pitch, _, _, form, whole = _FOLD.unpack_from(tail)
         yield f"{rows} by {columns} of {ElementForm(form).name.lower()}, pitch {pitch}{', by 16 bytes' if whole else ''}"
+    elif op is DeviceOp.STENCIL_TILE:
+        rows, columns, pitch, out_pitch, start = _STENCIL.unpack_from(tail)
+        yield f"{rows} by {columns} from {start} on; pitches {pitch}, {out_pitch}"
+        taps = (_TAP.unpack_from(tail, abi.RECORD_BYTES + 8 * i) for i in range(aux))
+        yield "; ".join(f"{weight:g} times {offset:+}" for offset, weight in taps)
     elif op is DeviceOp.MAP_TILES:
         for i in range(1 + aux):
             yield ("out " if not i else f"in {i - 1} ") + _layout(tail, i)

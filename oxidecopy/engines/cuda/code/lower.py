@@ -50,7 +50,7 @@ class Lowering:
         self.scopes = cast.scopes
         self._grid, self._slots = launch.grid, slots_per_cta(program)
         self.computes = tokens is None and computes(program, launch, cast)
-        self.reshapes = any(isinstance(step.op, ops.TransposeTile | ops.ReduceTile) for step in program.walk())
+        self.reshapes = any(isinstance(step.op, ops.TransposeTile | ops.ReduceTile | ops.StencilTile) for step in program.walk())
         self.loops: dict[int, int] = {}
         maps, arrays = self._look_through()
         # A record names a slot by 8 bits, those of a table by more: single maps come first.

@@ -54,6 +54,7 @@ Plain: TypeAlias = (
     | ops.Mma
     | ops.TransposeTile
     | ops.ReduceTile
+    | ops.StencilTile
 )
 
 
@@ -115,7 +116,7 @@ def lower_op(low: AgentLowering, op: Plain, where: Where) -> list[Node]:  # noqa
             return [_write(low, op, where)]
         case ops.MapTiles():
             return list(map_records(low, op, where))
-        case ops.TransposeTile() | ops.ReduceTile():
+        case ops.TransposeTile() | ops.ReduceTile() | ops.StencilTile():
             return list(reshape_records(low, op, where))
         case ops.LoadIndex():
             return [_load_index(low, op, where)]

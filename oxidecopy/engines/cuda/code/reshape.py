@@ -1,4 +1,4 @@
-"""`TransposeTile` and `ReduceTile` as records of the family "reshape"."""
+"""`TransposeTile`, `ReduceTile` and `StencilTile` as records of the family "reshape"."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ if TYPE_CHECKING:
 
 _FLIP: Final = struct.Struct("<3I4B4I")
 _FOLD: Final = struct.Struct("<3I4B")
+_STENCIL: Final = struct.Struct("<5I2B")
+_TAP: Final = struct.Struct("<if")
 _FORMS: Final = {"f32": ElementForm.BITS32, "f16": ElementForm.F16, "bf16": ElementForm.BF16}
 _CHUNK: Final = 16  # bytes that no swizzle tears apart
 _BANKS: Final = 128  # bytes that shared memory moves at once
 _SIDES: Final = {1: 8, 2: 8, 4: 4, 8: 2}  # elements of a block's side, by their bytes
 
 
-def reshape_records(low: AgentLowering, op: ops.TransposeTile | ops.ReduceTile, where: Where) -> list[Op]:
+def reshape_records(low: AgentLowering, op: ops.TransposeTile | ops.ReduceTile | ops.StencilTile, where: Where) -> list[Op]:
     """The record of an op, with what follows it; none for an agent that leaves it to the others."""
     if not low.shared.computes:
         low.refused.append(refusals.reshapes(where))
@@ -38,6 +40,8 @@ def reshape_records(low: AgentLowering, op: ops.TransposeTile | ops.ReduceTile, 
     if isinstance(op, ops.TransposeTile):
         shifts, tail = _flip(low, op)
         return [Op(op=DeviceOp.TRANSPOSE_TILE, where=where, operands=operands, imms=(*shares, (4, shifts)), tail=tail)]
+    if isinstance(op, ops.StencilTile):
+        return [Op(op=DeviceOp.STENCIL_TILE, where=where, aux=len(op.taps), operands=operands, imms=shares, tail=_stencil(low, op))]
     how = ops.FOLDS.index(op.op) | op.axis << 1 | op.onto << 2
     return [Op(op=DeviceOp.REDUCE_TILE, where=where, aux=how, operands=operands, imms=shares, tail=_fold(low, op))]
 
@@ -65,6 +69,17 @@ def _fold(low: AgentLowering, op: ops.ReduceTile) -> bytes:
     form = _FORMS[low.program.tiles[op.source.tile].dtype]
     masks = (chunk_mask(source.swizzle), chunk_mask(out.swizzle), form, int(_aligned(low, op.source, _CHUNK)))
     return _FOLD.pack(rows, columns, source.pitch_bytes, *masks).ljust(RECORD_BYTES, b"\0")
+
+
+def _stencil(low: AgentLowering, op: ops.StencilTile) -> bytes:
+    """`abi.STENCIL`, and a `abi.TAP` for each tap."""
+    source, out = low.layout(op.source), low.layout(op.out)
+    around = ops.margin(source.shape, out.shape)
+    assert around is not None  # the generic check has seen it
+    start = around[0] * source.pitch_bytes + around[1] * source.element_bytes
+    head = _STENCIL.pack(*out.shape, source.pitch_bytes, out.pitch_bytes, start, chunk_mask(source.swizzle), chunk_mask(out.swizzle))
+    taps = [_TAP.pack(tap.row * source.pitch_bytes + tap.column * source.element_bytes, tap.weight) for tap in op.taps]
+    return head.ljust(RECORD_BYTES, b"\0") + b"".join(taps).ljust(-(-len(taps) // 4) * RECORD_BYTES, b"\0")
 
 
 def _aligned(low: AgentLowering, ref: ops.TileRef, chunk: int) -> bool:

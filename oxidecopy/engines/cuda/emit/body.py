@@ -15,7 +15,7 @@ from oxidecopy.engines.cuda.emit.elements import literal_bits
 from oxidecopy.engines.cuda.emit.maps import map_statements
 from oxidecopy.engines.cuda.emit.names import comment
 from oxidecopy.engines.cuda.emit.ranges import Span
-from oxidecopy.engines.cuda.emit.reshape import fold, transpose
+from oxidecopy.engines.cuda.emit.reshape import fold, stencil, transpose
 from oxidecopy.engines.cuda.emit.shares import SLOT_BYTES, CountedShare, fixed_tile, fixed_trips
 from oxidecopy.engines.cuda.emit.tiles import view_of
 from oxidecopy.errors import Site
@@ -187,7 +187,7 @@ class Body:
         match op:
             case op if isinstance(op, ops.Copy):
                 return [copy_text(self.ctx, op)]
-            case ops.StoreGlobal() | ops.Fill() | ops.Iota() | ops.MapTiles() | ops.TransposeTile() | ops.ReduceTile():
+            case ops.StoreGlobal() | ops.Fill() | ops.Iota() | ops.MapTiles() | ops.TransposeTile() | ops.ReduceTile() | ops.StencilTile():
                 return [self._together(op)]
             case ops.LoadIndex():
                 return [self._load_index(op)]
@@ -349,6 +349,10 @@ class Body:
                 function = (
                     fold(ctx.tiles, ctx.elements, pair, op, name) if isinstance(op, ops.ReduceTile) else transpose(ctx.tiles, *pair, name)
                 )
+                return f"{function}({ctx.tile(source)}, {ctx.tile(out)}, {who});"
+            case ops.StencilTile(source=source, out=out):
+                pair = (view_of(ctx.program, source), view_of(ctx.program, out))
+                function = stencil(ctx.tiles, ctx.elements, pair, op, ctx.tile_names[out.tile])
                 return f"{function}({ctx.tile(source)}, {ctx.tile(out)}, {who});"
             case _:
                 assert_never(op)

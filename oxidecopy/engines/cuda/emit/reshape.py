@@ -1,7 +1,8 @@
-"""Transposes and reductions of tiles as C++ functions, beside those of `Tiles`."""
+"""Transposes, reductions and stencils of tiles as C++ functions, beside those of `Tiles`."""
 
 from __future__ import annotations
 
+import struct
 from math import gcd, prod
 from typing import Final
 
@@ -95,3 +96,34 @@ def fold(tiles: Tiles, elements: Elements, views: tuple[View, View], op: ops.Red
     ]
     note = f"{'Sums' if op.op == 'sum' else 'Maxima'} of {'rows' if op.axis else 'columns'} into {name}, in a fixed order."
     return tiles.function(f"{op.op}_{name}", note, ["u32 tile", "u32 out"], body)
+
+
+def stencil(tiles: Tiles, elements: Elements, views: tuple[View, View], op: ops.StencilTile, name: str) -> str:
+    """Weighted sums of what lies around each element, in the order that `ops.StencilTile` states; parameters: the two tiles."""
+    source, out = views
+    around = ops.margin(source.shape, out.shape)
+    assert around is not None  # the generic check has seen it
+    rows, columns = out.shape
+    product, total = (Binary(which, Input(0, "f32"), Input(1, "f32")) for which in (ElemOp.MUL, ElemOp.ADD))
+    elements.use("f32_bits")
+    body = [
+        f"for (int unit = rank; unit < {rows * columns}; unit += count) {{",
+        f"    const int i = unit / {columns}, j = unit % {columns};",
+        "    float sum;",
+    ]
+    for n, tap in enumerate(op.taps):
+        weight = f"0x{int.from_bytes(struct.pack('<f', tap.weight), 'little'):08x}u"
+        made = elements.value(product, ["v", weight], {})
+        body += [
+            f"    {{  // {tap.weight:g} times ({tap.row:+}, {tap.column:+})",
+            f"        const int row = i + {around[0] + tap.row}, x = j + {around[1] + tap.column};",
+            f"        const u32 v = *reinterpret_cast<const u32*>({tiles.at(source, 'tile')});",
+            f"        sum = {made if n == 0 else elements.value(total, ['__float_as_uint(sum)', f'__float_as_uint({made})'], {})};",
+            "    }",
+        ]
+    body += [
+        "    const int row = i, x = j;",
+        f"    *reinterpret_cast<u32*>({tiles.at(out, 'out')}) = num::f32_bits(sum);",
+        "}",
+    ]
+    return tiles.function(f"stencil_{name}", f"Each element of {name} from those around it.", ["u32 tile", "u32 out"], body)
