@@ -31,13 +31,37 @@ HEADS: Final = 32
 DEPTH: Final = 128
 COLUMNS: Final = 16_384
 
-FUSED: Final = Tiles(box=(64, 64), stages=2, stored=2, warps=8, per_sm=2)
-CAST: Final = Tiles(box=(64, 64), stages=3, stored=2, warps=8, per_sm=2)
-PERMUTED: Final = Tiles(box=(1, 16, 4, DEPTH), per_sm=4)  # of BSHD, which both directions walk through
-TRANSPOSED: Final = Tiles(box=(128, 128), stages=2, stored=1, warps=8, per_sm=1)
-AROUND: Final = Tiles(box=(64, 128), stages=2, stored=1, warps=8, per_sm=2)
-SUMMED: Final = Tiles(box=(64, 256), stages=3, stored=1, warps=16, per_sm=1)
-ADDED: Final = Tiles(box=(64, 256), per_sm=2)
+# Ways to cut the arrays up, of which the fastest counts: a GPU with more or other multiprocessors may like another one.
+FUSED: Final = (
+    Tiles(box=(64, 64), stages=2, stored=2, warps=8, per_sm=2),
+    Tiles(box=(32, 64), stages=2, stored=2, warps=4, per_sm=4),
+    Tiles(box=(32, 64), stages=4, stored=2, warps=8, per_sm=2),
+    Tiles(box=(64, 64), stages=4, stored=2, warps=16, per_sm=1),
+)
+CAST: Final = (
+    Tiles(box=(64, 64), stages=3, stored=2, warps=8, per_sm=2),
+    Tiles(box=(64, 128), stages=2, stored=2, warps=8, per_sm=2),
+    Tiles(box=(32, 64), stages=4, stored=2, warps=4, per_sm=4),
+)
+PERMUTED: Final = (Tiles(box=(1, 16, 4, DEPTH), per_sm=4),)  # of BSHD, which both directions walk through
+TRANSPOSED: Final = (
+    Tiles(box=(128, 128), stages=2, stored=1, warps=8, per_sm=1),
+    Tiles(box=(64, 128), stages=2, stored=1, warps=8, per_sm=2),
+    Tiles(box=(64, 64), stages=2, stored=1, warps=8, per_sm=3),
+    Tiles(box=(64, 64), stages=2, stored=1, warps=4, per_sm=4),
+)
+AROUND: Final = (
+    Tiles(box=(64, 128), stages=2, stored=1, warps=8, per_sm=2),
+    Tiles(box=(32, 128), stages=2, stored=1, warps=4, per_sm=4),
+    Tiles(box=(64, 64), stages=2, stored=1, warps=8, per_sm=3),
+)
+SUMMED: Final = (
+    Tiles(box=(64, 256), stages=3, stored=1, warps=16, per_sm=1),
+    Tiles(box=(32, 256), stages=3, stored=1, warps=8, per_sm=2),
+    Tiles(box=(32, 256), stages=2, stored=1, warps=8, per_sm=3),
+    Tiles(box=(64, 128), stages=2, stored=1, warps=4, per_sm=3),
+)
+ADDED: Final = (Tiles(box=(64, 256), per_sm=2),)
 
 OF_COPY_MAP: Final = 0.95
 OF_COPY: Final = 0.90
@@ -114,16 +138,19 @@ class Work:
         return sum(spec.nbytes for spec in (*self.inputs, self.output))
 
 
-def works(elements: int, columns: int = COLUMNS) -> Iterator[Work]:
-    """All of them, on `elements` f32 numbers or twice as many bf16 ones, `columns` in a row."""
+def works(elements: int, columns: int = COLUMNS) -> Iterator[tuple[Work, ...]]:
+    """All of them, each in several ways, on `elements` f32 numbers or twice as many bf16 ones, `columns` in a row."""
     shape = (elements // columns, columns)
-    yield fused(shape)
-    yield cast(shape)
-    yield from permutes((2 * elements // (HEADS * DEPTH * _sequence(elements)), _sequence(elements), HEADS, DEPTH))
-    yield transposed(shape)
-    yield stencil(shape)
-    yield row_sums(shape)
-    yield added(shape)
+    sequence = _sequence(elements)
+    bshd = (2 * elements // (HEADS * DEPTH * sequence), sequence, HEADS, DEPTH)
+    yield tuple([fused(shape, tiles) for tiles in FUSED])
+    yield tuple([cast(shape, tiles) for tiles in CAST])
+    yield tuple([permuted(bshd, tiles, back=False) for tiles in PERMUTED])
+    yield tuple([permuted(bshd, tiles, back=True) for tiles in PERMUTED])
+    yield tuple([transposed(shape, tiles) for tiles in TRANSPOSED])
+    yield tuple([stencil(shape, tiles) for tiles in AROUND])
+    yield tuple([row_sums(shape, tiles) for tiles in SUMMED])
+    yield tuple([added(shape, tiles) for tiles in ADDED])
 
 
 def _sequence(elements: int) -> int:
@@ -132,7 +159,7 @@ def _sequence(elements: int) -> int:
 
 
 # ---- element by element
-def fused(shape: tuple[int, int], tiles: Tiles = FUSED) -> Work:
+def fused(shape: tuple[int, int], tiles: Tiles) -> Work:
     """Five operations on two f32 arrays, the result as bf16."""
 
     def expected(given: Sequence[Pattern], first: int, stop: int) -> Values:
@@ -152,7 +179,7 @@ def fused(shape: tuple[int, int], tiles: Tiles = FUSED) -> Work:
     )  # fmt: skip
 
 
-def cast(shape: tuple[int, int], tiles: Tiles = CAST) -> Work:
+def cast(shape: tuple[int, int], tiles: Tiles) -> Work:
     """A copy that changes the type on the way."""
 
     def bind(given: Sequence[Array], out: Array, multiprocessors: int) -> BoundLaunch:
@@ -166,20 +193,15 @@ def cast(shape: tuple[int, int], tiles: Tiles = CAST) -> Work:
 
 
 # ---- dimensions in another order
-def permutes(shape: tuple[int, int, int, int], tiles: Tiles = PERMUTED) -> Iterator[Work]:
-    """BSHD to BHSD and back: copies between two views, as the copy engine takes dimensions in any order but for the innermost."""
+def permuted(shape: tuple[int, int, int, int], tiles: Tiles, *, back: bool) -> Work:
+    """BSHD, of `shape`, to BHSD or back: a copy between two views, as the copy engine takes any order of dimensions but the innermost."""
     batch, sequence, heads, depth = shape
     other = batch, heads, sequence, depth
-    yield _permute("BSHD to BHSD", shape, other, tiles, walked=0)
-    yield _permute("BHSD to BSHD", other, shape, tiles, walked=1)
-
-
-def _permute(name: str, given: tuple[int, ...], made: tuple[int, ...], tiles: Tiles, *, walked: int) -> Work:
-    """`walked`: which of the two arrays lies as the box counts, 0 the one that is read, 1 the one that is written."""
+    name, given, made = ("BHSD to BSHD", other, shape) if back else ("BSHD to BHSD", shape, other)
 
     def bind(arrays: Sequence[Array], out: Array, _: int) -> BoundLaunch:
-        grid = prod(n // b for n, b in zip((given, made)[walked], tiles.box, strict=True))
-        views = (arrays[0], out.permute(0, 2, 1, 3)) if walked == 0 else (arrays[0].permute(0, 2, 1, 3), out)
+        grid = prod(n // b for n, b in zip(shape, tiles.box, strict=True))
+        views = (arrays[0].permute(0, 2, 1, 3), out) if back else (arrays[0], out.permute(0, 2, 1, 3))
         maps = [_map(view, tiles.box) for view in views]
         return one_shot(tiles.beside(ox.bf16))[grid].bind(*maps)
 
@@ -195,7 +217,7 @@ def _permute(name: str, given: tuple[int, ...], made: tuple[int, ...], tiles: Ti
     )  # fmt: skip
 
 
-def transposed(shape: tuple[int, int], tiles: Tiles = TRANSPOSED) -> Work:
+def transposed(shape: tuple[int, int], tiles: Tiles) -> Work:
     """Rows and columns change places: by threads, as the copy engine keeps the innermost dimension."""
 
     def bind(given: Sequence[Array], out: Array, multiprocessors: int) -> BoundLaunch:
@@ -210,7 +232,7 @@ def transposed(shape: tuple[int, int], tiles: Tiles = TRANSPOSED) -> Work:
 
 
 # ---- from neighbours
-def stencil(shape: tuple[int, int], tiles: Tiles = AROUND) -> Work:
+def stencil(shape: tuple[int, int], tiles: Tiles) -> Work:
     """The five-point stencil of diffusion."""
 
     def bind(given: Sequence[Array], out: Array, multiprocessors: int) -> BoundLaunch:
@@ -234,7 +256,7 @@ def stencil(shape: tuple[int, int], tiles: Tiles = AROUND) -> Work:
 
 
 # ---- fewer elements than before
-def row_sums(shape: tuple[int, int], tiles: Tiles = SUMMED) -> Work:
+def row_sums(shape: tuple[int, int], tiles: Tiles) -> Work:
     """The sum of each row."""
 
     def bind(given: Sequence[Array], out: Array, multiprocessors: int) -> BoundLaunch:
@@ -251,7 +273,7 @@ def row_sums(shape: tuple[int, int], tiles: Tiles = SUMMED) -> Work:
     )  # fmt: skip
 
 
-def added(shape: tuple[int, int], tiles: Tiles = ADDED) -> Work:
+def added(shape: tuple[int, int], tiles: Tiles) -> Work:
     """All boxes added into one: by stores that add, in the memory system."""
 
     def bind(given: Sequence[Array], out: Array, _: int) -> BoundLaunch:

@@ -11,7 +11,7 @@ from oxidecopy.bench.work import Pattern, Work
 from oxidecopy.typed.global_array import storage_dtype
 
 ELEMENTS, COLUMNS = 1 << 17, 512
-WORKS = {f"{w.name}, {w.words}": w for w in work.works(ELEMENTS, COLUMNS)}
+WORKS = {f"{w.words}, {w.how}": w for ways in work.works(ELEMENTS, COLUMNS) for w in ways}
 
 
 @pytest.mark.parametrize("measured", WORKS.values(), ids=WORKS)

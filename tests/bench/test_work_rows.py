@@ -33,7 +33,7 @@ def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ground:
 
 
 def small() -> dict[str, Work]:
-    return {w.words: w for w in work.works(NBYTES // 8, 512)}
+    return {ways[0].words: ways[0] for ways in work.works(NBYTES // 8, 512)}
 
 
 def right(ground: Ground, measured: Work) -> None:
@@ -81,7 +81,7 @@ def test_a_row_for_each_peer(ground: Ground, raised: Exception | None, said: str
 
     monkeypatch.setattr(work_rows, "peer", lambda _: SimpleNamespace(start=start))
     monkeypatch.setattr(Ground, "check", lambda *_: None)
-    first, *others = work_rows.rows_of(ground, fused, 3, lambda _: None)
+    first, *others = work_rows.rows_of(ground, [fused], 3, lambda _: None)
     assert isinstance(first, Measured)
     assert (first.what, first.target) == ("map of two f32 to bf16, five operations, of a copy", 0.95)
     assert [row.what.rpartition(", ")[2] for row in others] == ["Triton to ours", "CuPy to ours"]
