@@ -142,6 +142,17 @@ def _with_rows(tail: str, wrong: str, right: str) -> Twins:
     return _verified(_join(_SHARED, indent(dedent(tail).strip("\n"), "  ")), wrong, right, before=_MAP.format(box="(64, 64)"), launch=_ROWS)
 
 
+_ENVIRONMENT: Final = """
+    import os
+    from unittest.mock import patch
+
+    from oxidecopy.host.settings import settings
+
+    with patch.dict(os.environ, {}="<gap>"):
+        settings(checked=False).require_all()
+"""
+
+
 _REPLACED: Final = """
     @ox.pipeline(threads=64)
     def kernel(
@@ -670,4 +681,7 @@ BEYOND: Final[dict[str, Twins]] = {
         "encode",
         "emitted",
     ),
+    # ---- the environment, which is read where a GPU is opened by its name
+    "OX5017": scripts(_ENVIRONMENT.format("OXIDECOPY_CHECKED"), "perhaps", "yes"),
+    "OX5337": scripts(_ENVIRONMENT.format("OXIDECOPY_WAIT_LIMIT_MS"), "soon", "500"),
 }
