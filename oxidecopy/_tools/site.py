@@ -162,6 +162,7 @@ API: Final = (
         "Devices, arrays, streams",
         (*(f"{_HOST}.{of}" for of in ("device", "stream", "graph")), "oxidecopy.interop", f"{_TYPED}.global_array"),
     ),
+    ("calls", "Copies, transforms, reductions in one call", ("oxidecopy.oneliners",)),
     ("pipelines", "Pipelines and launches", (_HOST,)),
     ("descriptors", "Descriptors and maps", ("oxidecopy.maps", *(f"{_TYPED}.{of}" for of in ("descriptor", "im2col", "tensormap")))),
     ("rings", "Roles, rings, maps of tiles", (_TILES,)),

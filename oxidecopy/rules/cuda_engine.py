@@ -97,12 +97,12 @@ RULES: Final[tuple[Rule, ...]] = (
         "few bytes are the interpreter's own where tiles come from a counter.",
         f"{_API}; CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK",
     ),
-    _rule(
-        7,
-        "the limit for waits is a number of milliseconds",
-        "Without a limit, a wait that never ends would hang the device.",
-        "the environment variable OXIDECOPY_WAIT_LIMIT_MS",
+    Rule(
+        id="OX5337",
+        title="the limit for waits is a number of milliseconds",
         error="UsageError",
+        why="Without a limit, a wait that never ends would hang the device.",
+        source="the environment variable OXIDECOPY_WAIT_LIMIT_MS",
     ),
     Rule(
         id="OX5338",

@@ -167,7 +167,7 @@ RULES: Final[tuple[Rule, ...]] = (
         17,
         "A yes or a no in the environment is one of the words for it.",
         "1, true, yes, on; 0, false, no, off, or nothing; in any case. A word that is guessed at is a wish that may not be granted. "
-        "`Device.open()` without a name ignores such a word with a warning. No script shows this rule: it takes a GPU by its name.",
+        "`Device.open()` without a name ignores such a word with a warning.",
         "the environment variable OXIDECOPY_CHECKED",
         error="UsageError",
     ),
