@@ -39,6 +39,7 @@ def write_bars(path: Path, rows: Sequence[Row], title: str) -> None:
     places = range(len(drawn))
     axes.barh(places, [floor.share for _, floor in drawn], color=[_COLOURS[row.verdict] for row, _ in drawn], height=0.7)
     axes.set_yticks(places, [row.what for row, _ in drawn], fontsize="small")
+    axes.margins(y=0.01)
     axes.invert_yaxis()
     axes.axvline(1, color="black", linewidth=0.8)
     for place, (_, floor) in zip(places, drawn, strict=True):
@@ -56,7 +57,7 @@ def read_rows(result: dict[str, Any]) -> list[Row]:
 
 def _row(row: dict[str, Any]) -> Row:
     if "absent" in row:
-        return Absent(what=row["what"], why=row["absent"], of=row["of"])
+        return Absent(what=row["what"], why=row["absent"], of=row["of"], ours=not row["passed"])
     floor = Floor(row["floor"], row["of_floor"]) if "floor" in row else None
     named = {name: row[name] for name in ("what", "unit", "target", "better", "of")}
     return Measured(samples=tuple(row["samples"]), floor=floor, **named)
