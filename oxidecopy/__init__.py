@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from oxidecopy.host.pipeline import SupportsCudaStream as SupportsCudaStream
     from oxidecopy.host.pipeline import pipeline as pipeline
     from oxidecopy.host.recipe import Recipe as Recipe
+    from oxidecopy.host.safetensors import read_safetensors as read_safetensors
     from oxidecopy.host.script import run_recipes as run_recipes
     from oxidecopy.host.stream import Event as Event
     from oxidecopy.host.stream import Stream as Stream
@@ -203,6 +204,7 @@ _HOME: Final = {
     "StoreRing": "oxidecopy.tiles.store_ring",
     "StageAt": "oxidecopy.tiles.work",
     "Work": "oxidecopy.tiles.work",
+    "read_safetensors": "oxidecopy.host.safetensors",
     "run_recipes": "oxidecopy.host.script",
     "Event": "oxidecopy.host.stream",
     "Stream": "oxidecopy.host.stream",
@@ -448,6 +450,7 @@ __all__ = [
     "per_column",
     "per_row",
     "pipeline",
+    "read_safetensors",
     "reduce",
     "reduce_into",
     "roles",

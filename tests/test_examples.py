@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -11,6 +12,7 @@ from math import erfc
 from pathlib import Path
 from types import ModuleType
 from typing import Any, final
+from xml.etree import ElementTree
 
 import numpy as np
 import numpy.typing as npt
@@ -110,6 +112,30 @@ def windows(x: Array, before: int) -> Array:
             if 0 <= j < len(x):
                 row[:] = x[j]
     return out.reshape(-1, x.shape[1])
+
+
+def scaled_by_rows(x: Array) -> Array:
+    largest = np.abs(x).max(axis=1, keepdims=True)
+    out: Array = (x * (1 / largest)).astype(np.float16)
+    return out
+
+
+def blurred(x: Array) -> Array:
+    around = np.pad(x, ((1, 1), (1, 1), (0, 0)))
+    out = np.zeros_like(x)
+    for dy, weight in enumerate(np.array((1, 2, 1), np.float32) / 16):
+        left, middle, right = (around[dy : dy + len(x), dx : dx + x.shape[1]] for dx in range(3))
+        out += (left + middle * 2 + right) * weight
+    return out
+
+
+def heads_first(x: Array) -> Array:
+    out: Array = x.transpose(0, 2, 1, 3)
+    return out
+
+
+def squared(x: Array) -> Array:
+    return x * x + x
 
 
 def scaled_alike(x: Array) -> Array:
@@ -271,6 +297,10 @@ CASES = (
     Case(lesson="23_convolution", pipeline="edges", dtype=np.float32, shapes=((1, 1, 1, 1), (3, 5, 7, 33), (1, 40, 3, 4)), result=sobel),
     Case(lesson="24_experts", pipeline="dispatch", dtype=np.float32, shapes=PLANES[:4], result=by_expert),
     Case(lesson="24_experts", pipeline="with_ring", dtype=np.float32, shapes=PLANES[:4], result=by_expert),
+    Case(lesson="26_weights", pipeline="cast_scaled", dtype=np.float32, shapes=((77, 101), (1, 1), (64, 64)), result=scaled_by_rows),
+    Case(lesson="27_blur", pipeline="blurred", dtype=np.float32, shapes=((1, 1, 4), (9, 33, 4)), result=blurred),
+    Case(lesson="28_heads", pipeline="permuted", dtype=np.float16, shapes=((1, 1, 1, 8), (1, 33, 5, 72)), result=heads_first),
+    Case(lesson="29_depth", pipeline="streamed", dtype=np.float32, shapes=((77, 101), (1, 1)), result=squared),
     Case(lesson="25_attention", pipeline="attention", dtype=np.float32, shapes=((3, 1, 1), (3, 70, 40), (3, 257, 32)), result=causal),
     Case(lesson="30_matmul", pipeline="linear", dtype=np.float32, shapes=((65, 257), (1, 1)), result=linear),
     Case(lesson="30_matmul", pipeline="added", dtype=np.float32, shapes=((65, 257), (1, 1)), result=with_residual),
@@ -411,3 +441,38 @@ def test_types_are_clean() -> None:
     command = [sys.executable, "-m", "mypy", "--strict", *map(str, EXAMPLES)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+# ---- files of other kinds
+def test_a_tensor_of_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    x = np.random.default_rng(0).standard_normal((40, 50)).astype(np.float16)
+    header = json.dumps({"layer.weight": {"dtype": "F16", "shape": [40, 50], "data_offsets": [0, x.nbytes]}}).encode()
+    path, made = tmp_path / "model.safetensors", tmp_path / "y.npy"
+    path.write_bytes(len(header).to_bytes(8, "little") + header + x.tobytes())
+    assert main(example("26_weights"), "--input", f"{path}:layer.weight", "--output", str(made), "--device", "sim") == 0
+    assert np.array_equal(np.load(made), scaled_by_rows(x.astype(np.float32)))
+    assert main(example("26_weights"), "--input", f"{path}:layer.bias") == 1
+    assert "OX1221" in capsys.readouterr().err
+
+
+def test_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    image = pytest.importorskip("PIL.Image")
+    x = np.random.default_rng(0).integers(0, 256, (20, 30, 3), np.uint8)
+    given, made = tmp_path / "in.png", tmp_path / "out.png"
+    image.fromarray(x).save(given)
+    assert main(example("27_blur"), "--input", str(given), "--output", str(made), "--device", "sim") == 0
+    wanted = blurred(np.pad(x, ((0, 0), (0, 0), (0, 1)), constant_values=255).astype(np.float32) / np.float32(255))
+    assert np.array_equal(np.asarray(image.open(made)), (wanted * 255 + 0.5).clip(0, 255).astype(np.uint8))
+    given.write_bytes(b"no picture")
+    assert main(example("27_blur"), "--input", str(given)) == 1
+    assert "cannot be read as a picture" in capsys.readouterr().err
+
+
+def test_depths_are_swept_and_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = tmp_path / "depth.svg"
+    assert main(example("29_depth"), "--sweep", str(place), "--device", "sim") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[:-1]] == [str(n) for n in range(1, 9)]
+    assert ElementTree.parse(place).getroot().tag.endswith("svg")
+    one, four = (float(lines[i].split()[2]) for i in (0, 3))
+    assert four < one / 2  # what a prefetch hides, by the simulator's model of time

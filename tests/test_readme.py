@@ -21,7 +21,8 @@ def test_what_is_shown_is_what_is_printed(page: Path, capsys: pytest.CaptureFixt
 
 def test_the_readme_shows_a_program_that_runs_and_what_both_gates_refuse() -> None:
     assert "first.py" in docs.programs(README)
-    assert docs.commands(README) == ["mypy --strict typed.py", "oxidecopy check hazards.py"]
+    assert docs.commands(README) == ["oxidecopy run hang.py", "mypy --strict typed.py", "oxidecopy check hazards.py"]
+    assert len(re.findall(r"^hang\.py:\d+: .*\[OX3020\]$", README, re.MULTILINE)) == 1
     assert len(re.findall(r"^typed\.py:\d+: error: .*\[[a-z-]+\]$", README, re.MULTILINE)) >= 8
     assert len(re.findall(r"^hazards\.py:\d+: .*\[OX3\d\d\d\]$", README, re.MULTILINE)) >= 3
 

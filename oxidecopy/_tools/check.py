@@ -29,6 +29,7 @@ MAX_WORKERS: Final = 8  # more pytest workers than this cost more to start than 
 # code only what runs on Hopper is built again: that every file is the manifest's, and the manifest that of today's sources, the tests say.
 GENERATORS: Final[tuple[Command, ...]] = (
     (sys.executable, "-m", "oxidecopy._tools.kernel_header", "--check"),
+    (sys.executable, "-m", "oxidecopy._tools.drawings", "--check"),
     (sys.executable, "-m", "oxidecopy._tools.build_cubins", "--check", "--arch", "sm_90a"),
 )
 
@@ -72,6 +73,11 @@ def steps(workers: int) -> tuple[Step, ...]:
             name="package",
             what="wheel and source distribution, built and used in an environment of their own (from the package index)",
             commands=((python, "-m", "oxidecopy._tools.package"),),
+        ),
+        Step(
+            name="docs",
+            what="the documentation as a site, with all its links (needs the extra `docs`)",
+            commands=((python, "-m", "oxidecopy._tools.site"),),
         ),
         Step(
             name="tests",

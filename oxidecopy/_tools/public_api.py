@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import ast
 import difflib
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -43,12 +44,18 @@ class Module:
 
 
 @cache
-def module(name: str) -> Module:
-    """One module of the package."""
+def parsed(name: str) -> ast.Module:
+    """The source of one module of the package."""
     path = ROOT.joinpath(*name.split("."))
     file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
+@cache
+def module(name: str) -> Module:
+    """One module of the package."""
     made = Module(name)
-    for node in seen(ast.parse(file.read_text(encoding="utf-8")).body):
+    for node in seen(parsed(name).body):
         if isinstance(node, ast.ImportFrom):
             made.imported.update({alias.asname or alias.name: (str(node.module), alias.name) for alias in node.names})
         for defined in names_of(node):
@@ -201,15 +208,18 @@ def attributes(constructor: Function) -> Iterator[tuple[str, str]]:
 
 
 # ---- the file
+def names() -> list[tuple[str, str, str]]:
+    """Every public name, the module that it is imported from, and what it is called there."""
+    package = module("oxidecopy")
+    (told,) = (node.value for node in package.defined["__all__"] if isinstance(node, ast.Assign))
+    found = sorted(set(ast.literal_eval(told)) - {"__version__"}, key=lambda name: (name.casefold(), name))
+    return [(name, *package.imported[name]) for name in found]
+
+
 def text() -> str:
     """All of it."""
-    package = module("oxidecopy")
-    (names,) = (node.value for node in package.defined["__all__"] if isinstance(node, ast.Assign))
     lines: list[str] = []
-    for name in sorted(ast.literal_eval(names), key=lambda name: (name.casefold(), name)):
-        home, original = package.imported.get(name, ("oxidecopy", name))
-        if name == "__version__":
-            continue
+    for name, home, original in names():
         if is_module(f"{home}.{original}"):
             lines += ["", f"module ox.{name}"]
             lines += [f"    {line}" for line in of_module(f"{home}.{original}", f"ox.{name}")]
@@ -234,6 +244,76 @@ def of_module(home: str, shown: str) -> Iterator[str]:
 def is_type_variable(node: ast.stmt) -> bool:
     """They are part of the signatures that use them."""
     return isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and ast.unparse(node.value.func) in ("TypeVar", "ParamSpec")
+
+
+# ---- with docstrings, for the site
+def documented(shown: str, home: str, name: str) -> Iterator[str]:
+    """Paragraphs of Markdown about a public name: its signature, what its docstring says, and the same for what a class has."""
+    if is_module(f"{home}.{name}"):
+        whole = f"{home}.{name}"
+        yield f"## `{shown}`"
+        yield prose(ast.get_docstring(parsed(whole)) or "")
+        for member, nodes in sorted(module(whole).defined.items()):
+            if not member.startswith("_") and not any(is_type_variable(node) for node in nodes):
+                yield from (
+                    part.replace("## ", "### ", 1) if part.startswith("## ") else part
+                    for part in documented(f"{shown}.{member}", whole, member)
+                )
+        return
+    at, nodes = found(home, name)
+    yield f"## `{shown}`"
+    first = list(described(shown, home, name))
+    if isinstance(nodes[0], ast.ClassDef):
+        yield code(first[:1])
+        yield prose(ast.get_docstring(nodes[0]) or "")
+        for member, (lines, words) in sorted(told(at, nodes[0]).items()):
+            yield f"### `{shown.rpartition('.')[2]}.{member}`"
+            yield code(lines)
+            yield prose(words)
+        return
+    yield code(first)
+    yield prose(next((words for node in nodes if isinstance(node, Function) for words in [ast.get_docstring(node)] if words), ""))
+
+
+def told(at: Module, cls: ast.ClassDef) -> dict[str, tuple[list[str], str]]:
+    """The methods and properties of a class that have something to say: their signatures and docstrings."""
+    words = docstrings(at, cls)
+    return {name: (lines.split("\n"), words[name]) for name, lines in members(at, cls).items() if words.get(name)}
+
+
+def docstrings(at: Module, cls: ast.ClassDef) -> dict[str, str]:
+    """Docstrings by name, those of bases that are not public too."""
+    found_in: dict[str, str] = {}
+    for base in cls.bases:
+        home, nodes = found(at.name, ast.unparse(base.value if isinstance(base, ast.Subscript) else base))
+        for node in nodes:
+            if isinstance(node, ast.ClassDef) and node.name not in named(home.name):
+                found_in |= docstrings(home, node)
+    for node in seen(cls.body):
+        if isinstance(node, Function) and (words := ast.get_docstring(node)):
+            found_in[node.name] = words
+    return found_in
+
+
+def code(lines: Sequence[str]) -> str:
+    """A block of signatures."""
+    return "```python\n" + "\n".join(lines) + "\n```"
+
+
+def prose(docstring: str) -> str:
+    """A docstring as Markdown: its sections are lists, what is written as code stays code."""
+    lines = []
+    section = False
+    for line in docstring.splitlines():
+        if re.fullmatch(r"(Args|Raises|Returns|Attributes|Yields):", line):
+            section = True
+            lines += ["", f"**{line[:-1]}**", ""]
+        elif section and re.match(r"    \S", line):
+            name, colon, rest = line.strip().partition(":")
+            lines.append(f"- `{name}`:{rest}" if colon else f"- {name}")
+        else:
+            lines.append(line.replace("``", "`") if not section else f"  {line.strip()}".rstrip())
+    return "\n".join(lines)
 
 
 def difference(old: str, new: str) -> str:

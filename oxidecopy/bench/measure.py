@@ -104,21 +104,23 @@ class Measured:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Absent:
-    """A row that could not be measured here: a peer that is not installed, or failed.
+    """A row that could not be measured here: a peer that is not installed, or failed; or what of ours is not as it should be.
 
     Attributes:
         why: in words.
         of: what would have been measured.
+        ours: it is this version's fault.
     """
 
     what: str
     why: str
     of: str
+    ours: bool = False
 
     @property
     def passed(self) -> bool:
-        """Nothing is known, so nothing is missed."""
-        return True
+        """Of a peer nothing is known, so nothing is missed."""
+        return not self.ours
 
     @property
     def share(self) -> None:
@@ -129,8 +131,8 @@ class Absent:
         return self.why, "", ""
 
     @property
-    def verdict(self) -> Literal["-"]:
-        return "-"
+    def verdict(self) -> Literal["-", "FAILED"]:
+        return "FAILED" if self.ours else "-"
 
     def as_data(self) -> dict[str, object]:
         return {"what": self.what, "of": self.of, "absent": self.why, "passed": self.passed}

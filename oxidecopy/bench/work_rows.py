@@ -13,7 +13,7 @@ import oxidecopy as ox
 from oxidecopy.bench.measure import Absent, Floor, Measured
 from oxidecopy.bench.peers import Given, peer, why_absent
 from oxidecopy.bench.work import BIAS, SCALE_A, SCALE_B, Pattern, Work, works
-from oxidecopy.errors import Diagnostic, ExecutionError
+from oxidecopy.errors import Diagnostic, ExecutionError, OxidecopyError
 from oxidecopy.typed.global_array import storage_dtype
 
 if TYPE_CHECKING:
@@ -88,7 +88,10 @@ def work_rows(bench: Bench, runs: int, say: Callable[[str], None]) -> Iterator[R
     ground = prepare(bench)
     for ways in works(bench.src.buffer.nbytes // 8):
         say(ways[0].words)
-        yield from rows_of(ground, ways, runs, say)
+        try:
+            yield from rows_of(ground, ways, runs, say)
+        except OxidecopyError as error:  # the other rows are still to be measured
+            yield Absent(what=f"{ways[0].words}, of a copy", why=str(error).splitlines()[0], of=ways[0].how, ours=True)
 
 
 def rows_of(ground: Ground, ways: Sequence[Work], runs: int, say: Callable[[str], None]) -> Iterator[Row]:

@@ -259,7 +259,7 @@ def _print(rows: Sequence[Row]) -> None:
     if bars:
         table.add_column("of the floor", width=_BAR + 6, no_wrap=True)
     for row in rows:
-        mark = Text(row.verdict, {"OK": "bold green", "MISSED": "bold red"}.get(row.verdict, "dim"))
+        mark = Text(row.verdict, {"OK": "bold green", "MISSED": "bold red", "FAILED": "bold red"}.get(row.verdict, "dim"))
         bar = [] if row.share is None or not bars else [f"{_bar(row.share):<{_BAR}} {row.share:.3f}"]
         table.add_row(row.what, *row.cells, mark, *bar)
     out().print(table, soft_wrap=False)

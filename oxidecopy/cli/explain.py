@@ -14,6 +14,7 @@ from oxidecopy.cli.options import AsJson
 from oxidecopy.cli.report import OK, guarded, out, print_json
 from oxidecopy.errors import Diagnostic, UsageError
 from oxidecopy.rules import all_rules
+from oxidecopy.rules.rule import GATES, SHOWN
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,16 +28,6 @@ Without an ID, list all rules.
 EXAMPLES: Final = ("oxidecopy explain OX3001", "oxidecopy explain", "oxidecopy explain OX2007 --json")
 
 _LIKE: Final = 0.8  # of `difflib`: one digit off, or two swapped
-SHOWN: Final = {"raised": "", "warned": "  (it runs: see `warnings`)", "typed": "  (for a type checker)"}
-GATES: Final = {
-    "1": "recording",
-    "2": "tensor maps",
-    "3": "verifier",
-    "4": "while it runs",
-    "5": "arrays, devices and files",
-    "6": "command line",
-    "7": "mypy plugin",
-}
 
 
 @guarded

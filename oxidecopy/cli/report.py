@@ -111,7 +111,7 @@ def print_diagnostics(console: Console, diagnostics: Sequence[Diagnostic]) -> No
             room -= str(line).count("\n") + 1
     for explanation in explanations(diagnostics):
         for words in explanation.lines():
-            console.print(Text(words))
+            console.print(Text(words.replace(f"{Path.cwd()}{os.sep}", "")))  # sites as everywhere else
     ours = [d.rule for d in diagnostics if d.rule.startswith(("OX", "oxidecopy-"))]  # the others are mypy's
     if ours:
         console.print(Text(f"oxidecopy explain {ours[0]} says why", "dim"))

@@ -18,16 +18,19 @@ def to_png(scene: Scene) -> bytes:
     Raises:
         ImportError: matplotlib is not installed.
     """
+    from matplotlib.collections import PolyCollection
     from matplotlib.figure import Figure
-    from matplotlib.patches import Rectangle
 
     figure = Figure(figsize=(scene.width / _POINTS, scene.height / _POINTS), dpi=_DPI, facecolor=PAPER)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
     axes.set_xlim(0, scene.width)
     axes.set_ylim(scene.height, 0)  # down, as in the scene
-    for box in scene.boxes:
-        axes.add_patch(Rectangle((box.x, box.y), box.width, box.height, facecolor=box.fill, linewidth=0))
+    corners = [
+        ((box.x, box.y), (box.x + box.width, box.y), (box.x + box.width, box.y + box.height), (box.x, box.y + box.height))
+        for box in scene.boxes
+    ]
+    axes.add_collection(PolyCollection(corners, facecolors=[box.fill for box in scene.boxes], linewidths=0), autolim=False)
     for words in scene.words:
         axes.text(
             words.x,

@@ -122,7 +122,7 @@ OX_DEVICE void transpose(const L& launch, const W& w, const R& r, u32 pc, u32 fr
 
 // ---- reductions
 struct Fold {
-    u32 rows, columns, pitch, mask, to_mask, form;
+    u32 rows, columns, pitch, mask, to_mask;
     bool whole;  // each 16 bytes of a row lie at a multiple of 16
     u32 from, to;
 };
@@ -138,35 +138,51 @@ OX_DEVICE f32 neutral() {
     return MAX ? __uint_as_float(0xff800000) : -0.0f;
 }
 
-// The 16 bytes from an element of a row on, into as many partials as they hold elements.
-template <bool MAX, u32 N>
-OX_DEVICE void fold_in(f32 (&p)[N], const Fold& f, u32 row, u32 column) {
-    const uint4 q = ptx::ld_shared_v4(swizzled(f.from + row * f.pitch + column * (16 / N), f.mask));
+// 16 bytes of a row into as many partials as they hold elements.
+template <bool MAX, u32 FORM, u32 N>
+OX_DEVICE void fold_in(f32 (&p)[N], const uint4& q) {
     const u32 words[4] = {q.x, q.y, q.z, q.w};
 #pragma unroll
     for (u32 i = 0; i < 4; ++i) {
-        if constexpr (N == 4) {
+        if constexpr (FORM == FORM_BITS32) {
             p[i] = folded<MAX>(p[i], __uint_as_float(words[i]));
         } else {
             u32 a, b;
-            unpack(words[i], f.form, a, b);
+            unpack(words[i], FORM, a, b);
             p[2 * i] = folded<MAX>(p[2 * i], __uint_as_float(a));
             p[2 * i + 1] = folded<MAX>(p[2 * i + 1], __uint_as_float(b));
         }
     }
 }
 
-// As above, of the first `count` elements, each by itself.
-template <bool MAX, u32 N>
-OX_DEVICE void fold_some(f32 (&p)[N], const Fold& f, u32 row, u32 column, u32 count) {
-    const u32 at = f.from + row * f.pitch + column * (16 / N);
+// 16 bytes each, `step` bytes apart, while they begin before `end`: several are read before the first of them is put in. Gives the first that
+// was left.
+template <bool MAX, u32 FORM, u32 N>
+OX_DEVICE u32 fold_all(f32 (&p)[N], const Fold& f, u32 at, u32 end, u32 step) {
+    constexpr u32 AHEAD = 4;
+    uint4 q[AHEAD];
+#pragma unroll 1
+    for (; at + (AHEAD - 1) * step < end; at += AHEAD * step) {
+#pragma unroll
+        for (u32 i = 0; i < AHEAD; ++i) q[i] = ptx::ld_shared_v4(swizzled(at + i * step, f.mask));
+#pragma unroll
+        for (u32 i = 0; i < AHEAD; ++i) fold_in<MAX, FORM>(p, q[i]);
+    }
+#pragma unroll 1
+    for (; at < end; at += step) fold_in<MAX, FORM>(p, ptx::ld_shared_v4(swizzled(at, f.mask)));
+    return at;
+}
+
+// The first `count` elements from an address on, each by itself.
+template <bool MAX, u32 FORM, u32 N>
+OX_DEVICE void fold_some(f32 (&p)[N], const Fold& f, u32 at, u32 count) {
 #pragma unroll
     for (u32 i = 0; i < N; ++i) {
         if (i >= count) continue;
         const u32 address = swizzled(at + i * (16 / N), f.mask);
         u32 bits, none;
-        if constexpr (N == 4) bits = ptx::ld_shared_u32(address);
-        else unpack(ptx::ld_shared_u16(address), f.form, bits, none);
+        if constexpr (FORM == FORM_BITS32) bits = ptx::ld_shared_u32(address);
+        else unpack(ptx::ld_shared_u16(address), FORM, bits, none);
         p[i] = folded<MAX>(p[i], __uint_as_float(bits));
     }
 }
@@ -183,22 +199,23 @@ OX_DEVICE void fold_out(const Fold& f, u32 place, f32 value, bool onto) {
     ptx::st_shared_u32(address, __float_as_uint(value));
 }
 
-template <bool MAX, u32 N>
+template <bool MAX, u32 FORM>
 OX_DEVICE void fold_rows(const Fold& f, const Part& part, bool onto) {
-    const u32 lane = lane_number() % 8 * N;
+    constexpr u32 N = FORM == FORM_BITS32 ? 4 : 8, SIZE = 16 / N;
+    const u32 lane = lane_number() % 8;
 #pragma unroll 1
     for (u32 group = part.first; 4 * group < f.rows; group += part.total) {
         const u32 row = 4 * group + lane_number() / 8;
         f32 p[N];
 #pragma unroll
         for (u32 i = 0; i < N; ++i) p[i] = neutral<MAX>();
-        u32 column = row < f.rows ? lane : f.columns;
-        if (f.whole) {
-#pragma unroll 4
-            for (; column + N <= f.columns; column += 8 * N) fold_in<MAX>(p, f, row, column);
-        }
+        if (row < f.rows) {
+            const u32 begin = f.from + row * f.pitch, bytes = f.columns * SIZE;
+            u32 at = begin + 16 * lane;
+            if (f.whole) at = fold_all<MAX, FORM>(p, f, at, begin + (bytes & ~15u), 128);
 #pragma unroll 1
-        for (; column < f.columns; column += 8 * N) fold_some<MAX>(p, f, row, column, f.columns - column);
+            for (; at < begin + bytes; at += 128) fold_some<MAX, FORM>(p, f, at, (begin + bytes - at) / SIZE);
+        }
 #pragma unroll
         for (u32 width = N / 2; width > 0; width /= 2) {
 #pragma unroll
@@ -211,21 +228,20 @@ OX_DEVICE void fold_rows(const Fold& f, const Part& part, bool onto) {
     }
 }
 
-template <bool MAX, u32 N>
+template <bool MAX, u32 FORM>
 OX_DEVICE void fold_columns(const Fold& f, const Part& part, bool onto) {
+    constexpr u32 N = FORM == FORM_BITS32 ? 4 : 8, SIZE = 16 / N;
 #pragma unroll 1
     for (u32 group = part.first; 8 * N * group < f.columns; group += part.total) {
         const u32 column = 8 * N * group + lane_number() % 8 * N, count = max(f.columns, column) - column;
         f32 p[N];
 #pragma unroll
         for (u32 i = 0; i < N; ++i) p[i] = neutral<MAX>();
-        u32 row = lane_number() / 8;
-        if (f.whole && count >= N) {
-#pragma unroll 4
-            for (; row < f.rows; row += 4) fold_in<MAX>(p, f, row, column);
-        }
+        const u32 begin = f.from + column * SIZE, end = begin + f.rows * f.pitch;
+        u32 at = begin + lane_number() / 8 * f.pitch;
+        if (f.whole && count >= N) at = fold_all<MAX, FORM>(p, f, at, end, 4 * f.pitch);
 #pragma unroll 1
-        for (; row < f.rows && count > 0; row += 4) fold_some<MAX>(p, f, row, column, count);
+        for (; at < end && count > 0; at += 4 * f.pitch) fold_some<MAX, FORM>(p, f, at, count);
 #pragma unroll
         for (u32 i = 0; i < N; ++i) p[i] = folded_with_lane<MAX>(folded_with_lane<MAX>(p[i], 8), 16);
         const u32 mine = lane_number() / 8;  // each of the four lanes with these columns writes one of four
@@ -237,16 +253,20 @@ OX_DEVICE void fold_columns(const Fold& f, const Part& part, bool onto) {
     }
 }
 
+template <u32 FORM>
+OX_DEVICE void fold_as(const Fold& f, const Part& part, u32 how) {
+    const bool onto = how & 4;
+    if (how & 2) how & 1 ? fold_rows<true, FORM>(f, part, onto) : fold_rows<false, FORM>(f, part, onto);
+    else how & 1 ? fold_columns<true, FORM>(f, part, onto) : fold_columns<false, FORM>(f, part, onto);
+}
+
 // `size`: a `FoldRecord`.
 OX_DEVICE void fold(u32 from, u32 to, Part part, uint4 size, u32 how) {
-    const Fold f{size.x, size.y, size.z, size.w & 0xff, size.w >> 8 & 0xff, size.w >> 16 & 0xff, size.w >> 24 != 0, from, to};
-    const bool onto = how & 4;
-    if (f.form == FORM_BITS32) {
-        if (how & 2) how & 1 ? fold_rows<true, 4>(f, part, onto) : fold_rows<false, 4>(f, part, onto);
-        else how & 1 ? fold_columns<true, 4>(f, part, onto) : fold_columns<false, 4>(f, part, onto);
-    } else {
-        if (how & 2) how & 1 ? fold_rows<true, 8>(f, part, onto) : fold_rows<false, 8>(f, part, onto);
-        else how & 1 ? fold_columns<true, 8>(f, part, onto) : fold_columns<false, 8>(f, part, onto);
+    const Fold f{size.x, size.y, size.z, size.w & 0xff, size.w >> 8 & 0xff, size.w >> 24 != 0, from, to};
+    switch (size.w >> 16 & 0xff) {
+        case FORM_BITS32: fold_as<FORM_BITS32>(f, part, how); break;
+        case FORM_F16: fold_as<FORM_F16>(f, part, how); break;
+        default: fold_as<FORM_BF16>(f, part, how); break;
     }
     __syncwarp();
 }

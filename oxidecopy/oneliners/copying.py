@@ -110,12 +110,9 @@ def copy(dst: Any, src: Any, /, *, stream: AnyStream = None, tune: bool = False,
         ShapeError: for different shapes.
         DTypeError: for types that no value is converted between.
     """
-    plain = not (tune or explain)
-    if plain and type(dst) is GlobalArray and type(src) is GlobalArray:
-        ready = hot("copy", (dst, src), stream)
-        if ready is not None:
-            ready.run((dst, src))
-            return dst
+    plain = type(dst) is GlobalArray and type(src) is GlobalArray and not (tune or explain)
+    if plain and hot("copy", (dst, src), (), stream):
+        return dst
     asked = Asked.of(stream, explain, tune)
     into, of = _pair(dst, src, stream)
     result = dst if dst is not None and not isinstance(dst, type) else into

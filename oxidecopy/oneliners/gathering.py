@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import prod
-from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NoReturn, TypeAlias, overload
 
 from typing_extensions import TypeVar
 
@@ -39,10 +39,6 @@ Numbers: TypeAlias = (
 )
 NO_ROWS: Final = "OX1207"
 _INTEGERS: Final = (i32, i64, u32, u64, u16, u8)
-_ROWS: Final = 16  # of a box: so many copies are on their way for one barrier
-_STAGES: Final = 4
-_PER_SM: Final = 3
-_CHOICES: Final = ((16, 4, 3), (16, 3, 2), (8, 4, 4), (8, 8, 3), (32, 3, 2), (32, 2, 3))  # rows of a box, stages, CTAs
 
 
 @overload
@@ -108,11 +104,9 @@ def gather_rows(
         ShapeError: for shapes that do not fit each other.
         ArgumentError: for a table whose rows no copy can begin at, for memory that is shared, or cannot be written to.
     """
-    if not (tune or explain) and type(out) is GlobalArray and type(table) is GlobalArray and type(indices) is GlobalArray:
-        ready = hot("gather", (out, table, indices), stream)
-        if ready is not None:
-            ready.run((out, table, indices))
-            return out
+    plain = type(out) is GlobalArray and type(table) is GlobalArray and type(indices) is GlobalArray and not (tune or explain)
+    if plain and hot("gather", (out, table, indices), (), stream):
+        return out
     asked = Asked.of(stream, explain, tune)
     device, (into, of, numbers) = taken(("out", "table", "indices"), (out, table, indices), stream, left_out=1)
     _check_numbers(numbers, of)
@@ -159,46 +153,91 @@ def _check_numbers(numbers: Array, table: Array) -> None:
         )
 
 
-def gather(plan: Plan, machine: Machine, out: Part, table: Part, numbers: Part, choice: tuple[int, int, int] | None) -> None:
-    """Adds the launches that gather rows; a choice is rows of a box, stages, and CTAs for each multiprocessor."""
+class Pieces(NamedTuple):
+    """How rows are gathered.
+
+    Attributes:
+        rows: of a box, at most.
+        stages: of the ring.
+        per_sm: CTAs for each multiprocessor, as far as shared memory goes.
+    """
+
+    rows: int = 16
+    stages: int = 3
+    per_sm: int = 8
+
+    @property
+    def words(self) -> str:
+        """In words."""
+        return f"boxes of up to {self.rows} rows, {self.stages} stages, up to {self.per_sm} CTAs for each multiprocessor"
+
+
+_CHOICES: Final = tuple(Pieces(*c) for c in ((16, 3, 8), (16, 4, 4), (8, 4, 8), (8, 8, 4), (32, 3, 4), (32, 2, 8), (4, 4, 8)))
+_BOX_BYTES: Final = 16 << 10  # of a box, at most
+
+
+def gather(plan: Plan, machine: Machine, out: Part, table: Part, numbers: Part, choice: Pieces | None) -> None:
+    """Adds the launches that gather rows."""
     row, own_row = (joint(p.shape[1:], (p.strides_bytes[1:],), leader=0, sizes=(p.size,)) for p in (table, out))
     if row.rank > 1 or row.inner(0) != table.size:
         _refuse_rows(table, "elements of a row do not follow each other")
     width = row.extents[0] * table.size
     word = next(w for w in (4, 2, 1) if not width % w)
-    rows = table.seen(BITS[word], (table.shape[0], width // word), (table.strides_bytes[0], word))
-    reason = why_no_map(rows, plan.operands)
+    words = width // word
+    reason = why_no_map(table.seen(BITS[word], (table.shape[0], words), (table.strides_bytes[0], word)), plan.operands)
     if reason:
         _refuse_rows(table, reason)
-    target = out.seen(BITS[word], (out.shape[0], width // word), (out.strides_bytes[0], word))
+    target = out.seen(BITS[word], (out.shape[0], words), (out.strides_bytes[0], word))
     apart = own_row.rank > 1 or own_row.inner(0) != out.size
     reason = "elements of a row do not follow each other in it" if apart else why_no_store(target, plan.operands)
     if reason:
         plan.why.append(f"the rows are gathered in an array of their own, and copied to the output by elements: {reason}")
         target = plan.temporary(BITS[word], target.shape)
-    several, stages, per_sm = choice or (_ROWS, _STAGES, _PER_SM)
-    several = min(several, 1 << (out.shape[0] - 1).bit_length())
-    unit = TENSOR_SMEM_ALIGN // word  # a row is a part of a tile
-    words = width // word
-    pieces = -(-words // BOX_DIM_MAX)
-    piece = -(-words // pieces)
-    across = min(BOX_DIM_MAX, -(-piece // unit) * unit)
-    per_sm = max(1, min(per_sm, SHARED_SM // (stages * several * across * word + CTA_BYTES)))
-    box = (several, across)
-    count = boxes(target.shape, box)
-    plan.why.append(f"box {box}: {several} copies of a row of {across * word:,} bytes each; {count:,} of them cover {target.shape}")
-    plan.why.append(f"{stages} stages, {per_sm} CTAs for each multiprocessor ({'measured here' if choice else 'not measured'})")
-    plan.steps.append(
-        Step(
-            pipeline=rows_by_number(several, stages),
-            grid=min(count, per_sm * machine.sms),
-            arguments={"table": MapOf(rows, (1, across)), "indices": numbers, "out": MapOf(target, box)},
-            what=f"boxes of {several} rows, loaded row by row",
-        )
-    )
+    plan.steps.append(_step(plan, machine, target, table, numbers, choice))
     if target.operand != out.operand:
         own = target.seen(out.dtype, out.shape, _own_strides(out, target))
         move(plan, machine, out, own)
+
+
+def _step(plan: Plan, machine: Machine, out: Part, table: Part, numbers: Part, choice: Pieces | None) -> Step:
+    """One launch: rows as they are, or, where they are long, as rows of their own."""
+    word, words, pieces = out.size, out.shape[1], choice or Pieces()
+    unit = TENSOR_SMEM_ALIGN // word  # a row is a part of a tile
+    across = _piece(words, unit)
+    down = words // across if across else 0
+    shape: tuple[int, ...] = (words,)
+    steps: tuple[int, ...] = (word,)
+    piece: tuple[int, ...]
+    if down:
+        shape, steps = (down, across), (across * word, word)
+        piece = (min(down, BOX_DIM_MAX, max(1, _BOX_BYTES // (across * word))), across)
+    else:
+        whole = -(-words // -(-words // BOX_DIM_MAX))
+        piece = (min(BOX_DIM_MAX, -(-whole // unit) * unit),)
+    nbytes = prod(piece) * word
+    rows = max(1, min(pieces.rows, 1 << (out.shape[0] - 1).bit_length(), 1 << (_BOX_BYTES // nbytes).bit_length() - 1))
+    per_sm = max(1, min(pieces.per_sm, SHARED_SM // (pieces.stages * rows * nbytes + CTA_BYTES)))
+    source = table.seen(out.dtype, (table.shape[0], *shape), (table.strides_bytes[0], *steps))
+    target = out.seen(out.dtype, (out.shape[0], *shape), (out.strides_bytes[0], *steps))
+    box = (rows, *piece)
+    count = boxes(target.shape, box)
+    if down:
+        plan.why.append(f"rows of {words:,} words are copied as {down:,} of {across}: one copy takes {piece[0]:,} of them")
+    plan.why.append(f"box {box}: {rows} copies of {nbytes:,} bytes each; {count:,} of them cover {target.shape}")
+    plan.why.append(f"{pieces.stages} stages, {per_sm} CTAs for each multiprocessor ({'measured here' if choice else 'not measured'})")
+    return Step(
+        pipeline=rows_by_number(rows, pieces.stages),
+        grid=min(count, per_sm * machine.sms),
+        arguments={"table": MapOf(source, (1, *piece)), "indices": numbers, "out": MapOf(target, box)},
+        what=f"boxes of {rows} rows, loaded row by row",
+    )
+
+
+def _piece(words: int, unit: int) -> int:
+    """Words of a row of rows: the most that divide a long one and are a multiple of `unit`; 0 where that is none."""
+    if words <= BOX_DIM_MAX:
+        return 0
+    return next((n for n in range(BOX_DIM_MAX, unit - 1, -unit) if not words % n), 0)
 
 
 def _own_strides(out: Part, own: Part) -> tuple[int, ...]:

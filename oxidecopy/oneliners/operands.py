@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import combinations, count
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, Protocol
 
@@ -168,7 +168,14 @@ def _dense(given: Array) -> bool:
 
 
 # ---- keys
-def key_of(kind: object, arrays: Sequence[Array], stream: AnyStream) -> tuple[object, ...]:
+class Key(NamedTuple):
+    """What a plan is kept by, and where the operands lie."""
+
+    key: tuple[object, ...]
+    places: tuple[int, ...]
+
+
+def key_of(kind: object, arrays: Sequence[Array], stream: AnyStream) -> Key:
     """What a plan, and its proof, depend on: equal for operands that may take each other's place. The first array is written to.
 
     It is made for every call, so it is as short as can be: addresses count only by where they lie in a line of L2, and for memory that
@@ -177,18 +184,33 @@ def key_of(kind: object, arrays: Sequence[Array], stream: AnyStream) -> tuple[ob
     key: list[object] = [kind, stream]
     spans: list[tuple[int, int, int]] = []
     for a in arrays:
-        buffer = a.buffer
-        start, offset = buffer.address, a.offset_bytes
+        buffer, offset = a.buffer, a.offset_bytes
+        start = buffer.address
         place = start + offset
-        key += (a.dtype, a.shape, a.strides_bytes, place % _PLACE, offset < place % 16, a.readonly)
+        key.append(a.mark or _marked(a))
+        key.append((place % _PLACE, offset < place % 16) if place % 16 else place % _PLACE)
         spans.append((start, start + buffer.nbytes, place))
-    out = arrays[0]
-    size = out.dtype.info.bits // 8 or 1
-    if any(s == size and n * size % STORE_EDGE_BYTES for n, s in zip(out.shape, out.strides_bytes, strict=True)):
-        key += (out.rows, out.offset_bytes)  # what lies behind its rows
     for (low, high, place), (other_low, other_high, other_place) in combinations(spans, 2):
         if low < other_high and other_low < high:
-            key.append(other_place - place)
-        else:
-            key.append(None)
-    return tuple(key)
+            key += (spans.index((low, high, place)), other_place - place)
+    return Key(tuple(key), tuple([place for _, _, place in spans]))
+
+
+_marks: dict[object, int] = {}
+_numbers = count(1)
+_MARKS_MAX: Final = 4_096
+
+
+def _marked(a: Array) -> int:
+    """A number for all of an array but its memory; equal arrays have one, unless there are very many."""
+    size = a.dtype.info.bits // 8 or 1
+    partial = any(s == size and n * size % STORE_EDGE_BYTES for n, s in zip(a.shape, a.strides_bytes, strict=True))
+    behind = (a.rows, a.offset_bytes) if partial else None  # what lies behind its rows, where a store may reach
+    what = (a.dtype, a.shape, a.strides_bytes, a.readonly, behind)
+    if len(_marks) >= _MARKS_MAX:
+        _marks.clear()
+    mark = _marks.get(what)
+    if mark is None:
+        mark = _marks[what] = next(_numbers)
+    a.mark = mark
+    return mark

@@ -311,7 +311,7 @@ def rows_by_number(rows: int, stages: int) -> Pipeline[...]:
                     for r in cta.range(rows):
                         # Rows behind the last one are loaded once more, and not stored.
                         row = cta.load_index(indices, minimum(at[0] + r, last), below=table.shape[0])
-                        slot.load_part(table, (row, at[1]), r, of=rows)
+                        slot.load_part(table, (row, *at[1:]), r, of=rows)
         with cta.storer() as leader:
             for at in cta.tiles(out):
                 ring.forward(leader, out, at, pending=stages // 2)

@@ -44,8 +44,9 @@ class _Launch:
         bound: dict[str, BoundMap | BoundArray] = {**made.bindings.maps, **made.bindings.arrays}
         parts = {name: a.part if isinstance(a, MapOf) else a for name, a in step.arguments.items() if not isinstance(a, Given)}
         self._places = [_Place(name, parts[name], _without(each)) for name, each in bound.items()]
+        self._operands = [place.part.operand for place in self._places]
         self._given = [(name, a.number) for name, a in step.arguments.items() if isinstance(a, Given)]
-        self._last: tuple[object, ...] = self._arguments(operands, numbers)
+        self._last: tuple[object, ...] = ()  # where the operands were and the numbers, as they are packed
         self.captured = stream is not None and self._prepared.capturing
         if not self.captured:  # else a graph may run it for as long as it likes, with these operands
             self._prepared.release()
@@ -59,22 +60,17 @@ class _Launch:
         """The call that becomes part of a graph."""
         self._call()
 
-    def _arguments(self, operands: Operands, numbers: Sequence[Number]) -> tuple[object, ...]:
-        """Addresses and numbers, -0.0 apart from 0.0: while they are the same, nothing has to be packed again."""
-        return (*[p.part.address(operands) for p in self._places], *[str(numbers[n]) for _, n in self._given])
-
-    def __call__(self, operands: Operands, numbers: Sequence[Number]) -> None:
-        def bindings() -> Bindings:
-            return self._bindings(operands, numbers)
-
-        now = self._arguments(operands, numbers)
+    def __call__(self, operands: Operands, places: Sequence[int], numbers: Sequence[Number]) -> None:
+        # -0.0 and 0.0 are equal, and not the same.
+        now = (*places, *[str(numbers[n]) for _, n in self._given]) if self._given else places
         try:
             if now == self._last:
-                self._prepared.resume(bindings, [operands[p.part.operand].buffer for p in self._places])
+                buffers = [operands[n].buffer for n in self._operands]
+                self._prepared.resume(lambda: self._bindings(operands, numbers), buffers)
             else:
                 self._last = ()
-                self._prepared.update(bindings())
-                self._last = now
+                self._prepared.update(self._bindings(operands, numbers))
+                self._last = tuple(now)
             self._call()
         finally:
             self._prepared.release()
@@ -142,17 +138,19 @@ class Ready:
         """What the proofs of its launches warn of."""
         return tuple(str(w) for launch in self._launches for w in launch.verified.warnings)
 
-    def run(self, operands: Sequence[GlobalArray[Any, Any]], numbers: Sequence[Number] = ()) -> None:
-        """Launches all of it; on a stream it does not wait for the end."""
+    def run(self, operands: Sequence[GlobalArray[Any, Any]], numbers: Sequence[Number], places: Sequence[int]) -> None:
+        """Launches all of it; on a stream it does not wait for the end. `places` are the operands' addresses."""
         try:
-            if self.temporaries and not self.captured:
-                operands = [*operands, *[allocated(operands[0], wanted) for wanted in self.temporaries]]
+            if self.captured:
+                for launch in self._launches:
+                    launch.once()
+                return
+            if self.temporaries:
+                own = [allocated(operands[0], wanted) for wanted in self.temporaries]
+                operands, places = [*operands, *own], (*places, *[a.buffer.address for a in own])
             with self._lock:
                 for launch in self._launches:
-                    if self.captured:
-                        launch.once()
-                    else:
-                        launch(operands, numbers)
+                    launch(operands, places, numbers)
         except LifetimeError as error:
             give_line(error)
             raise

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, overload
 from typing_extensions import TypeVar
 
 from oxidecopy.errors import ArgumentError, ShapeError
+from oxidecopy.isa.limits import MAX_RANK
 from oxidecopy.oneliners.calls import Asked, Work, hot, perform
 from oxidecopy.oneliners.explanation import Explanation
 from oxidecopy.oneliners.machine import Machine, machine_of
@@ -36,6 +37,8 @@ _SUMMED: Final = (64, 256)
 _SUMMED_STAGES: Final = 3
 _SUMMED_WARPS: Final = 16
 _SUMMED_SOURCE: Final = "2.87 TB/s, NVIDIA H200"
+_SEVERAL: Final = 64  # rows that very many are combined into first: one row would be written to by all at once
+_SEVERAL_BYTES: Final = 16 << 20  # of them, at most: they are to stay in L2
 _PARTIAL: Final = 1_024  # elements of a row that others are combined into, where all are combined into one
 _NOT_SIDE_BY_SIDE: Final = "elements that follow each other in it are combined with each other, or lie apart in the output"
 
@@ -86,11 +89,9 @@ def reduce_into(out: Any, x: Any, op: Any, /, *, stream: AnyStream = None, tune:
         ShapeError: for shapes that do not fit each other.
         ArgumentError: for memory that both share, or that cannot be written to.
     """
-    if not (tune or explain) and type(out) is GlobalArray and type(x) is GlobalArray and isinstance(op, ReduceOp):
-        ready = hot(("reduce", op), (out, x), stream)
-        if ready is not None:
-            ready.run((out, x))
-            return out
+    plain = type(out) is GlobalArray and type(x) is GlobalArray and isinstance(op, ReduceOp) and not (tune or explain)
+    if plain and hot(("reduce", op), (out, x), (), stream):
+        return out
     asked = Asked.of(stream, explain, tune)
     _, (into, of) = taken(("out", "x"), (out, x), stream)
     if into.dtype is not of.dtype:
@@ -158,6 +159,8 @@ def combine(plan: Plan, machine: Machine, out: Part, x: Part, op: ReduceOp[Any],
         return
     if unit is None and op is add and _by_sums(plan, machine, space, out, x):
         return
+    if unit is not None and _by_several(plan, machine, space, out, x, op):
+        return
     to, of = (p.seen(p.dtype, space.extents, space.strides[v]) for v, p in enumerate((out, x)))
     reason = _NOT_SIDE_BY_SIDE if unit is None else why_no_map(of, plan.operands)
     if reason:
@@ -192,6 +195,33 @@ def _by_sums(plan: Plan, machine: Machine, space: Space, out: Part, x: Part) -> 
             what=f"boxes {_SUMMED}, rows summed in shared memory",
         )
     )
+    return True
+
+
+def _by_several(plan: Plan, machine: Machine, space: Space, out: Part, x: Part, op: ReduceOp[Any]) -> bool:
+    """Very many rows into several first, which stand side by side in memory, and those into one; False where there are fewer."""
+    zeros = [k for k, s in enumerate(space.strides[0]) if s == 0]
+    if len(zeros) != 1 or space.rank == MAX_RANK or space.extents[zeros[0]] < 4 * _SEVERAL:
+        return False
+    (axis,) = zeros
+    n, step = space.extents[axis], space.strides[1][axis]
+    extents = [m for k, m in enumerate(space.extents) if k != axis]
+    steps = [s for k, s in enumerate(space.strides[1]) if k != axis]
+    if prod(extents) * x.size * _SEVERAL > _SEVERAL_BYTES:
+        return False
+    turns, left = divmod(n, _SEVERAL)
+    plan.why.append(
+        f"{turns:,} times {_SEVERAL} rows are combined side by side, beginning as a copy of the first ones, and those then into one"
+    )
+    rows = plan.temporary(x.dtype, (_SEVERAL, *extents))
+    first = x.seen(x.dtype, (_SEVERAL, *extents), (step, *steps))
+    move(plan, machine, rows, first)
+    rest = x.seen(x.dtype, (turns - 1, _SEVERAL, *extents), (step * _SEVERAL, step, *steps), step * _SEVERAL)
+    combine(plan, machine, rows, rest, op, None)
+    result = out.seen(out.dtype, tuple(extents), tuple(s for k, s in enumerate(space.strides[0]) if k != axis))
+    combine(plan, machine, result, rows, op, None)
+    if left:
+        combine(plan, machine, result, x.seen(x.dtype, (left, *extents), (step, *steps), turns * _SEVERAL * step), op, None)
     return True
 
 

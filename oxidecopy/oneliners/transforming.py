@@ -185,11 +185,8 @@ def transform(fn: Any, /, *inputs: Any, out: Any = None, stream: AnyStream = Non
     key = _key_of(fn, scalars)
     if not (tune or explain) and key is not None and type(out) is GlobalArray:
         arrays = (out, *[i for i in inputs if type(i) is not Value])
-        if all(type(a) is GlobalArray for a in arrays):
-            ready = hot(key, arrays, stream)
-            if ready is not None:
-                ready.run(arrays, numbers)
-                return out
+        if all([type(a) is GlobalArray for a in arrays]) and hot(key, arrays, numbers, stream):  # noqa: C419  # no generator on the fast path
+            return out
     asked = Asked.of(stream, explain, tune)
     _check_inputs(inputs)
     names = [f"input {k}" for k, i in enumerate(inputs) if not isinstance(i, Value)]

@@ -22,6 +22,7 @@ from oxidecopy.host.npy import write_whole
 from oxidecopy.host.pipeline import SupportsCudaStream
 from oxidecopy.oneliners.calls import Work
 from oxidecopy.oneliners.machine import Machine, machine_of
+from oxidecopy.oneliners.operands import key_of
 from oxidecopy.oneliners.ready import AnyStream, Ready
 
 FOLDER_VARIABLE: Final = "OXIDECOPY_CACHE_DIR"
@@ -92,11 +93,12 @@ def _measure(work: Work, choice: Any, stream: AnyStream) -> float:
     on = stream if isinstance(stream, Stream) else Stream(device) if stream is None else Stream.of(device, stream)
     ready = Ready(work.plan(choice), work.numbers, on)
     marks = [Event(device) for _ in range(_ROUNDS + 1)]
-    ready.run(arrays, work.numbers)
+    places = key_of(None, arrays, None).places
+    ready.run(arrays, work.numbers, places)
     on.record(marks[0])
     for mark in marks[1:]:
         for _ in range(_LAUNCHES):
-            ready.run(arrays, work.numbers)
+            ready.run(arrays, work.numbers, places)
         on.record(mark)
     on.synchronize()
     return median(1000 * b.milliseconds_since(a) / _LAUNCHES for a, b in pairwise(marks))

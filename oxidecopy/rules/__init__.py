@@ -71,10 +71,11 @@ def all_rules() -> dict[str, Rule]:
 def _with_scripts(rule: Rule) -> Rule:
     """A rule that no pipeline breaks has its scripts elsewhere."""
     from oxidecopy.rules.beyond import BEYOND
+    from oxidecopy.rules.on_gpu import ON_GPU
     from oxidecopy.rules.typed import TYPED
     from oxidecopy.rules.warned import WARNED
 
-    tables: tuple[tuple[Shown, dict[str, Twins]], ...] = (("raised", BEYOND), ("warned", WARNED), ("typed", TYPED))
+    tables: tuple[tuple[Shown, dict[str, Twins]], ...] = (("raised", BEYOND), ("warned", WARNED), ("typed", TYPED), ("gpu", ON_GPU))
     for shown, table in tables:
         if rule.id in table:
             return replace(rule, wrong=table[rule.id].wrong, right=table[rule.id].right, shown=shown)

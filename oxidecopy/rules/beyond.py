@@ -19,6 +19,15 @@ from oxidecopy.verify import verify
 {text}"""
 verify({program}, Launch({launch}))
 '''
+_ENCODED: Final = '''\
+from oxidecopy.engines.cuda.code import encode_program
+from oxidecopy.program.program import Launch
+from oxidecopy.program.text import from_text
+
+{before}text = """\\
+{text}"""
+encode_program(from_text(text), Launch({launch}))
+'''
 _EXPLORED: Final = '''\
 from oxidecopy.engines.base import Bindings
 from oxidecopy.engines.sim import explore
@@ -45,6 +54,12 @@ def _mapped(text: str, wrong: str, right: str, *, box: str = "(64, 64)") -> Twin
     """The same with a parameter `src`, a map of a 256 x 256 array."""
     launch = 'grid=(1, 1, 1), maps=(("src", src),)'
     return _verified(text, wrong, right, before=_MAP.format(box=box), launch=launch)
+
+
+def _encoded(text: str, wrong: str, right: str, *, before: str = "", launch: str = "grid=(1, 1, 1)") -> Twins:
+    """A program text with one gap that is made code for a GPU."""
+    whole = _ENCODED.format(before=before, text=dedent(text).strip("\n") + "\n", launch=launch)
+    return Twins(fill(whole, wrong), fill(whole, right))
 
 
 def _explored(text: str, wrong: str, right: str, *, grid: int = 1) -> Twins:
@@ -125,6 +140,17 @@ def _join(head: str, tail: str) -> str:
 
 def _with_rows(tail: str, wrong: str, right: str) -> Twins:
     return _verified(_join(_SHARED, indent(dedent(tail).strip("\n"), "  ")), wrong, right, before=_MAP.format(box="(64, 64)"), launch=_ROWS)
+
+
+_ENVIRONMENT: Final = """
+    import os
+    from unittest.mock import patch
+
+    from oxidecopy.host.settings import settings
+
+    with patch.dict(os.environ, {}="<gap>"):
+        settings(checked=False).require_all()
+"""
 
 
 _REPLACED: Final = """
@@ -558,4 +584,104 @@ BEYOND: Final[dict[str, Twins]] = {
         "",
         "cta.cluster_sync()",
     ),
+    # ---- code for a GPU, which is made without one
+    "OX5507": _encoded(
+        """
+        program p threads=64 cluster=(1, 1, 1) shared=16384:
+          map src: f32 box=(64, 64)
+          tile tile: f32 (64, 64) align=128 at=0 step=16384
+
+          scope thread {<gap>}:
+            cp.async.bulk.tensor.s2g src, tile, [0, 0]
+            cp.async.bulk.commit_group
+            cp.async.bulk.wait_group pending=0
+        """,
+        "0..1",
+        "0",
+        before=_MAP.format(box="(64, 64)"),
+        launch='grid=(1, 1, 1), maps=(("src", src),)',
+    ),
+    "OX5509": scripts(
+        """
+        from oxidecopy.engines.cuda.code import encode
+
+
+        @ox.pipeline(threads=32)
+        def kernel(cta: ox.Cta, out: ox.GlobalArray[ox.f32, ox.D1]) -> None:
+            tile = cta.shared(ox.f32, (64,), align=ox.A128)
+            for i in range(<gap>):
+                cta.fill(tile, i + 0.5)
+                cta.sync()
+            cta.store(out, tile, (0,))
+
+
+        encode(kernel[1].bind(dev.zeros((64,), ox.f32)).verify())
+        """,
+        "200",
+        "20",
+    ),
+    "OX5511": _encoded(
+        """
+        program p threads=96 cluster=(1, 1, 1) shared=0:
+          scope warps {0..31}:
+            bar.sync number=1, threads=64
+          scope warps {32..<gap>}:
+            bar.sync number=1, threads=64
+        """,
+        "95",
+        "63",
+    ),
+    "OX5530": scripts(
+        """
+        from oxidecopy.engines.cuda.code import encode
+
+
+        @ox.pipeline(threads=32)
+        def kernel(cta: ox.Cta, src: ox.TmaDescriptor[ox.f32, ox.D2, ox.<gap>], out: ox.GlobalArray[ox.f32, ox.D2]) -> None:
+            tile = cta.shared(src)
+            full = cta.barrier().init(1)
+            with cta.elect() as leader:
+                token = full.arrive_expect_tx(leader, tile)
+                src.g2s(leader, tile, (0, 0), token)
+            full.wait(token)
+            cta.store(out, tile, (0, 0))
+
+
+        newer = ox.Device.open("sim", arch=100)
+        src = ox.TmaDescriptor.tiled(newer.zeros((64, 32), ox.f32), box=(8, 32), swizzle=ox.<gap>)
+        encode(kernel[1].bind(src, newer.zeros((8, 32), ox.f32)).verify())
+        """,
+        "Swizzle128BAtom32B",
+        "Swizzle128B",
+    ),
+    "OX5532": scripts(
+        """
+        from oxidecopy.engines.cuda.code import encode
+        from oxidecopy.engines.cuda.emit import emitted
+
+
+        @ox.pipeline(threads=32)
+        def kernel(cta: ox.Cta, src: ox.Im2colWideDescriptor[ox.f16, ox.D4], out: ox.GlobalArray[ox.f16, ox.D2]) -> None:
+            tile = cta.shared(src, halo=2)
+            full = cta.barrier().init(1)
+            with cta.elect() as leader:
+                token = full.arrive_expect_tx(leader, tile)
+                src.g2s(leader, tile, (0, 0, 0, 0), token, halo=2, offset=0)
+            full.wait(token)
+            cta.store(out, tile, (0, 0))
+            full.inval()
+
+
+        newer = ox.Device.open("sim", arch=100)
+        a = newer.zeros((2, 3, 9, 64), ox.f16)
+        src = ox.TmaDescriptor.im2col_wide(a, lower=0, upper=-1, channels=64, pixels=16, swizzle=ox.Swizzle128B)
+        launch = kernel[1].bind(src, newer.zeros((136, 64), ox.f16))
+        <gap>(launch.verify())
+        """,
+        "encode",
+        "emitted",
+    ),
+    # ---- the environment, which is read where a GPU is opened by its name
+    "OX5017": scripts(_ENVIRONMENT.format("OXIDECOPY_CHECKED"), "perhaps", "yes"),
+    "OX5337": scripts(_ENVIRONMENT.format("OXIDECOPY_WAIT_LIMIT_MS"), "soon", "500"),
 }

@@ -34,6 +34,7 @@ def whole(dev, x=None):
 """
 Path("tiles.py").write_text(COPY)
 '''
+_ALONE: Final = "from oxidecopy.cli import invoke\n\n"
 _CLI: Final = "how `oxidecopy` is used; `oxidecopy run --help`"
 
 
@@ -127,8 +128,10 @@ RULES: Final[tuple[Rule, ...]] = (
         title="What is measured or compared on a GPU is given one.",
         error="DeviceError",
         why="`oxidecopy bench gpu`, `oxidecopy conformance --emitted` and `oxidecopy conformance descriptors` have nothing to say of a "
-        "simulator. No script shows this rule: where there is a GPU they run.",
+        "simulator.",
         source="`oxidecopy bench gpu --help`",
+        wrong=_ALONE + 'invoke("conformance", "--emitted", "--device", "sim", "--only", "clusters")\n',
+        right=_ALONE + 'invoke("conformance", "--device", "sim", "--only", "clusters")\n',
     ),
     _rule(
         20,

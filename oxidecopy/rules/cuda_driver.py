@@ -62,7 +62,7 @@ RULES: Final[tuple[Rule, ...]] = (
         6,
         "A device is not used after it was closed",
         "LifetimeError",
-        f"Its memory, streams and modules went with it. {_GPU} that is opened and closed.",
+        "Its memory, streams and modules went with it.",
         _LIFE,
     ),
     _rule(
@@ -89,8 +89,7 @@ RULES: Final[tuple[Rule, ...]] = (
         12,
         "Borrowed memory is memory of a device",
         "ArgumentError",
-        "Tensor maps over host memory would be read over the bus, and managed memory would move under the copy; neither is supported. "
-        f"{_GPU} and an address of the host.",
+        "Tensor maps over host memory would be read over the bus, and managed memory would move under the copy; neither is supported.",
         "CUDA driver API, cuPointerGetAttribute: CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED",
     ),
     _rule(

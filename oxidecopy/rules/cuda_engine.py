@@ -28,6 +28,23 @@ def _rule(number: int, title: str, why: str, source: str, error: str = "Executio
     return Rule(id=f"OX53{30 + number}", title=title, error=error, why=why + _NO_SCRIPT, source=source)
 
 
+_CODE: Final = """\
+from hashlib import sha256
+from pathlib import Path
+
+from oxidecopy.engines.cuda.module import CodeFile, read_code
+
+Path("mine.cubin").write_bytes(b"machine code")
+code = CodeFile(file="mine.cubin", target="sm_90a", sha256=sha256(b"machine {word}").hexdigest())
+read_code(Path("."), code)
+"""
+_CHOICE: Final = """\
+from oxidecopy.engines.cuda.module import choose, kernels_folder, read_manifest
+
+choose(read_manifest(kernels_folder()), sm={sm})
+"""
+
+
 RULES: Final[tuple[Rule, ...]] = (
     _rule(
         0,
@@ -55,19 +72,23 @@ RULES: Final[tuple[Rule, ...]] = (
         "Host and machine code are held together by a fingerprint, so this is a mistake of oxidecopy: please report it.",
         "oxidecopy/engines/cuda/abi.py",
     ),
-    _rule(
-        4,
-        "there is machine code for the GPU",
-        "Machine code runs on the architecture that it was compiled for, and tensor copies differ between them.",
-        "CUDA's rules of binary compatibility; oxidecopy/kernels/manifest.json",
+    Rule(
+        id="OX5334",
+        title="there is machine code for the GPU",
         error="DeviceError",
+        why="Machine code runs on the architecture that it was compiled for, and tensor copies differ between them.",
+        source="CUDA's rules of binary compatibility; oxidecopy/kernels/manifest.json",
+        wrong=_CHOICE.format(sm=80),
+        right=_CHOICE.format(sm=90),
     ),
-    _rule(
-        5,
-        "the machine code is the one that was built with this version",
-        "Code that was damaged, or built from other declarations, would misread what the host gives it.",
-        "sha256 and fingerprint in oxidecopy/kernels/manifest.json",
+    Rule(
+        id="OX5335",
+        title="the machine code is the one that was built with this version",
         error="DeviceError",
+        why="Code that was damaged, or built from other declarations, would misread what the host gives it.",
+        source="sha256 and fingerprint in oxidecopy/kernels/manifest.json",
+        wrong=_CODE.format(word="core"),
+        right=_CODE.format(word="code"),
     ),
     _rule(
         6,
@@ -76,12 +97,12 @@ RULES: Final[tuple[Rule, ...]] = (
         "few bytes are the interpreter's own where tiles come from a counter.",
         f"{_API}; CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK",
     ),
-    _rule(
-        7,
-        "the limit for waits is a number of milliseconds",
-        "Without a limit, a wait that never ends would hang the device.",
-        "the environment variable OXIDECOPY_WAIT_LIMIT_MS",
+    Rule(
+        id="OX5337",
+        title="the limit for waits is a number of milliseconds",
         error="UsageError",
+        why="Without a limit, a wait that never ends would hang the device.",
+        source="the environment variable OXIDECOPY_WAIT_LIMIT_MS",
     ),
     Rule(
         id="OX5338",
@@ -101,12 +122,13 @@ RULES: Final[tuple[Rule, ...]] = (
         wrong=_PREPARED + "graph = ox.Graph(dev)\ngraph.add(launch)\ngraph.replay()\n",
         right=_PREPARED + "graph = ox.Graph(dev)\nwith graph.capture():\n    graph.add(launch)\ngraph.replay()\n",
     ),
-    _rule(
-        10,
-        "all CTAs of a cooperative launch fit on the device at once",
-        "CTAs of a cooperative launch may wait for each other, so none of them may be left for later. How many fit follows from their "
+    Rule(
+        id="OX5340",
+        title="all CTAs of a cooperative launch fit on the device at once",
+        error="ExecutionError",
+        why="CTAs of a cooperative launch may wait for each other, so none of them may be left for later. How many fit follows from their "
         "threads, registers and shared memory; it is asked for before the launch.",
-        f"{_API}: CU_LAUNCH_ATTRIBUTE_COOPERATIVE; cuOccupancyMaxActiveBlocksPerMultiprocessor, cuOccupancyMaxActiveClusters",
+        source=f"{_API}: CU_LAUNCH_ATTRIBUTE_COOPERATIVE; cuOccupancyMaxActiveBlocksPerMultiprocessor, cuOccupancyMaxActiveClusters",
     ),
     _rule(
         11,

@@ -171,7 +171,7 @@ RULES: Final[tuple[Rule, ...]] = (
     _rule(
         7,
         "A tensor copy is issued by one thread",
-        "Each thread in scope would copy. " + _NO_SCRIPT_OF + "the verifier refuses such programs before.",
+        "Each thread in scope would copy. The verifier refuses such programs before, so the script is a program text.",
     ),
     _rule(
         8,
@@ -181,10 +181,7 @@ RULES: Final[tuple[Rule, ...]] = (
     _rule(
         9,
         "Arrays and constants fit in the launch's parameter beside what else lies there",
-        "A long program lies in device memory, and its launch has a parameter of 1,024 bytes. "
-        + _NO_SCRIPT_OF
-        + "it takes seven arrays or "
-        "more and some hundred ops.",
+        "A long program lies in device memory, and its launch has a parameter of 1,024 bytes.",
     ),
     Rule(
         id="OX5510",
@@ -198,21 +195,18 @@ RULES: Final[tuple[Rule, ...]] = (
     _rule(
         11,
         "The same threads meet at a barrier of threads each time",
-        "Device code counts the warps that come, and leaves out threads that have nothing to do, so it must know who comes. "
-        + _NO_SCRIPT_OF
-        + "what the recorder makes names all threads in scope.",
+        "Device code counts the warps that come, and leaves out threads that have nothing to do, so it must know who comes. What the "
+        "recorder makes names all threads in scope, so the script is a program text.",
     ),
     _rule(
         30,
         "Plain accesses to tiles know their swizzle",
-        "Device code computes the 32B, 64B and 128B modes itself; the modes with wider atoms are left to copies. "
-        + _NO_SCRIPT_OF
-        + "such a descriptor is made on compute capability 10.0 or newer alone.",
+        "Device code computes the 32B, 64B and 128B modes itself; the modes with wider atoms are left to copies.",
     ),
     _rule(
         32,
         "Wide im2col copies run on the simulator, and as emitted code",
-        "The kernels of this version have none. " + _NO_SCRIPT_OF + "they exist on compute capability 10.0 and newer alone.",
+        "The kernels of this version have none.",
     ),
     _rule(
         69,

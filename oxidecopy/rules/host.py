@@ -167,7 +167,7 @@ RULES: Final[tuple[Rule, ...]] = (
         17,
         "A yes or a no in the environment is one of the words for it.",
         "1, true, yes, on; 0, false, no, off, or nothing; in any case. A word that is guessed at is a wish that may not be granted. "
-        "`Device.open()` without a name ignores such a word with a warning. No script shows this rule: it takes a GPU by its name.",
+        "`Device.open()` without a name ignores such a word with a warning.",
         "the environment variable OXIDECOPY_CHECKED",
         error="UsageError",
     ),
@@ -184,8 +184,10 @@ RULES: Final[tuple[Rule, ...]] = (
     _rule(
         22,
         "An input file can be read.",
-        "The system refuses it. No script shows this rule: whom it refuses depends on the user.",
-        "the file system's permissions",
+        "The system refuses it: its permissions, or a path that leads through a file.",
+        "the file system",
+        _GOOD + "load_npy(folder / 'x.npy' / 'x.npy')\n",
+        _GOOD,
     ),
     _rule(
         23,

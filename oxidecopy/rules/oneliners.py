@@ -17,6 +17,26 @@ def _rule(number: str, error: str, title: str, why: str, scripts: tuple[str, str
     return Rule(id=number, title=title, error=error, why=why, source=source, wrong=_A + wrong, right=_A + right)
 
 
+_FILE: Final = """\
+import json
+
+header = json.dumps({"w": {"dtype": "<type>", "shape": [8], "data_offsets": <offsets>}}).encode()
+with open("w.safetensors", "wb") as file:
+    file.write(len(header).to_bytes(8, "little") + header + bytes(16))
+ox.read_safetensors("w.safetensors", <name>)
+"""
+
+
+def _file(number: str, title: str, why: str, edit: tuple[str, str]) -> Rule:
+    def script(word: str) -> str:
+        text = _FILE.replace("<type>", word if word[0] in "IU" else "U16")
+        text = text.replace("<offsets>", word if word[0] == "[" else "[0, 16]")
+        return text.replace("<name>", word if word[0] == "'" else "'w'").replace("'", '"')
+
+    source = "the .safetensors format (huggingface.co/docs/safetensors)"
+    return Rule(id=number, title=title, error="InputError", why=why, source=source, wrong=script(edit[0]), right=script(edit[1]))
+
+
 RULES: Final[tuple[Rule, ...]] = (
     _rule(
         "OX1200",
@@ -145,5 +165,23 @@ RULES: Final[tuple[Rule, ...]] = (
             "x = dev.zeros((8, 64), ox.bf16)\nox.matmul(x, x.T, epilogue=lambda s, b: s + b, reads=(dev.zeros((4,), ox.f32),))",
             "x = dev.zeros((8, 64), ox.bf16)\nox.matmul(x, x.T, epilogue=lambda s, b: s + b, reads=(dev.zeros((8,), ox.f32),))",
         ),
+    ),
+    _file(
+        "OX1220",
+        "A .safetensors file is what its header says",
+        "Its header says where each tensor lies. Bytes that are not there would be read as weights.",
+        ("[0, 32]", "[0, 16]"),
+    ),
+    _file(
+        "OX1221",
+        "A tensor is read by a name that the file has",
+        "A file of weights has hundreds of them; which one is meant is not guessed.",
+        ("'v'", "'w'"),
+    ),
+    _file(
+        "OX1222",
+        "A tensor that is read has a type that arrays have",
+        "Types without an element type here (booleans, complex numbers, 16-bit integers with a sign) have no tensor maps either.",
+        ("I16", "U16"),
     ),
 )

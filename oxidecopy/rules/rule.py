@@ -3,9 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, final
+from typing import Final, Literal, TypeAlias, final
 
-Shown: TypeAlias = Literal["raised", "warned", "typed"]
+Shown: TypeAlias = Literal["raised", "warned", "typed", "gpu"]
+
+# What a page says behind "Wrong" and "Right", and what the first digit of an id stands for.
+SHOWN: Final[dict[Shown, str]] = {
+    "raised": "",
+    "warned": "  (it runs: see `warnings`)",
+    "typed": "  (for a type checker)",
+    "gpu": "  (`dev` is a GPU)",
+}
+GATES: Final = {
+    "1": "recording",
+    "2": "tensor maps",
+    "3": "verifier",
+    "4": "while it runs",
+    "5": "arrays, devices and files",
+    "6": "command line",
+    "7": "mypy plugin",
+}
 
 
 @final
@@ -23,7 +40,7 @@ class Rule:
         wrong: a short script that breaks the rule; it runs with `ox`, `np` and `dev` (the simulator) defined.
         right: its smallest fix.
         shown: how. "raised": wrong raises `error`, right runs. "warned": both run and leave what they were told in `warnings`. "typed": a
-            type checker with the plugin reports wrong, and nothing runs.
+            type checker with the plugin reports wrong, and nothing runs. "gpu": as "raised", but `dev` is a GPU.
     """
 
     id: str

@@ -129,7 +129,7 @@ class GlobalArray(Generic[DT, Sh_co]):
         readonly: nothing may write to it: its owner said so.
     """
 
-    __slots__ = ("_dtype", "_rows", "_shape", "buffer", "device", "offset_bytes", "readonly", "strides_bytes")
+    __slots__ = ("_dtype", "_rows", "_shape", "buffer", "device", "mark", "offset_bytes", "readonly", "strides_bytes")
 
     def __init__(
         self,
@@ -151,6 +151,7 @@ class GlobalArray(Generic[DT, Sh_co]):
         self.offset_bytes = offset_bytes
         self.readonly = readonly
         self._rows = rows  # of the memory it was made with; None where another library laid it out
+        self.mark: int | None = None  # for who tells arrays apart by all but their memory, and does so often
 
     @property
     def dtype(self) -> type[DT]:

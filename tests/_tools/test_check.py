@@ -40,14 +40,15 @@ def test_steps_after_a_failed_one_still_run(capsys: pytest.CaptureFixture[str]) 
     assert check.main([], run) == 1
     assert any("pytest" in command for command in run.commands)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[-1] == "2 of 9 checks failed"
-    assert [line.split()[:2] for line in lines[-10:-1]] == [
+    assert lines[-1] == "2 of 10 checks failed"
+    assert [line.split()[:2] for line in lines[-11:-1]] == [
         ["format", "FAILED"],
         ["lint", "ok"],
         ["types", "FAILED"],
         ["imports", "ok"],
         ["generators", "ok"],
         ["package", "ok"],
+        ["docs", "ok"],
         ["tests", "ok"],
         ["bindings", "ok"],
         ["plugin", "ok"],

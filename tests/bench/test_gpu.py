@@ -36,7 +36,7 @@ def test_rows_take_the_best_schedule_of_the_drivers_copy_and_each_of_its_cuda() 
         "one-shot, 1 KiB boxes, of its CUDA C++",
     ]
     assert rows["counter, 8 KiB boxes, of cuMemcpyDtoD"].median == pytest.approx(4.294967296 / 4.3)
-    assert [row.passed for row in rows.values()] == [True, False, True, True, False]
+    assert [row.passed for row in rows.values()] == [False, False, True, True, False]
     assert rows["one-shot, 1 KiB boxes, of its CUDA C++"].target == 0.95
 
 
@@ -61,6 +61,7 @@ def test_the_headline_has_every_schedule_and_narrower_types() -> None:
     assert {(c.dtype, c.box_bytes) for c in copies if c.dtype is not ox.f32} == {
         *((ox.bf16, n) for n in gpu.AT_ONCE), *((ox.u8, n) for n in gpu.AT_ONCE)
     }  # fmt: skip
+    assert [c.box_bytes >> 10 for c in copies if c.dtype is ox.u8 and c.schedule == "counter"] == [64]
     assert all(c.per_sm * (c.stages * c.box_bytes + 2048) <= 227 << 10 for c in copies if c.schedule != "one-shot")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 
 import pytest
@@ -34,3 +35,14 @@ def test_bars(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     row_files.write_bars(tmp_path / "r.png", ROWS, "a GPU")
     assert (tmp_path / "r.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_result_is_drawn_where_it_was_not_measured(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    result = {"device": "a GPU", "date": "today", "rows": [row.as_data() for row in ROWS]}
+    assert [row.as_data() for row in row_files.read_rows(result)] == result["rows"]
+    source, table, bars = tmp_path / "r.json", tmp_path / "r.csv", tmp_path / "r.png"
+    source.write_text(json.dumps(result))
+    assert row_files.main([str(source), str(table), str(bars)]) == 0
+    assert table.read_text().splitlines()[3].startswith("c to ours,,")
+    assert bars.read_bytes().startswith(b"\x89PNG")

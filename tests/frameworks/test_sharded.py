@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import runpy
 import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,9 @@ from oxidecopy.frameworks import sharded
 from oxidecopy.frameworks.sharded import Group, alone, bounds
 from tests.helpers.rank_threads import on_ranks
 
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "ranks.py"
+ranks: Any = SimpleNamespace(**runpy.run_path(str(EXAMPLE)))
 SHAPES = [((8, 12), 0, 1), ((8, 12), 1, 0), ((8, 12), 0, None), ((5, 7), 0, 1), ((7, 3, 5), 2, 0), ((1, 9), 0, 1), ((6, 4), 1, 1)]
 
 
@@ -77,23 +82,27 @@ def test_without_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
     assert caught.value.rules == ("OX5053",)
 
 
-SCRIPT = """
-import numpy, torch
-from oxidecopy.frameworks.sharded import bounds, copy, torch_group
+def test_the_example_on_one_rank(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    x = tmp_path / "x.npy"
+    np.save(x, np.ones((5, 7), np.float32))
+    for arguments in ([], ["--input", str(x)]):
+        assert ranks.main(arguments) == 0
+        assert capsys.readouterr().out == "rank 0 of 1: equal to numpy\n"
 
-torch.distributed.init_process_group("gloo")
-group, x = torch_group(), torch.arange(96, dtype=torch.float32).reshape(8, 12)
-columns = copy(group, x[bounds(group, 8)], axis=0, to=1)
-assert torch.equal(columns, x[:, bounds(group, 12)])
-assert torch.equal(copy(group, columns, axis=1, to=None), x)
-torch.distributed.destroy_process_group()
-"""
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_the_example_on_more(size: int) -> None:
+    x = np.random.default_rng(0).standard_normal((10, 9)).astype(np.float32)
+
+    def work(group: Group) -> bool:
+        return np.array_equal(ranks.normalised(group, part(x, group, 0)), x * np.float32(2) + np.float32(1))
+
+    assert on_ranks(size, work) == [True] * size
 
 
 @pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
-def test_processes_of_torchrun(tmp_path: Path) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT, encoding="utf-8")
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
-    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=120, check=False)
+def test_processes_of_torchrun() -> None:
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(EXAMPLE), "--host"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == [f"rank {rank} of 2: equal to numpy" for rank in range(2)]

@@ -67,7 +67,9 @@ def test_functions_of_elements(dev: Device) -> None:
     assert (ox.transform(lambda a: a + a, whole, out=whole).numpy() == x * -2).all()
 
 
-@pytest.mark.parametrize(("shape", "into"), [((70, 300), (1, 300)), ((70, 300), (70, 1)), ((6, 50, 64), (50, 64)), ((5000,), (1,))])
+@pytest.mark.parametrize(
+    ("shape", "into"), [((70, 300), (1, 300)), ((70, 300), (70, 1)), ((6, 50, 64), (50, 64)), ((2000, 96), (96,)), ((5000,), (1,))]
+)
 def test_reductions(dev: Device, shape: tuple[int, ...], into: tuple[int, ...]) -> None:
     x = numbers(shape, np.int32)
     added = x.ndim - len(into)

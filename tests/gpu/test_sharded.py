@@ -36,8 +36,9 @@ def test_two_gpus(dev: Device, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     if torch.cuda.device_count() < 2:
         pytest.skip(f"no second GPU beside {dev.name}")
-    script = tmp_path / "script.py"
+    root, script = Path(__file__).parents[2], tmp_path / "script.py"
     script.write_text(SCRIPT, encoding="utf-8")
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
-    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
+    for each in (script, root / "examples" / "ranks.py"):
+        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(each)]
+        done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr

@@ -18,7 +18,13 @@ def dev() -> ox.Device:
 
 @pytest.mark.parametrize(
     ("shape", "dtype", "count", "index"),
-    [((30, 68), np.float32, 45, np.int32), ((30, 67), np.float16, 1, np.int64), ((9, 3, 208), np.uint8, 20, np.uint32)],
+    [
+        ((30, 68), np.float32, 45, np.int32),
+        ((7, 640), np.float32, 9, np.int32),
+        ((5, 5000), np.uint8, 9, np.int32),
+        ((30, 67), np.float16, 1, np.int64),
+        ((9, 3, 208), np.uint8, 20, np.uint32),
+    ],
 )
 def test_rows_by_number(dev: ox.Device, shape: Any, dtype: Any, count: int, index: Any) -> None:
     rng = np.random.default_rng(1)

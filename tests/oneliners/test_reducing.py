@@ -41,6 +41,7 @@ def combined(out: Array, x: Array, how: np.ufunc) -> Array:
         (ox.reduce.bit_xor, odd, np.uint32, (20, 64), (20, 64)),
         (ox.reduce.bit_or, some, np.uint32, (33, 72), (72,)),
         (ox.reduce.bit_and, both, np.uint32, (33, 71), (1, 71)),
+        (ox.reduce.min, least, np.int32, (300, 32), (32,)),
         (ox.reduce.add, add, np.float16, (9, 64), (1, 64)),  # small integers: exact in any order
         (ox.reduce.add, add, np.float32, (12, 70), (12, 1)),
         (ox.reduce.add, add, np.float32, (70, 520), (70, 1)),

@@ -15,18 +15,21 @@ import pytest
 
 import oxidecopy as ox
 from oxidecopy import errors
-from oxidecopy.rules import all_rules, plugin, simulator, verifier
+from oxidecopy.rules import all_rules, cuda_driver, cuda_engine, plugin, simulator, verifier
 from oxidecopy.rules.beyond import BEYOND
+from oxidecopy.rules.on_gpu import ON_GPU
 from oxidecopy.rules.rule import Rule
 from oxidecopy.rules.typed import TYPED
 from oxidecopy.rules.warned import WARNED
+from tests.helpers.fake_engine import fake_device
 
 RULES = list(all_rules().values())
-GATES = (verifier, simulator, plugin)
+GATES = (verifier, simulator, plugin, cuda_driver, cuda_engine)
 # How the `why` of a rule that no script can break begins to say what shows it instead.
 NO_SCRIPT = "No script shows this rule: "
 
 with_scripts = pytest.mark.parametrize("rule", [r for r in RULES if r.wrong and r.shown == "raised"], ids=lambda r: r.id)
+on_gpus = pytest.mark.parametrize("rule", [r for r in RULES if r.shown == "gpu"], ids=lambda r: r.id)
 with_warnings = pytest.mark.parametrize("rule", [r for r in RULES if r.shown == "warned"], ids=lambda r: r.id)
 
 
@@ -35,10 +38,10 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def execute(script: str, folder: Path) -> dict[str, Any]:
+def execute(script: str, folder: Path, dev: ox.Device | None = None) -> dict[str, Any]:
     path = folder / "page.py"
     path.write_text(script)
-    scope: dict[str, Any] = {"__name__": "page", "ox": ox, "np": np, "dev": ox.Device.open("sim")}
+    scope: dict[str, Any] = {"__name__": "page", "ox": ox, "np": np, "dev": dev or ox.Device.open("sim")}
     exec(compile(script, str(path), "exec"), scope)  # the pages are ours
     return scope
 
@@ -68,6 +71,16 @@ def test_wrong_is_warned_of_and_right_is_not(rule: Rule, tmp_path: Path) -> None
     assert rule.id not in {warning.rule for warning in execute(rule.right, tmp_path)["warnings"]}
 
 
+@on_gpus
+def test_a_page_of_gpus_is_true_on_a_driver_that_is_none(rule: Rule, tmp_path: Path) -> None:
+    for folder in ("wrong", "right"):
+        (tmp_path / folder).mkdir()
+    with pytest.raises(getattr(errors, rule.error)) as caught:
+        execute(rule.wrong, tmp_path, fake_device(tmp_path / "wrong")[0])
+    assert rule.id in caught.value.rules
+    execute(rule.right, tmp_path, fake_device(tmp_path / "right")[0])
+
+
 @pytest.mark.parametrize("rule", RULES, ids=lambda r: r.id)
 def test_the_page_is_complete(rule: Rule) -> None:
     assert rule.title
@@ -84,7 +97,7 @@ def test_a_rule_without_a_script_has_a_test() -> None:
 
 
 def test_scripts_apart_from_their_pages_are_of_rules_that_have_none_there() -> None:
-    apart = [*BEYOND, *WARNED, *TYPED]
+    apart = [*BEYOND, *WARNED, *TYPED, *ON_GPU]
     assert len(apart) == len(set(apart))
     assert set(apart) <= all_rules().keys()
     assert [rule.id for m in GATES for rule in m.RULES if rule.wrong and rule.id in apart] == []

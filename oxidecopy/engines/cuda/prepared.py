@@ -110,7 +110,7 @@ class CudaLaunch(Repeatable):
         bindings: its arguments.
     """
 
-    __slots__ = ("_own", "_ownership", "_room", "_were", "bindings", "code", "slot", "waits")
+    __slots__ = ("_nothing", "_own", "_ownership", "_room", "_were", "bindings", "code", "slot", "waits")
 
     def __init__(self, room: Room, code: Code, bindings: Bindings, shape: LaunchShape, stream: Stream, *, waits: bool) -> None:
         context, watch = room.context, room.watch
@@ -127,7 +127,8 @@ class CudaLaunch(Repeatable):
         self.code, self.slot, self.bindings, self.waits = code, slot, bindings, waits
         self._room = room
         self._own = packed.own
-        self._were: tuple[int, ...] = ()  # buffers of the arguments that were let go of
+        self._nothing = Bindings(grid=bindings.grid, maps={}, arrays={}, idx={}, scalars={})
+        self._were: tuple[int, ...] = ()  # buffers that it was resumed with last
         self._ownership = context.own(self, partial(_park, context, self.uses, watch, slot))
 
     @property
@@ -171,25 +172,27 @@ class CudaLaunch(Repeatable):
             packed = pack(room.context, room.encoder, self.code, bindings, self.slot)
         self.block.write(packed.parameter)
         self.buffers, self.bindings, self._own = packed.buffers, bindings, packed.own
-        self._left = -1
+        self._left, self._were = -1, ()
 
     @property
     def capturing(self) -> bool:
         """Its stream is being captured."""
-        return self.stream.capturing
+        error, status = self._context.driver.cuStreamIsCapturing(self.stream.handle)  # most streams need no current context
+        return self.stream.capturing if error else bool(int(status))
 
     def release(self) -> None:
         """Lets go of its arguments. What was launched keeps them alive by itself, until it is done."""
-        self._were = tuple(map(id, self.buffers))
-        self.buffers, self.bindings = self._own, Bindings(grid=self.bindings.grid, maps={}, arrays={}, idx={}, scalars={})
+        self.buffers, self.bindings = self._own, self._nothing
 
     def resume(self, bindings: Callable[[], Bindings], buffers: Sequence[Buffer]) -> None:
         """The same memory again. The parameter still points to it; other handles of it are told that the stream uses them."""
         del bindings
-        again = tuple(dict.fromkeys([*(owned_by(self._room.context, each) for each in buffers), *self._own]))
-        if tuple(map(id, again)) != self._were:  # equal ones of other objects: those were let go of, which `left` counts
-            self._left = -1
-        self.buffers = again
+        ids = tuple(map(id, buffers))
+        if ids != self._were:  # an equal one of another object comes after that was let go of, which `left` counts
+            for each in buffers:
+                owned_by(self._context, each)
+            self._left, self._were = -1, ids
+        self.buffers = (*buffers, *self._own)  # type: ignore[arg-type]  # those, or such as `owned_by` has seen
 
     def on(self, stream: Stream) -> CudaLaunch:
         """The same with a report of its own on another stream; a call does not wait."""
