@@ -53,7 +53,7 @@ TRANSPOSED: Final = (
 AROUND: Final = (
     Tiles(box=(64, 128), stages=2, stored=1, warps=8, per_sm=2),
     Tiles(box=(64, 64), stages=2, stored=2, warps=4, per_sm=3),
-    Tiles(box=(64, 64), stages=2, stored=1, warps=8, per_sm=4),
+    Tiles(box=(64, 64), stages=2, stored=1, warps=4, per_sm=4),
     Tiles(box=(32, 128), stages=2, stored=1, warps=4, per_sm=4),
 )
 SUMMED: Final = (
