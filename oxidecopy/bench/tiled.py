@@ -132,19 +132,19 @@ def around(tiles: Tiles, taps: Mapping[tuple[int, int], float]) -> ox.Pipeline[.
 
 
 def row_sums(tiles: Tiles) -> ox.Pipeline[...]:
-    """Rows of a box's height to a CTA, added up box by box."""
+    """Rows of a box's height to a CTA, added up box by box; `per_sm` is how many of them fit."""
 
     @ox.pipeline(warps=ox.roles(producer=1, consumers=tiles.warps))
     def sums(cta: ox.Cta, a: F32, out: Vector) -> None:
         ring, made = cta.ring(stages=tiles.stages, tiles=(a,)), cta.store_ring(out, stages=tiles.stored)
         columns = a.shape[1] // tiles.box[1]
         with cta.producer() as leader:
-            for (row,) in cta.tiles(out):
+            for (row,) in cta.tiles(out, order=ox.order.once):
                 for i in cta.range(columns):
                     with ring.produce(leader) as (slot,):
                         slot.load(a, (row, i * tiles.box[1]))
         with cta.consumers() as group:
-            for at in cta.tiles(out):
+            for at in cta.tiles(out, order=ox.order.once):
                 with made.put(group, at) as total:
                     group.fill(total, 0.0)
                     group.sync()

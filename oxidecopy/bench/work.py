@@ -47,19 +47,19 @@ PERMUTED: Final = (Tiles(box=(1, 16, 4, DEPTH), per_sm=4),)  # of BSHD, which bo
 TRANSPOSED: Final = (
     Tiles(box=(128, 128), stages=2, stored=1, warps=8, per_sm=1),
     Tiles(box=(64, 128), stages=2, stored=1, warps=8, per_sm=2),
+    Tiles(box=(64, 64), stages=2, stored=2, warps=4, per_sm=3),
     Tiles(box=(64, 64), stages=2, stored=1, warps=8, per_sm=3),
-    Tiles(box=(64, 64), stages=2, stored=1, warps=4, per_sm=4),
 )
 AROUND: Final = (
     Tiles(box=(64, 128), stages=2, stored=1, warps=8, per_sm=2),
+    Tiles(box=(64, 64), stages=2, stored=2, warps=4, per_sm=3),
+    Tiles(box=(64, 64), stages=2, stored=1, warps=4, per_sm=4),
     Tiles(box=(32, 128), stages=2, stored=1, warps=4, per_sm=4),
-    Tiles(box=(64, 64), stages=2, stored=1, warps=8, per_sm=3),
 )
 SUMMED: Final = (
-    Tiles(box=(64, 256), stages=3, stored=1, warps=16, per_sm=1),
-    Tiles(box=(32, 256), stages=3, stored=1, warps=8, per_sm=2),
+    Tiles(box=(64, 128), stages=3, stored=1, warps=8, per_sm=2),
     Tiles(box=(32, 256), stages=2, stored=1, warps=8, per_sm=3),
-    Tiles(box=(64, 128), stages=2, stored=1, warps=4, per_sm=3),
+    Tiles(box=(64, 256), stages=3, stored=1, warps=16, per_sm=1),
 )
 ADDED: Final = (Tiles(box=(64, 256), per_sm=2),)
 
@@ -257,11 +257,11 @@ def stencil(shape: tuple[int, int], tiles: Tiles) -> Work:
 
 # ---- fewer elements than before
 def row_sums(shape: tuple[int, int], tiles: Tiles) -> Work:
-    """The sum of each row."""
+    """The sum of each row: a CTA for as many rows as a box has."""
 
-    def bind(given: Sequence[Array], out: Array, multiprocessors: int) -> BoundLaunch:
+    def bind(given: Sequence[Array], out: Array, _: int) -> BoundLaunch:
         maps = _map(given[0], tiles.box), _map(out, tiles.box[:1])
-        return tiled.row_sums(tiles)[tiles.per_sm * multiprocessors].bind(*maps)
+        return tiled.row_sums(tiles)[-(-shape[0] // tiles.box[0])].bind(*maps)
 
     def expected(given: Sequence[Pattern], first: int, stop: int) -> Values:
         made: Values = given[0][_places(shape, first, stop)].sum(1, dtype=np.float64, keepdims=True)
