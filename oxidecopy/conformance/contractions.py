@@ -120,6 +120,42 @@ def _body(plan: Plan, cta: Any, ring: Any, maps: tuple[Map, Map, Map], values: d
                     )  # fmt: skip
 
 
+@ox.pipeline(warps=ox.roles(producer=1, consumers=(4, 4)))
+def split_k(cta: ox.Cta, a: Map, b: Map, c: Map, splits: ox.Idx) -> None:
+    """Blocks along y share a K: each multiplies its part of the slabs, and adds to what the others have added."""
+    ring: Any = cta.ring(stages=4, tiles=(a, b))
+    share = ((a.shape[1] + 63) // 64 + splits - 1) // splits
+    across = (c.shape[1] + 127) // 128
+    turns = ((c.shape[0] + 127) // 128 * across - cta.block_idx.x + cta.grid_dim.x - 1) // cta.grid_dim.x
+
+    def place(i: Any) -> tuple[Any, Any]:
+        tile = cta.block_idx.x + i * cta.grid_dim.x
+        return tile // across * 128, tile % across * 128
+
+    with cta.producer() as leader:
+        for i in cta.range(turns):
+            row, column = place(i)
+            for k in cta.range(share):
+                with ring.produce(leader) as (left, right):
+                    left.load(a, (row, (cta.block_idx.y * share + k) * 64))
+                    right.load(b, (column, (cta.block_idx.y * share + k) * 64))
+    for me in range(2):
+        outs = cta.store_ring(c, stages=2)
+        with cta.consumers(me) as group:
+            for i in cta.range(turns):
+                group.contract(ring, outs, place(i), steps=share, part=(me, 2), add=True)
+
+
+def made_split(dev: Device) -> Made:
+    """A launch of it: K of 5 slabs for 3 blocks, the last of which has one."""
+    m, n, k = 130, 136, 5 * 64
+    x, y = (small_integers(ox.bf16, (rows, k), seed) for rows, seed in ((m, 1), (n, 2)))
+    a, b = (ox.TmaDescriptor.tiled(dev.array(v, ox.bf16, pad=True), box=(128, 64), swizzle=ox.Swizzle128B) for v in (x, y))
+    out = dev.zeros((m, n), ox.f32, pad=True)
+    c = ox.TmaDescriptor.tiled(out, box=(64, 32), swizzle=ox.Swizzle128B)
+    return Made(launch=split_k[2, 3].bind(a, b, c, 3), outputs={"out": out})
+
+
 def _load(major: str, slot: Any, src: Map, first: Any, k: Any, rows: int) -> None:
     """Rows `first` and on of an operand, in its own order."""
     if major == "k":
@@ -202,6 +238,7 @@ def cases() -> Iterator[Case]:
     """All of this module."""
     for name, plan in PLANS.items():
         yield Case(name=name, group="contractions", make=partial(made, plan), emitted=False)
+    yield Case(name="K over blocks, added", group="contractions", make=made_split, emitted=False)
     for name, plan in RANDOM.items():
         # mma.error_bound, in units of the last place of the sum of the absolute values
         yield Case(

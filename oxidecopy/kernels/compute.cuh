@@ -1,5 +1,5 @@
 // COMPUTE: an element expression over tiles, as fast as memory gives them. An accumulator machine in the registers of each lane: vectors of
-// 16 numbers (A, B and two more; a third one in local memory, for the few expressions that need it), so that what an instruction costs to
+// 16 numbers (A, B and one more; two others in local memory, for the few expressions that need them), so that what an instruction costs to
 // read and to branch to is shared by 16 elements; and PLACE, which computes the scalars of a loop's iteration side by side.
 //
 // A unit is four elements of a row: 4 to 16 bytes that no swizzle tears apart. Lanes that follow each other take units that do, so all
@@ -12,6 +12,7 @@
 constexpr u32 UNIT = 4;
 constexpr u32 MAP_INPUTS = 4;  // at most
 constexpr u32 WIDTH = COMPUTE_UNITS * UNIT;
+constexpr u32 AT_ONCE = 2;  // numbers of a vector, for a function that needs many registers
 using Numbers = u32[WIDTH];
 
 #define OX_EACH for (u32 i = 0; i < WIDTH; ++i)
@@ -318,8 +319,8 @@ struct Machine {
     const L& launch;
     UnitsOf units;
     Parked tiles;  // lane i: address of input i; lane 4: of the output
-    Numbers a, b, t0, t1;
-    volatile u32 t2[WIDTH];  // volatile: in local memory
+    Numbers a, b, t0;
+    volatile u32 t1[WIDTH], t2[WIDTH];  // volatile: in local memory
 
     __device__ __forceinline__ void put(u32 index) {
         if (index == 0) {
@@ -327,7 +328,7 @@ struct Machine {
             OX_EACH t0[i] = copied(a[i]);
         } else if (index == 1) {
 #pragma unroll
-            OX_EACH t1[i] = copied(a[i]);
+            OX_EACH t1[i] = a[i];
         } else {
 #pragma unroll
             OX_EACH t2[i] = a[i];
@@ -340,7 +341,7 @@ struct Machine {
             OX_EACH v[i] = copied(t0[i]);
         } else if (index == 1) {
 #pragma unroll
-            OX_EACH v[i] = copied(t1[i]);
+            OX_EACH v[i] = t1[i];
         } else {
 #pragma unroll
             OX_EACH v[i] = t2[i];
@@ -410,24 +411,24 @@ struct Machine {
             a[i] = EXPRESSION;                      \
         }                                           \
         break;
-// Long ones: four at a time, which takes fewer registers and a quarter of the code. The vectors go round, and are where they were in the end.
+// Long ones: two at a time, which takes few registers and little code. The vectors go round, and are where they were in the end.
 #define OX_LONG(FN, EXPRESSION)                                         \
     case COMPUTE_##FN:                                                  \
-        _Pragma("unroll 1") for (u32 turn = 0; turn < WIDTH / 4; ++turn) { \
-            _Pragma("unroll") for (u32 i = 0; i < 4; ++i) {             \
+        _Pragma("unroll 1") for (u32 turn = 0; turn < WIDTH / AT_ONCE; ++turn) { \
+            _Pragma("unroll") for (u32 i = 0; i < AT_ONCE; ++i) {       \
                 const u32 x = a[i], y = b[i], made = EXPRESSION;        \
-                _Pragma("unroll") for (u32 j = i; j + 4 < WIDTH; j += 4) a[j] = a[j + 4], b[j] = b[j + 4]; \
-                a[WIDTH - 4 + i] = made, b[WIDTH - 4 + i] = y;          \
+                _Pragma("unroll") for (u32 j = i; j + AT_ONCE < WIDTH; j += AT_ONCE) a[j] = a[j + AT_ONCE], b[j] = b[j + AT_ONCE]; \
+                a[WIDTH - AT_ONCE + i] = made, b[WIDTH - AT_ONCE + i] = y; \
             }                                                           \
         }                                                               \
         break;
 #define OX_ALONE(FN, EXPRESSION)                                        \
     case COMPUTE_##FN:                                                  \
-        _Pragma("unroll 1") for (u32 turn = 0; turn < WIDTH / 4; ++turn) { \
-            _Pragma("unroll") for (u32 i = 0; i < 4; ++i) {             \
+        _Pragma("unroll 1") for (u32 turn = 0; turn < WIDTH / AT_ONCE; ++turn) { \
+            _Pragma("unroll") for (u32 i = 0; i < AT_ONCE; ++i) {       \
                 const u32 x = a[i], made = EXPRESSION;                  \
-                _Pragma("unroll") for (u32 j = i; j + 4 < WIDTH; j += 4) a[j] = a[j + 4]; \
-                a[WIDTH - 4 + i] = made;                                \
+                _Pragma("unroll") for (u32 j = i; j + AT_ONCE < WIDTH; j += AT_ONCE) a[j] = a[j + AT_ONCE]; \
+                a[WIDTH - AT_ONCE + i] = made;                          \
             }                                                           \
         }                                                               \
         break;
@@ -439,7 +440,7 @@ struct Machine {
     __device__ __forceinline__ void run(u32 pc) {
         u32 i = pc * (RECORD_BYTES / sizeof(uint2));
 #pragma unroll
-        for (u32 j = 0; j < WIDTH; ++j) a[j] = b[j] = 0;  // so that their registers are free between two runs
+        for (u32 j = 0; j < WIDTH; ++j) a[j] = b[j] = t0[j] = 0;  // so that their registers are free between two runs
 #pragma unroll 1
         for (;;) {
             const uint2 now = launch.instr(0, i++);  // one that came before would be moved twice

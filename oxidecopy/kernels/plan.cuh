@@ -58,23 +58,6 @@ struct Plan {
     u32 part;                   // f as the COORDINATE record at this offset says, 0: none; + 1 where number is the tile, not the iteration
     Parked fixed;
 
-    // Put by in local memory while the machine has the registers, all of it together: the compiler would ask for each when it is needed.
-    static constexpr u32 WORDS = 14;
-
-    __device__ __forceinline__ void put_by(volatile u32 (&kept)[WORDS], bool all) const {
-        if (all) {
-            kept[4] = bars, kept[5] = made, kept[6] = static_cast<u32>(stop), kept[7] = static_cast<u32>(step), kept[8] = ring;
-            kept[9] = imm, kept[10] = start, kept[11] = times, kept[12] = part, kept[13] = fixed.lanes;
-        }
-        kept[0] = has, kept[1] = static_cast<u32>(k), kept[2] = tile, kept[3] = turn;
-    }
-
-    __device__ __forceinline__ void get_back(const volatile u32 (&kept)[WORDS]) {
-        has = kept[0], k = static_cast<i32>(kept[1]), tile = kept[2], turn = kept[3];
-        bars = kept[4], made = kept[5], stop = static_cast<i32>(kept[6]), step = static_cast<i32>(kept[7]), ring = kept[8];
-        imm = kept[9], start = kept[10], times = kept[11], part = kept[12], fixed.lanes = kept[13];
-    }
-
     __device__ __forceinline__ bool with(u32 which) const { return has >> which & 1; }
     __device__ __forceinline__ void fix(u32 lane, u32 value) { fixed.put(lane_number(), lane, value); }
 

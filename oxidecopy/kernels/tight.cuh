@@ -93,10 +93,8 @@ OX_DEVICE void tight(const L& launch, Warp& w, u32 first, bool alone) {
     Tiler<L> machine{launch};
     Plan plan;
     plan.has = 0;
-    volatile u32 kept[COMPUTES ? Plan::WORDS : 1];
     w.pc = first;
     if (!alone && !w.skip && !plan.read(launch, w, first)) plan.has = 0;
-    if constexpr (COMPUTES) plan.put_by(kept, true);
 #pragma unroll 1
     for (;;) {
         u32 at = w.pc;  // of what the group makes of tiles
@@ -123,17 +121,15 @@ OX_DEVICE void tight(const L& launch, Warp& w, u32 first, bool alone) {
         if constexpr (COMPUTES) if (made == OP_COMPUTE) {
             Walk walk{Walk::NONE, 0};
             u32 passes = 0;
-            plan.put_by(kept, false);
 #pragma unroll 1
             for (;;) {
-                if (!(kept[0] & Plan::ONE_PASS)) {
+                if (!(plan.has & Plan::ONE_PASS)) {
                     if (!walk.next(launch, w, at, machine.units)) break;
                     ++passes;
                 }
                 machine.run(at + 3);
-                if (kept[0] & Plan::ONE_PASS) break;
+                if (plan.has & Plan::ONE_PASS) break;
             }
-            plan.get_back(kept);
             if (plan.has && passes == 1) plan.has |= Plan::ONE_PASS;
             if (passes == 0 && !(plan.has & Plan::ONE_PASS)) plan.has &= ~(1u << PART_MADE);  // other warps do it all
             __syncwarp();

@@ -515,7 +515,7 @@ class ElementForm(IntEnum):
 
 # A COMPUTE record: aux inputs; value0 out tile; regs 1 to 4 of the inputs; share as MAP_TILES; imm1 instructions. It is followed by this
 # record, by one with the inputs' offsets, and by the instructions, four to a record. A lane works on `COMPUTE_UNITS` units of four elements
-# at a time, so on vectors of 16 numbers: A, B and `COMPUTE_VECTORS` more, all but the last of them in registers. A tile's units are EVEN
+# at a time, so on vectors of 16 numbers: A, B and `COMPUTE_VECTORS` more, the first of them in registers. A tile's units are EVEN
 # where each lane has all of them each time, and they are as far apart: a swizzle then tears all of them in the same way.
 UNITS: Final = (
     ("units", "u32", 0),  # of the tile: rows * per_row
