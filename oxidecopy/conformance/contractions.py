@@ -48,6 +48,7 @@ class Plan:
     staged: int = 2
     majors: tuple[Any, Any] = ("k", "k")
     cluster: int = 1
+    shared: str = "b"  # the operand that a cluster loads together: its CTAs are below each other, else side by side
     splits: int = 1  # of K, each added to the result by a store of its own
     epilogue: Fn | None = None
     reads: tuple[str, ...] = ()
@@ -85,7 +86,8 @@ def program(plan: Plan) -> Pipe:
     def clustered(  # noqa: PLR0917 - parameters of a launch
         cta: ox.ClusterCta, a: Map, b: Map, c: Map, a_tile: Map, b_tile: Map, row: Vec, column: Vec, residual: Whole
     ) -> None:
-        ring = cta.multicast_ring(stages=plan.stages, tiles=(b_tile,), own=(a_tile,))
+        both = (b_tile, a_tile) if plan.shared == "b" else (a_tile, b_tile)
+        ring = cta.multicast_ring(stages=plan.stages, tiles=both[:1], own=both[1:])
         _body(plan, cta, ring, (a, b, c), {"row": ox.per_row(row), "column": ox.per_column(column), "residual": residual})
         cta.cluster_sync()
 
@@ -97,27 +99,66 @@ def _body(plan: Plan, cta: Any, ring: Any, maps: tuple[Map, Map, Map], values: d
     steps = (a.shape[1 if plan.majors[0] == "k" else 0] + plan.depth - 1) // plan.depth
     share = (steps + plan.splits - 1) // plan.splits
     outs = [cta.store_ring(c, stages=plan.staged) for _ in range(plan.groups)]
-    shared = plan.cluster > 1
-    shift = cta.cta_rank * plan.rows if shared else 0
+    shared, swapped = plan.cluster > 1, plan.cluster > 1 and plan.shared == "b"
+    down, across = (plan.cluster, 1) if plan.shared == "b" else (1, plan.cluster)
+    rank = cta.cta_rank if shared else 0
+    shift = (rank * plan.rows if down > 1 else 0, rank * plan.n if across > 1 else 0)
 
     def places() -> Any:
-        return cta.tiles(c, box=(plan.rows * plan.cluster, plan.n), per="cluster" if shared else "cta")
+        return cta.tiles(c, box=(plan.rows * down, plan.n * across), per="cluster" if shared else "cta")
 
     with cta.producer() as leader:
         for at in places():
             for k in cta.range(share * plan.splits):
                 with ring.produce(leader) as slots:
-                    first, second = slots[::-1] if shared else slots
-                    _load(plan.majors[0], first, a, at[0] + shift, k * plan.depth, plan.rows)
-                    _load(plan.majors[1], second, b, at[1], k * plan.depth, plan.n)
+                    first, second = slots[::-1] if swapped else slots
+                    _load(plan.majors[0], first, a, at[0] + shift[0], k * plan.depth, plan.rows)
+                    _load(plan.majors[1], second, b, at[1] + shift[1], k * plan.depth, plan.n)
     reads = tuple(values[name] for name in plan.reads)
     for me in range(plan.groups):
         with cta.consumers(me) as group:
             for at in places():
+                corner = (at[0] + shift[0], at[1] + shift[1])
                 for _ in range(plan.splits):
-                    group.contract(ring, outs[me], (at[0] + shift, at[1]), steps=share, part=(me, plan.groups), majors=plan.majors,
-                        swapped=shared, add=plan.splits > 1, epilogue=plan.epilogue, reads=reads,
+                    group.contract(ring, outs[me], corner, steps=share, part=(me, plan.groups), majors=plan.majors,
+                        swapped=swapped, add=plan.splits > 1, epilogue=plan.epilogue, reads=reads,
                     )  # fmt: skip
+
+
+@ox.pipeline(warps=ox.roles(producer=1, consumers=(4, 4)))
+def split_k(cta: ox.Cta, a: Map, b: Map, c: Map, splits: ox.Idx) -> None:
+    """Blocks along y share a K: each multiplies its part of the slabs, and adds to what the others have added."""
+    ring: Any = cta.ring(stages=4, tiles=(a, b))
+    share = ((a.shape[1] + 63) // 64 + splits - 1) // splits
+    across = (c.shape[1] + 127) // 128
+    turns = ((c.shape[0] + 127) // 128 * across - cta.block_idx.x + cta.grid_dim.x - 1) // cta.grid_dim.x
+
+    def place(i: Any) -> tuple[Any, Any]:
+        tile = cta.block_idx.x + i * cta.grid_dim.x
+        return tile // across * 128, tile % across * 128
+
+    with cta.producer() as leader:
+        for i in cta.range(turns):
+            row, column = place(i)
+            for k in cta.range(share):
+                with ring.produce(leader) as (left, right):
+                    left.load(a, (row, (cta.block_idx.y * share + k) * 64))
+                    right.load(b, (column, (cta.block_idx.y * share + k) * 64))
+    for me in range(2):
+        outs = cta.store_ring(c, stages=2)
+        with cta.consumers(me) as group:
+            for i in cta.range(turns):
+                group.contract(ring, outs, place(i), steps=share, part=(me, 2), add=True)
+
+
+def made_split(dev: Device) -> Made:
+    """A launch of it: K of 5 slabs for 3 blocks, the last of which has one."""
+    m, n, k = 130, 136, 5 * 64
+    x, y = (small_integers(ox.bf16, (rows, k), seed) for rows, seed in ((m, 1), (n, 2)))
+    a, b = (ox.TmaDescriptor.tiled(dev.array(v, ox.bf16, pad=True), box=(128, 64), swizzle=ox.Swizzle128B) for v in (x, y))
+    out = dev.zeros((m, n), ox.f32, pad=True)
+    c = ox.TmaDescriptor.tiled(out, box=(64, 32), swizzle=ox.Swizzle128B)
+    return Made(launch=split_k[2, 3].bind(a, b, c, 3), outputs={"out": out})
 
 
 def _load(major: str, slot: Any, src: Map, first: Any, k: Any, rows: int) -> None:
@@ -134,8 +175,8 @@ def made(plan: Plan, dev: Device, *, exact: bool = True) -> Made:
     """A launch; K-major operands are (rows, K), the others (K, rows)."""
     m, n, k = plan.shape
     x, y = _numbers(plan.a, (m, k), 1, exact=exact), _numbers(plan.b, (n, k), 2, exact=exact)
-    a, a_tile = _operand(dev, plan.a, x, plan.majors[0], plan.rows, plan.depth, 1)
-    b, b_tile = _operand(dev, plan.b, y, plan.majors[1], plan.n, plan.depth, plan.cluster)
+    a, a_tile = _operand(dev, plan.a, x, plan.majors[0], plan.rows, plan.depth, plan.cluster if plan.shared == "a" else 1)
+    b, b_tile = _operand(dev, plan.b, y, plan.majors[1], plan.n, plan.depth, plan.cluster if plan.shared == "b" else 1)
     out = dev.zeros((m, n), plan.out, pad=True)
     c = ox.TmaDescriptor.tiled(out, box=(64, 128 // plan.out.info.nbytes), swizzle=ox.Swizzle128B)
     row, column = (dev.array(_numbers(ox.f32, (size,), 3, exact=exact), ox.f32) for size in (m, n))
@@ -187,6 +228,7 @@ PLANS: Final[dict[str, Plan]] = {
     "a MN-major": Plan(majors=("mn", "k")),
     "both MN-major": Plan(majors=("mn", "mn"), n=256, stages=3),
     "cluster of 2": Plan(cluster=2),
+    "cluster of 2 that shares a": Plan(cluster=2, shared="a"),
     "cluster of 4": Plan(cluster=4, n=256, stages=3),
     "K in two halves, added": Plan(splits=2),
     "column bias, relu": Plan(epilogue=_biased, reads=("column",)),
@@ -202,6 +244,7 @@ def cases() -> Iterator[Case]:
     """All of this module."""
     for name, plan in PLANS.items():
         yield Case(name=name, group="contractions", make=partial(made, plan), emitted=False)
+    yield Case(name="K over blocks, added", group="contractions", make=made_split, emitted=False)
     for name, plan in RANDOM.items():
         # mma.error_bound, in units of the last place of the sum of the absolute values
         yield Case(

@@ -1,4 +1,4 @@
-"""Scenes of tiles that are made from tiles of another shape: transposes, sums and maxima."""
+"""Scenes of tiles that are made from tiles of another shape: transposes, sums and maxima, and sums of neighbours."""
 
 from __future__ import annotations
 
@@ -12,21 +12,26 @@ from oxidecopy.isa import ops
 from oxidecopy.isa.dtypes import DTYPES
 
 _TYPES: Final = ("u8", "u16", "u32", "u64", "i32", "i64", "f16", "bf16", "f32", "f64")
+_HALO: Final = (1, 2)  # rows and columns around the output of a stencil
 _SPANS: Final = (("32B", 32), ("64B", 64), ("128B", 128))
 
 
 class Turned:
-    """All threads transpose each landed tile into another, or put its rows or columns together, and store what they made."""
+    """All threads transpose each landed tile into another, put its rows, columns or neighbours together, and store what they made."""
 
     def __init__(self, d: Draft) -> None:
         self.d, self.trips = d, d.trips(4, 0.05)
-        total, self.use = d.blocks * self.trips.n, d.pick("transpose", "transpose", "sum", "max")
-        dtype = d.pick(*_TYPES) if self.use == "transpose" else d.pick(*ops.FOLDABLE)
+        total, self.use = d.blocks * self.trips.n, d.pick("transpose", "transpose", "sum", "max", "stencil")
+        dtype = d.pick(*(_TYPES if self.use == "transpose" else ops.FOLDABLE if self.use in ops.FOLDS else ("f32",)))
         size = DTYPES[dtype].nbytes
-        rows, columns = (16 // size * d.pick(1, 1, 2, 3) for _ in range(2))
+        rows, columns = (16 // size * d.pick(1, 1, 2, 3) + (4 if self.use == "stencil" else 0) for _ in range(2))
         outer = d.pick((), (), (2,)) if self.use == "transpose" else ()
         self.axis, self.onto = d.pick(0, 1), d.chance(0.3)
         made = (*outer, columns, rows) if self.use == "transpose" else (rows if self.axis else columns,)
+        if self.use == "stencil":
+            made = (rows - 2 * _HALO[0], columns - 2 * _HALO[1])
+        places = [tuple([d.pick(*range(-n, n + 1)) for n in _HALO]) for _ in range(d.pick(1, 2, 5, 6, ops.TAPS_MAX))]
+        self.taps = {place: d.pick(-2, -1, 1, 3) for place in places}
         self.src = d.source(total, (dtype, (*outer, rows, columns), self._swizzle(columns * size)))
         into = dtype if self.use == "transpose" else "f32"
         self.dst = d.target(total, (into, made, self._swizzle(rows * size) if self.use == "transpose" else "none"))
@@ -44,6 +49,13 @@ class Turned:
         tile = self.d.loaded(self.src, t)
         if self.use == "transpose":
             return np.swapaxes(tile, -1, -2)
+        if self.use == "stencil":
+            rows, columns = (n - 2 * more for n, more in zip(tile.shape, _HALO, strict=True))
+            corners = [(_HALO[0] + row, _HALO[1] + column) for row, column in self.taps]
+            given: Any = tile
+            parts = [given[y : y + rows, x : x + columns] * np.float32(w) for (y, x), w in zip(corners, self.taps.values(), strict=True)]
+            total: Data = np.add.reduce(parts)
+            return total
         whole: Data = np.add.reduce(tile.astype(np.float32), self.axis) if self.use == "sum" else np.maximum.reduce(tile, self.axis)
         if self.onto:
             return np.add(whole, 1) if self.use == "sum" else np.maximum(whole, 1)
@@ -61,6 +73,8 @@ class Turned:
             full.wait(token)
             if self.use == "transpose":
                 cta.transpose(tile, out=made)
+            elif self.use == "stencil":
+                cta.stencil(tile, taps=self.taps, out=made)
             else:
                 if self.onto:
                     cta.fill(made, 1)

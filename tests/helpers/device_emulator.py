@@ -93,7 +93,7 @@ class _Run:
         self.end = self.pc + emulator.image.agents[number].records
         warps = [warp for warp in emulator.image.warps if warp.agent == number]
         self.threads = sum(warp.threads for warp in warps)
-        self.wide = emulator.image.family in (abi.WIDE_FAMILY, abi.MANY_FAMILY)
+        self.wide = emulator.image.family in abi.CREW_FAMILIES
         self.bits = 64 if self.wide else 32
         self.depth = abi.WIDE_STACK_DEPTH if self.wide else abi.STACK_DEPTH
         self.arrivals = 0

@@ -663,6 +663,7 @@ _PARAMETERS: Final = {
     MANY_FAMILY: _IN_MEMORY,
     TIMED_FAMILY: _IN_MEMORY,
 }
+CREW_FAMILIES: Final = (WIDE_FAMILY, MANY_FAMILY, TIMED_FAMILY)  # with scalars of 64 bits, and the warp table behind the records
 FEW_BARRIERS: Final = 2  # what families without "_named" have
 PARAMETERS: Final = ("small", "large", "global")
 KERNEL_PREFIX: Final = "oxidecopy_"

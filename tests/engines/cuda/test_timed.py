@@ -15,12 +15,14 @@ from oxidecopy.engines.cuda.code.encode import encode_program
 from oxidecopy.engines.cuda.code.image import Image
 from oxidecopy.engines.cuda.timed import read
 from oxidecopy.errors import DeadlockError, DeviceCodeError, UsageError
+from oxidecopy.host.bound import BoundLaunch
 from oxidecopy.isa import ops
 from oxidecopy.program.stamps import Stamped
 from oxidecopy.trace import shown, trace
+from tests.helpers.device_agreement import compare
 from tests.helpers.fake_engine import fake_device
 from tests.helpers.fake_gpu import Launch
-from tests.helpers.timelines import Map, computation, computation_on
+from tests.helpers.timelines import Map, computation, computation_on, two_loads
 
 TILES = 8  # of each of two CTAs
 SILENT = (DeviceOp.EVAL, DeviceOp.JUMP, DeviceOp.JUMP_UNLESS, DeviceOp.WARP_SYNC, DeviceOp.END)
@@ -80,6 +82,19 @@ def test_code_that_is_stamped_is_one_record_for_each_op(image: Image) -> None:
     found = {op_of(image, pc) for pc in image.sites}
     assert not found & {DeviceOp.PRODUCE, DeviceOp.DRAIN, DeviceOp.COMPUTE}
     assert struct.calcsize("<IIQ") == abi.STAMP_BYTES
+
+
+@pytest.mark.parametrize("bound", [computation(3, rows=16, ctas=2), two_loads()], ids=["ring", "two loads"])
+def test_code_that_is_stamped_does_what_the_program_says(bound: BoundLaunch) -> None:
+    """By the emulator of device code, event for event."""
+    compare(bound.program, bound.launch, encode_program(bound.program, bound.launch, timed=True))
+
+
+def test_the_warp_table_lies_behind_the_records(image: Image) -> None:
+    """As of all that `crew.cuh` interprets."""
+    assert image.uploaded.startswith(image.code)
+    table = image.uploaded[len(image.code) :]
+    assert [struct.unpack("<4H", table[i : i + 8])[:2] for i in range(0, len(table), 8)] == [(w.entry, w.threads) for w in image.warps]
 
 
 def test_the_place_for_stamps_is_the_headers_counter(image: Image) -> None:

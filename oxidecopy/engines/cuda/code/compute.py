@@ -513,5 +513,5 @@ def _tidied(code: list[Step]) -> list[Step]:
         made.append(step)
     return [
         step._replace(fn=_WITH_PRODUCT.get((step.fn, after), step.fn))
-        for step, after in zip(made, [*[s.fn for s in made[1:]], None], strict=True)
+        for step, after in zip(made, [*[s.fn for s in made[1:]], ComputeFn.STORE], strict=True)
     ]

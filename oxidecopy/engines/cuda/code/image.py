@@ -142,7 +142,7 @@ class Image:
     @property
     def uploaded(self) -> bytes:
         """What lies in device memory in form "global": the records, and behind them the warp table of families that have it there."""
-        if self.family not in (abi.WIDE_FAMILY, abi.MANY_FAMILY):
+        if self.family not in abi.CREW_FAMILIES:
             return self.code
         return self.code + b"".join([_entry(warp) for warp in self.warps])
 

@@ -78,7 +78,7 @@ def listing(image: Image) -> str:
     """The whole image, agent by agent."""
     lines = [f"{image.entry_point}: {image.name}, {image.threads} threads, {len(image.code) // abi.RECORD_BYTES} records"]
     lines += [f"  map {i}: {name}" for i, name in enumerate(image.maps)]
-    size = abi.WIDE_ARRAY_WORDS if image.family in (abi.WIDE_FAMILY, abi.MANY_FAMILY) else abi.ARRAY_WORDS
+    size = abi.WIDE_ARRAY_WORDS if image.family in abi.CREW_FAMILIES else abi.ARRAY_WORDS
     lines += [f"  words {word}-{word + size - 1}: array {name}" for name, word in image.arrays.items()]
     lines += [f"  word {s.word}: scalar {s.name} as {s.dtype}" for s in image.scalars]
     lines += [f"  share {name}: {how}" for name, how in image.shares.items()]
