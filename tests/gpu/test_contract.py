@@ -68,7 +68,7 @@ def pipeline(
         for me in range(groups):
             with cta.consumers(me) as group:
                 for at in work:
-                    ring.contract(group, outs[me], at, steps=steps, part=(me, groups), majors=majors, add=add, **more)
+                    group.contract(ring, outs[me], at, steps=steps, part=(me, groups), majors=majors, add=add, **more)
 
     return multiply
 

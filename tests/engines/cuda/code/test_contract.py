@@ -51,7 +51,7 @@ def product(
             with cta.consumers(me) as group:
                 for at in work:
                     more: dict[str, Any] = {} if epilogue is None else {"epilogue": epilogue, "reads": (ox.per_column(bias),)}
-                    ring.contract(group, outs[me], at, steps=steps, part=(me, len(groups)), add=add, **more)
+                    group.contract(ring, outs[me], at, steps=steps, part=(me, len(groups)), add=add, **more)
 
     dev = ox.Device.open("sim")
     a, b, c = (dev.empty(shape, t) for shape, t in (((300, k), dtype), ((200, k), dtype), ((300, 200), result)))
