@@ -147,7 +147,6 @@ def test_the_producer_loads_by_one_record_for_a_tile_and_few_instructions() -> N
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"dtype": ox.e4m3, "columns": 256}, "summed twice"),
         ({"columns": 192}, "sums of 64 x 192"),
         ({"epilogue": lambda s, v: (s + v).cast(ox.i32).cast(ox.bf16)}, "an epilogue"),
     ],
