@@ -117,7 +117,7 @@ def _rows(bench: Bench, case: Case, runs: int, say: Callable[[str], None]) -> It
         try:
             started = peer(name).start(case.work, given)
             theirs, way = min((median(bench.times_ms(start, runs)), way) for way, start in started.items())
-        except Exception as error:  # noqa: BLE001 - whatever a peer ends with, the rows of others are measured
+        except Exception as error:  # whatever a peer ends with, the rows of others are measured
             of = f"{case.words}: {case.flops / ours / 1e9:.0f} TFLOP/s; {words}: {why_absent(error)}"
             yield Measured(
                 what=f"{case.words}, of {words}", unit="x", samples=(float("nan"),), target=None, better="higher", of=of
@@ -158,7 +158,7 @@ def arranged(bench: Bench, case: Case) -> Arrays:
 
 
 def _gelu(x: Floats) -> Floats:
-    """x * Phi(x), by the error function's approximation with an error below 2e-7 (Abramowitz and Stegun 7.1.26, twice as fine is not needed)."""
+    """The product of x and Phi(x), by an approximation of the error function (Abramowitz and Stegun 7.1.26) that is off by 2e-7 at most."""
     z = np.abs(x) / np.sqrt(2.0)
     t = 1 / (1 + 0.3275911 * z)
     series = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))))

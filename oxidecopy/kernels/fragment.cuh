@@ -153,7 +153,14 @@ struct Fragment {
             a[i] = moved(EXPRESSION);       \
         }                                    \
         break;
-#define OX_BOTH(FN, EXPRESSION) OX_TWO(FN, EXPRESSION) OX_CONSTANT(FN, EXPRESSION)
+#define OX_SECOND(FN, EXPRESSION)            \
+    case COMPUTE_##FN##_CB:                  \
+        _Pragma("unroll") OX_EIGHT {         \
+            const u32 x = b[i], y = word;    \
+            b[i] = moved(EXPRESSION);        \
+        }                                    \
+        break;
+#define OX_BOTH(FN, EXPRESSION) OX_TWO(FN, EXPRESSION) OX_CONSTANT(FN, EXPRESSION) OX_SECOND(FN, EXPRESSION)
 #define OX_ONE(FN, EXPRESSION)               \
     case COMPUTE_##FN:                       \
         _Pragma("unroll") OX_EIGHT {          \
@@ -236,6 +243,7 @@ struct Fragment {
 #undef OX_B
 #undef OX_TWO
 #undef OX_CONSTANT
+#undef OX_SECOND
 #undef OX_BOTH
 #undef OX_ONE
 #undef OX_TRUTH

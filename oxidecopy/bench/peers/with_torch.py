@@ -44,12 +44,13 @@ def _product(torch: Any, work: str, given: Given) -> Mapping[str, Call]:
     turned = b.transpose(-1, -2)
     one = torch.ones((), device=a.device)
     wide = torch.float32
+    scaled: Any = getattr(torch, "_scaled_mm", None)
     ways: dict[str, tuple[str, Callable[[], object]]] = {
         "product": ("torch.mm", lambda: torch.mm(a, turned, out=out)),
         "products": ("torch.bmm", lambda: torch.bmm(a, turned, out=out)),
         "product of fp8": (
             "torch._scaled_mm",
-            lambda: torch._scaled_mm(a, turned, scale_a=one, scale_b=one, out_dtype=torch.bfloat16, out=out),
+            lambda: scaled(a, turned, scale_a=one, scale_b=one, out_dtype=torch.bfloat16, out=out),
         ),
         "product, bias, gelu": (
             "torch.mm, then gelu(x + bias)",

@@ -185,7 +185,9 @@ class DeviceOp(IntEnum):
     # With EXTRA.place the copy's map lies in an array: map as in STORE_GLOBAL, imm4 + R[imm3 - 1] the row.
     COPY_EXTRA = 0x94
     COMPUTE = 0x95  # a MAP_TILES that the family "compute" can run: see `UNITS` below
-    CONTRACT = 0x96  # aux rank; value0 first stage; value1 steps; value2 first use of the staging tile; map, reg 3 to 7 as a copy; see below
+    CONTRACT = (
+        0x96  # aux rank; value0 first stage; value1 steps; value2 first use of the staging tile; map, reg 3 to 7 as a copy; see below
+    )
     CONTRACT_DRAIN = 0x97  # imm0 number: waits until the stores of the group's CONTRACTs have been read
     NEXT_STAGE = (
         0x92  # head of a loop whose tiles a counter gives: value0 is k; imm1 full of stage 0; imm2 stages; tile to reg2; none left: imm4
@@ -574,6 +576,7 @@ TAP: Final = (
     ("weight", "u32", 4),  # the bits of an f32
 )
 
+
 # ---- CONTRACT, of family "mma": run by the four warps of a warpgroup together; two records follow, then the instructions of its epilogue
 class ContractType(IntEnum):
     """Types of the operands; _A, _B: which of them have M or N innermost, not K."""
@@ -621,7 +624,11 @@ EPILOGUE: Final = (
     ("out_stages", "u8", 4),
     ("form", "u8", 5),  # ElementForm of the output: F16, BF16 or BITS32
     ("adds", "u8", 6),  # 1: adds to what is there
-    ("instructions", "u16", 8),  # of COMPUTE, of those for floats: input 0 is the sum, input 1 + i an element of array `sources[i]`; 0: a cast
+    (
+        "instructions",
+        "u16",
+        8,
+    ),  # of COMPUTE, of those for floats: input 0 is the sum, input 1 + i an element of array `sources[i]`; 0: a cast
     # EVAL's, behind the others: values that are needed after the loop over K alone, but for the first `eager` ones
     ("evals", "u16", 10),
     ("sources", "u8[4]", 12),  # first argument words, / ARRAY_WORDS

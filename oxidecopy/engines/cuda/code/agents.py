@@ -160,7 +160,9 @@ class Cast:
     def _numbers(self) -> dict[int, int]:
         """What the program's numbers of barriers are in device code: as few as there are, since kernels with few are lighter."""
         used = {s.op.number for s, _, scopes in self._steps if isinstance(s.op, ops.BarSync) and self.lanes_at(s.op, scopes) > limits.WARP}
-        used |= {s.op.number for s, _ in self.steps_of((ops.Contract, ops.ContractDrain)) if isinstance(s.op, ops.Contract | ops.ContractDrain)}
+        used |= {
+            s.op.number for s, _ in self.steps_of((ops.Contract, ops.ContractDrain)) if isinstance(s.op, ops.Contract | ops.ContractDrain)
+        }
         return {number: i for i, number in enumerate(sorted(used))}
 
     def _meeting(self, bar: ops.BarSync, scopes: frozenset[int]) -> list[int]:

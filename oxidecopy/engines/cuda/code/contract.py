@@ -40,13 +40,12 @@ _PLACE: Final = {name: offset for name, _, offset in EPILOGUE}
 _FP8_COLUMNS_MAX: Final = 128  # as each stage's products are summed by themselves
 _SOURCES: Final = 4
 _INSTRUCTIONS_MAX: Final = 1 << 10
-_LOGIC: Final = frozenset({"I_AND", "I_OR", "I_XOR", "I_NOT", "SELECT", "RSELECT", "ROUND"})
-# What the machine for epilogues has of COMPUTE's instructions: those for floats.
-_MACHINE: Final = frozenset(
-    fn
-    for fn in ComputeFn
-    if fn.name.startswith("F_") and not fn.name.startswith("F_TO") or fn <= ComputeFn.STORE or fn.name in _LOGIC
-)
+# What the machine for epilogues (kernels/fragment.cuh) has of COMPUTE's instructions: those for floats.
+_OTHERS: Final = frozenset({
+    "LOAD_A", "LOAD_B", "ROW_A", "ROW_B", "COLUMN_A", "COLUMN_B", "CONST_A", "CONST_B", "SCALAR_B", "PUT", "GET", "TAKE", "SELECT", "RSELECT",
+    "I_AND", "I_OR", "I_XOR", "I_NOT", "ROUND", "STORE",
+})  # fmt: skip
+MACHINE: Final = frozenset(fn for fn in ComputeFn if (fn.name.startswith("F_") and not fn.name.startswith("F_TO")) or fn.name in _OTHERS)
 _INITS: Final = (ops.MbarrierInit, ops.MbarrierInval, ops.FenceMbarrierInit)
 
 
@@ -58,18 +57,23 @@ def contracts(program: Program) -> bool:
 # ---- who runs it
 def gathered(program: Program) -> Program:
     """The program with inits of barriers by threads that contract nothing: what is initialised is the same, before the same sync."""
-    groups = [(step.op.lane, step.op.lane + step.op.threads) for step in program.walk() if isinstance(step.op, WHOLE)]
-    spare = next((i for i in range(program.threads) if not any(low <= i < high for low, high in groups)), None)
+    groups = [(op.lane, op.lane + op.threads) for op in (s.op for s in program.walk()) if isinstance(op, ops.Contract | ops.ContractDrain)]
+    spare = next((i for i in range(program.threads) if not _among(i, groups)), None)
     if spare is None:
         return program
-    steps = []
-    for step in program.steps:
-        op = step.op
-        if isinstance(op, ops.Scope) and len(op.threads) == 1 and all(isinstance(inner.op, _INITS) for inner in step.body):
-            if any(low <= op.threads.first < high for low, high in groups):
-                step = replace(step, op=replace(op, threads=ops.ThreadSet(((spare, spare + 1),))))
-        steps.append(step)
-    return replace(program, steps=tuple(steps))
+    beside = ops.ThreadSet(((spare, spare + 1),))
+    return replace(program, steps=tuple([_beside(step, groups, beside) for step in program.steps]))
+
+
+def _beside(step: Step, groups: Sequence[tuple[int, int]], threads: ops.ThreadSet) -> Step:
+    op = step.op
+    if not isinstance(op, ops.Scope) or len(op.threads) != 1 or not all(isinstance(inner.op, _INITS) for inner in step.body):
+        return step
+    return replace(step, op=replace(op, threads=threads)) if _among(op.threads.first, groups) else step
+
+
+def _among(thread: int, groups: Sequence[tuple[int, int]]) -> bool:
+    return any(low <= thread < high for low, high in groups)
 
 
 def cast_problems(program: Program, cast: Agents) -> Iterator[Diagnostic]:
@@ -174,6 +178,6 @@ def _epilogue(low: AgentLowering, op: ops.Contract, where: Where) -> list[Instru
         code = compute_code(op.fn, [somewhere] * (1 + len(op.arrays)), somewhere, low.words)
     except UnfitError:
         code = []
-    if not code or len(code) > _INSTRUCTIONS_MAX or any(step.fn not in _MACHINE for step in code):
+    if not code or len(code) > _INSTRUCTIONS_MAX or any(step.fn not in MACHINE for step in code):
         low.refused.append(refusals.contraction(where, "an epilogue of other numbers than f32, f16 and bf16, or a very long one"))
     return code if [step.fn for step in code[:-1]] != [ComputeFn.LOAD_A] or code[0].which else []

@@ -494,7 +494,10 @@ _TIGHT: Final = frozenset({
 
 def _contracts(nodes: Sequence[Node]) -> bool:
     """True where a contraction is among them."""
-    return any(node.op is DeviceOp.CONTRACT if isinstance(node, Op) else _contracts(node.body) if isinstance(node, If | Repeat) else False for node in nodes)
+    return any(
+        node.op is DeviceOp.CONTRACT if isinstance(node, Op) else _contracts(node.body) if isinstance(node, If | Repeat) else False
+        for node in nodes
+    )
 
 
 def _is_tight(fields: tuple[int, ...]) -> bool:

@@ -199,7 +199,14 @@ def _entry(warp: Warp) -> bytes:
 
 
 def template(
-    form: str, warps: tuple[Warp, ...], words: tuple[int, ...], code: bytes, stage_slots: int, *, crew: int = 0, engine_words: int = 0,
+    form: str,
+    warps: tuple[Warp, ...],
+    words: tuple[int, ...],
+    code: bytes,
+    stage_slots: int,
+    *,
+    crew: int = 0,
+    engine_words: int = 0,
     contracting: int = 0,
 ) -> tuple[bytes, int]:
     """The prefilled parameter, and where its argument words start. With a `crew` the warp table lies elsewhere."""

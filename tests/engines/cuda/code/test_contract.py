@@ -1,16 +1,22 @@
 """Device code of contractions: whole warpgroups, records, what is computed meanwhile, and what no kernel computes."""
 
+# mypy: disable-error-code="valid-type, var-annotated, attr-defined, misc"
+
 from __future__ import annotations
 
+import re
 import struct
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import oxidecopy
 import oxidecopy as ox
 from oxidecopy.engines.cuda import abi
 from oxidecopy.engines.cuda.abi import ContractShape, ContractType, DeviceOp, ElementForm
 from oxidecopy.engines.cuda.code import Image, encode
+from oxidecopy.engines.cuda.code.contract import MACHINE
 from oxidecopy.engines.cuda.code.listing import listing
 from oxidecopy.errors import DeviceCodeError
 from oxidecopy.program.verified import VerifiedProgram
@@ -36,7 +42,7 @@ def product(
     operand, out = ox.TmaDescriptor[dtype, ox.D2, ox.Swizzle128B], ox.TmaDescriptor[result, ox.D2, ox.Swizzle128B]
 
     @ox.pipeline(warps=ox.roles(producer=1, consumers=groups))
-    def multiply(cta: ox.Cta, a: operand, b: operand, c: out, bias: ox.GlobalArray[ox.f32, ox.D1]) -> None:  # type: ignore[valid-type]
+    def multiply(cta: ox.Cta, a: operand, b: operand, c: out, bias: ox.GlobalArray[ox.f32, ox.D1]) -> None:
         ring = cta.ring(stages=STAGES, tiles=(a, b))
         outs = [cta.store_ring(c, stages=2) for _ in groups]
         steps = (a.shape[1] + depth - 1) // depth
@@ -83,7 +89,7 @@ def test_each_warpgroup_is_one_agent_of_four_warps_and_they_come_first() -> None
     assert [warp.agent for warp in image.warps] == [0] * 4 + [1] * 4 + [2, 3, 3, 3]
     assert [warp.first_lane for warp in image.warps[:8]] == [0, 32, 64, 96] * 2
     assert image.threads == 384
-    crew = dict((name, offset) for name, _, offset in abi.HEADER)["crew"]
+    crew = next(offset for name, _, offset in abi.HEADER if name == "crew")
     assert struct.unpack_from("<I", image.template, abi.INLINE_MAPS_SMALL * abi.MAP_BYTES + crew) == (8,)
 
 
@@ -114,7 +120,8 @@ def test_what_a_record_says() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dtype", "kind"), [(ox.f16, ContractType.F16), (ox.tf32, ContractType.TF32), (ox.e4m3, ContractType.E4M3), (ox.e5m2, ContractType.E5M2)]
+    ("dtype", "kind"),
+    [(ox.f16, ContractType.F16), (ox.tf32, ContractType.TF32), (ox.e4m3, ContractType.E4M3), (ox.e5m2, ContractType.E5M2)],
 )
 def test_types(dtype: Any, kind: ContractType) -> None:
     assert records(encode(product(dtype)))[0][9] == kind
@@ -135,6 +142,15 @@ def test_an_epilogue_is_instructions() -> None:
     assert "load_a 0 bits32; column_b 1 bits32; f_add; f_gelu; store 0 bf16" in lines
     assert "instructions" not in lines
     assert records(encode(product()))[0][15] == 0
+
+
+def test_the_kernel_has_each_instruction_that_an_epilogue_may_have() -> None:
+    source = (Path(oxidecopy.__file__).parent / "kernels" / "fragment.cuh").read_text()
+    there = set(re.findall(r"case COMPUTE_(\w+):", source)) | {"STORE"}
+    for kind, name in re.findall(r"OX_(BOTH|TWO|ONE|CONSTANT)\((\w+),", source):
+        ends = {"BOTH": ("", "_C", "_CB"), "CONSTANT": ("_C",)}.get(kind, ("",))
+        there.update(f"{name}{end}" for end in ends)
+    assert {fn.name for fn in MACHINE} <= there
 
 
 def test_the_producer_loads_by_one_record_for_a_tile_and_few_instructions() -> None:
