@@ -9,6 +9,7 @@ from statistics import median
 from time import perf_counter
 from typing import Any, Final, cast, final
 
+import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
@@ -26,6 +27,7 @@ _OF_TWO: Final = 1.0
 _FIRST_MS: Final = 30.0
 _RANDOM: Final = (1 << 22) + 3  # numbers, which then come again: an odd count, so that rows differ
 _SAMPLES: Final = 64  # rows of the result that are checked
+_NUMPY: Final[dict[type[ox.DType], Any]] = {ox.bf16: ml_dtypes.bfloat16, ox.e4m3: ml_dtypes.float8_e4m3fn}
 _Array = ox.GlobalArray[Any, Any]
 Floats = npt.NDArray[np.float32]
 
@@ -145,7 +147,7 @@ def arranged(bench: Bench, case: Case) -> Arrays:
     """Random operands, and what the first rows of the result must be."""
     device, batch = bench.device, () if case.batch == 1 else (case.batch,)
     random = np.random.default_rng(0)
-    some = random.standard_normal(_RANDOM, np.float32).astype(case.dtype.info.numpy)
+    some = random.standard_normal(_RANDOM, np.float32).astype(_NUMPY[case.dtype])
     a, b = (np.resize(some[at:], (*batch, rows, case.k)) for at, rows in ((0, case.m), (1, case.n)))
     bias = random.standard_normal(case.n, np.float32)
     first = (0,) * len(batch)

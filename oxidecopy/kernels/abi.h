@@ -728,10 +728,9 @@ struct alignas(16) Epilogue {
     u8 adds;
     u8 gap4[1];
     u16 instructions;
-    u16 evals;
+    u8 gap5[2];
     u8 sources[4];
-    u16 eager;
-    u8 gap[14];
+    u8 gap[16];
 };
 static_assert(sizeof(Epilogue) == 32);
 static_assert(OFFSET_OF(Epilogue, out) == 0);
@@ -739,9 +738,7 @@ static_assert(OFFSET_OF(Epilogue, out_stages) == 4);
 static_assert(OFFSET_OF(Epilogue, form) == 5);
 static_assert(OFFSET_OF(Epilogue, adds) == 6);
 static_assert(OFFSET_OF(Epilogue, instructions) == 8);
-static_assert(OFFSET_OF(Epilogue, evals) == 10);
 static_assert(OFFSET_OF(Epilogue, sources) == 12);
-static_assert(OFFSET_OF(Epilogue, eager) == 16);
 
 struct alignas(16) ReportHeader {
     u32 skip;

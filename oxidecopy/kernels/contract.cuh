@@ -31,10 +31,7 @@ struct ContractAt {
     __device__ __forceinline__ u32 form() const { return launch.word(at + 1, 1) >> 8 & 0xff; }
     __device__ __forceinline__ bool adds() const { return (launch.word(at + 1, 1) >> 16 & 0xff) != 0; }
     __device__ __forceinline__ u32 instructions() const { return launch.word(at + 1, 2) & 0xffff; }
-    __device__ __forceinline__ u32 evals() const { return launch.word(at + 1, 2) >> 16; }
-    __device__ __forceinline__ u32 eager() const { return launch.word(at + 1, 4) & 0xffff; }
-    __device__ __forceinline__ u32 evals_at() const { return at + 2 + (instructions() + 3) / 4; }
-    __device__ __forceinline__ u32 behind() const { return evals_at() + (evals() + 3) / 4; }
+    __device__ __forceinline__ u32 behind() const { return at + 2 + (instructions() + 3) / 4; }
     __device__ __forceinline__ u32 source(u32 i) const { return ARRAY_WORDS * (launch.word(at + 1, 3) >> 8 * i & 0xff); }  // argument word
 };
 
@@ -88,39 +85,11 @@ OX_PRODUCT(E5m2, wgmma_e5m2_e5m2, false, false)
 OX_PRODUCT(Tf32, wgmma_tf32, false, false)
 #undef OX_PRODUCT
 
-// EVAL, an instruction at a time: what only the epilogue needs to know is computed while the tensor cores are busy.
-template <class L>
-struct Lazy {
-    const L& launch;
-    Warp& w;
-    u32 at, i, count;
-    i32 acc;
-    Stack stack;
-
-    __device__ __forceinline__ void step() {
-        if (i >= count) return;
-        const uint2 in = launch.instr(at, i++);
-        const u32 fn = in.x & 0xff, reg = in.x >> 8 & 0xff;
-        if (fn == EVAL_STORE) {
-            w.set(reg, static_cast<u32>(acc));
-            acc = stack.pop();
-        } else {
-            eval_step(w, fn, reg, static_cast<i32>(in.y), 0, 0, acc, stack);
-        }
-    }
-
-    __device__ __forceinline__ void until(u32 stop) {
-#pragma unroll 1
-        while (i < stop) step();
-    }
-};
-
 // Where the loop over K is.
 template <class L>
 struct Contraction {
     const ContractAt<L> its;
     const Header& header;
-    Lazy<L>& lazy;
     u32 stage, parity;
     u32 steps;
     u32 why;  // of `bar`
@@ -144,9 +113,8 @@ struct Contraction {
         }
     }
 
-    // P: the products of a stage, which is given back when those of the next one have been issued and its own are done. LAZY: values that
-    // come later are computed meanwhile.
-    template <class P, bool LAZY>
+    // P: the products of a stage, which is given back when those of the next one have been issued and its own are done.
+    template <class P>
     __device__ __forceinline__ void run(f32 (&sums)[SUMS]) {
         const u32 full = its.full(), empty = its.empty(), stages = its.stages(), peers = its.peers();
         const u32 a_stride = its.a_stride() >> 4, b_stride = its.b_stride() >> 4;
@@ -160,7 +128,6 @@ struct Contraction {
             ptx::wgmma_fence();
             P::template products<true>(sums, a + stage * a_stride, b + stage * b_stride);
             ptx::wgmma_commit_group();
-            if constexpr (LAZY) lazy.step();
             ptx::wgmma_wait_group<1>();
             if (k > 0) release(before, peers);
             before = empty + 8 * stage;
@@ -247,9 +214,11 @@ template <u32 M, u32 N, class L, class R>
 OX_DEVICE void put_sums(const L& launch, const Warp& w, const R& r, const ContractAt<L>& its, const f32 (&sums)[SUMS], bool fails) {
     constexpr u32 HALVES = M / 64;
     const u32 form = its.form(), stages = its.out_stages(), rank = r.aux(), number = its.number(), instructions = its.instructions();
+    const bool adds = its.adds();
     const u32 columns = form == FORM_BITS32 ? 32 : 64, pieces = HALVES * N / columns;
     const bool issues = (threadIdx.x & GROUP - 1) == 0;
-    const u32 slot = static_cast<u32>(w.value(r, 2)) % stages;
+    const u32 out = its.out(), end_of_tiles = out + PIECE * stages;
+    u32 tile = out + PIECE * (static_cast<u32>(w.value(r, 2)) % stages);
     ptx::Coords at{};
 #pragma unroll
     for (u32 i = 0; i < 5; ++i) at.c[i] = i < rank ? static_cast<i32>(w.or_zero(r.reg(2 + rank - i))) : 0;
@@ -260,12 +229,13 @@ OX_DEVICE void put_sums(const L& launch, const Warp& w, const R& r, const Contra
 #pragma unroll 1
     for (u32 begin = 0; begin < pieces; begin += together) {
         const u32 end = min(begin + together, pieces);
+        u32 from = tile;
         if (issues) wait_group<true>(stages - together);
         ptx::bar_sync(number, GROUP);
 #pragma unroll 1
         for (u32 u = begin; u < end; ++u) {
-            const u32 half = u % HALVES, j = u / HALVES, tile = its.out() + PIECE * ((slot + u) % stages);
             if (instructions != 0) {
+                const u32 half = u % HALVES, j = u / HALVES;
                 at.c[0] = left + static_cast<i32>(j * columns);
                 at.c[1] = top + static_cast<i32>(64 * half);
 #pragma unroll 1
@@ -284,18 +254,20 @@ OX_DEVICE void put_sums(const L& launch, const Warp& w, const R& r, const Contra
             } else {
                 stage_plain<M, N, FORM_BITS32>(sums, tile, u);
             }
+            tile = tile + PIECE == end_of_tiles ? out : tile + PIECE;
         }
         ptx::fence_proxy_async_shared_cta();
         ptx::bar_sync(number, GROUP);
         if (issues && !fails) {
 #pragma unroll 1
             for (u32 u = begin; u < end; ++u) {
-                const u32 tile = its.out() + PIECE * ((slot + u) % stages);
                 at.c[0] = left + static_cast<i32>(u / HALVES * columns);
                 at.c[1] = top + static_cast<i32>(64 * (u % HALVES));
-                if (its.adds()) reduce(0, rank, map, tile, at);
-                else store(rank, map, tile, at);
+                if (adds) reduce(0, rank, map, from, at);
+                else if (rank == 2) store(2, map, from, at);  // the most common one first
+                else store(rank, map, from, at);
                 ptx::cp_async_bulk_commit_group();
+                from = from + PIECE == end_of_tiles ? out : from + PIECE;
             }
         }
     }
@@ -303,22 +275,20 @@ OX_DEVICE void put_sums(const L& launch, const Warp& w, const R& r, const Contra
 }
 
 template <u32 M, u32 N, class L, class R>
-OX_DEVICE Failure contract_of(const L& launch, Warp& w, const R& r, const ContractAt<L>& its) {
-    Lazy<L> lazy{launch, w, its.evals_at(), 0, its.evals(), 0, Stack{}};
-    lazy.until(its.eager());
+OX_DEVICE Failure contract_of(const L& launch, const Warp& w, const R& r, const ContractAt<L>& its) {
     const u32 first = static_cast<u32>(w.value(r, 0)), stages = its.stages();
-    Contraction<L> work{its, launch.header(), lazy, first % stages, first / stages & 1, static_cast<u32>(w.value(r, 1)), 0, 0};
+    Contraction<L> work{its, launch.header(), first % stages, first / stages & 1, static_cast<u32>(w.value(r, 1)), 0, 0};
     f32 sums[SUMS];
     switch (its.type()) {
-        case CONTRACT_BF16: work.template run<Bf16<M, N>, true>(sums); break;
-        case CONTRACT_BF16_A: work.template run<Bf16A<M, N>, false>(sums); break;
-        case CONTRACT_BF16_B: work.template run<Bf16B<M, N>, false>(sums); break;
-        case CONTRACT_BF16_AB: work.template run<Bf16AB<M, N>, false>(sums); break;
-        case CONTRACT_F16: work.template run<F16<M, N>, true>(sums); break;
-        case CONTRACT_F16_A: work.template run<F16A<M, N>, false>(sums); break;
-        case CONTRACT_F16_B: work.template run<F16B<M, N>, false>(sums); break;
-        case CONTRACT_F16_AB: work.template run<F16AB<M, N>, false>(sums); break;
-        case CONTRACT_TF32: work.template run<Tf32<M, N>, false>(sums); break;
+        case CONTRACT_BF16: work.template run<Bf16<M, N>>(sums); break;
+        case CONTRACT_BF16_A: work.template run<Bf16A<M, N>>(sums); break;
+        case CONTRACT_BF16_B: work.template run<Bf16B<M, N>>(sums); break;
+        case CONTRACT_BF16_AB: work.template run<Bf16AB<M, N>>(sums); break;
+        case CONTRACT_F16: work.template run<F16<M, N>>(sums); break;
+        case CONTRACT_F16_A: work.template run<F16A<M, N>>(sums); break;
+        case CONTRACT_F16_B: work.template run<F16B<M, N>>(sums); break;
+        case CONTRACT_F16_AB: work.template run<F16AB<M, N>>(sums); break;
+        case CONTRACT_TF32: work.template run<Tf32<M, N>>(sums); break;
         default:
             if constexpr (M * N > 64 * 128) return failure(REPORT_OPCODE);  // there are no registers for twice as many sums
             else if (its.type() == CONTRACT_E4M3) work.template run_promoted<E4m3<M, N>>(sums);
@@ -327,19 +297,15 @@ OX_DEVICE Failure contract_of(const L& launch, Warp& w, const R& r, const Contra
             else if (its.type() == CONTRACT_E5M2) work.template run_promoted<E5m2<M, N>>(sums);
             else return failure(REPORT_OPCODE);
     }
-    lazy.until(lazy.count);
     put_sums<M, N>(launch, w, r, its, sums, work.why != 0);
     return waited_for(work.why, work.bar & ~1u, work.bar & 1, 0);
 }
 
 template <class L, class R>
-OX_DEVICE Failure contract(const L& launch, Warp& w, const R& r) {
+OX_DEVICE Failure contract(const L& launch, const Warp& w, const R& r) {
     const ContractAt<L> its{launch, w.pc + 1};
     // One warp of the group that does nothing any more would hold up the others for ever: then none does anything.
-    if (ptx::bar_red_or(its.number(), GROUP, w.skip)) {
-        Lazy<L>{launch, w, its.evals_at(), 0, its.evals(), 0, Stack{}}.until(its.evals());  // branches may ask for it
-        return w.skip ? no_failure() : waited_for(REPORT_TOLD, its.full(), 0, 0);
-    }
+    if (ptx::bar_red_or(its.number(), GROUP, w.skip)) return w.skip ? no_failure() : waited_for(REPORT_TOLD, its.full(), 0, 0);
     switch (its.shape()) {
         case SHAPE_M64N64: return contract_of<64, 64>(launch, w, r, its);
         case SHAPE_M64N128: return contract_of<64, 128>(launch, w, r, its);

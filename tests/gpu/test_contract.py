@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes  # noqa: F401 - numpy knows its names from then on
 import numpy as np
 import numpy.typing as npt
 import pytest

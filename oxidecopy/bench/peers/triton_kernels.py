@@ -17,8 +17,8 @@ def fused(a, b, out, x, y, z, BLOCK: tl.constexpr):  # noqa: ANN001, ANN201, N80
 
 
 @triton.jit
-def product(a, b, out, m, n, k, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr, GROUP: tl.constexpr):  # noqa: ANN001, ANN201, N803, PLR0913, PLR0917, E501
-    """A times B transposed, dense rows, f32 sums. Blocks that run together share rows and columns: GROUP rows of tiles, column by column."""
+def product(a, b, out, m, n, k, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr, GROUP: tl.constexpr):  # noqa: ANN001, ANN201, N803, PLR0913, PLR0917
+    """A times B transposed, dense rows, f32 sums. Blocks that run together share rows and columns: GROUP rows, column by column."""
     down, across = tl.cdiv(m, ROWS), tl.cdiv(n, COLUMNS)
     number = tl.program_id(0)
     group = number // (GROUP * across)

@@ -629,10 +629,7 @@ EPILOGUE: Final = (
         "u16",
         8,
     ),  # of COMPUTE, of those for floats: input 0 is the sum, input 1 + i an element of array `sources[i]`; 0: a cast
-    # EVAL's, behind the others: values that are needed after the loop over K alone, but for the first `eager` ones
-    ("evals", "u16", 10),
     ("sources", "u8[4]", 12),  # first argument words, / ARRAY_WORDS
-    ("eager", "u16", 16),
 )
 
 # ---- the report, written by the device, read by the host after the launch. u32 words; entries follow a header of 16 bytes.

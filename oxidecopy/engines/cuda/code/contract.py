@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from oxidecopy.engines.cuda.abi import CONTRACT_SHAPES, EPILOGUE, EVAL_BYTES, RECORD_BYTES, ComputeFn, ContractType, DeviceOp, ElementForm
+from oxidecopy.engines.cuda.abi import CONTRACT_SHAPES, RECORD_BYTES, ComputeFn, ContractType, DeviceOp, ElementForm
 from oxidecopy.engines.cuda.code import refusals
 from oxidecopy.engines.cuda.code.compute import Place, UnfitError, compute_code, packed
 from oxidecopy.engines.cuda.code.compute import Step as Instruction
@@ -32,18 +32,16 @@ WARPS: Final = mma.WARPGROUP // limits.WARP
 GROUPS_MAX: Final = 2  # that contract; beside them one warpgroup's warps, for all other agents
 STAGING_BYTES: Final = 64 * 128  # of a tile that the results are staged in
 _CONTRACT: Final = struct.Struct("<6i5B3x")
-_EPILOGUE: Final = struct.Struct("<i3BxH2x4B16x")  # without what the emitter adds: `lazy`
+_EPILOGUE: Final = struct.Struct("<i3BxH2x4B16x")
 
 _FORMS: Final = {"bf16": ElementForm.BF16, "f16": ElementForm.F16, "f32": ElementForm.BITS32}
-_EVALS: Final = struct.Struct("<H")
-_PLACE: Final = {name: offset for name, _, offset in EPILOGUE}
 _FP8_COLUMNS_MAX: Final = 128  # as each stage's products are summed by themselves
 _SOURCES: Final = 4
 _INSTRUCTIONS_MAX: Final = 1 << 10
 # What the machine for epilogues (kernels/fragment.cuh) has of COMPUTE's instructions: those for floats.
 _OTHERS: Final = frozenset({
-    "LOAD_A", "LOAD_B", "ROW_A", "ROW_B", "COLUMN_A", "COLUMN_B", "CONST_A", "CONST_B", "SCALAR_B", "PUT", "GET", "TAKE", "SELECT", "RSELECT",
-    "I_AND", "I_OR", "I_XOR", "I_NOT", "ROUND", "STORE",
+    "LOAD_A", "LOAD_B", "ROW_A", "ROW_B", "COLUMN_A", "COLUMN_B", "CONST_A", "CONST_B", "SCALAR_B", "PUT", "GET", "TAKE", "SELECT",
+    "RSELECT", "I_AND", "I_OR", "I_XOR", "I_NOT", "ROUND", "STORE",
 })  # fmt: skip
 MACHINE: Final = frozenset(fn for fn in ComputeFn if (fn.name.startswith("F_") and not fn.name.startswith("F_TO")) or fn.name in _OTHERS)
 _INITS: Final = (ops.MbarrierInit, ops.MbarrierInval, ops.FenceMbarrierInit)
@@ -124,14 +122,6 @@ def contract(low: AgentLowering, op: ops.Contract, where: Where) -> Op:
         exact=coordinates(low, op.coords),
         tail=head + end + instructions + bytes(-len(instructions) % RECORD_BYTES),
     )
-
-
-def lazy(tail: bytes, evals: bytes, eager: int) -> bytes:
-    """The records behind a CONTRACT, with code of EVAL that it runs meanwhile: the first `eager` instructions before all else."""
-    made = bytearray(tail)
-    _EVALS.pack_into(made, RECORD_BYTES + _PLACE["evals"], len(evals) // EVAL_BYTES)
-    _EVALS.pack_into(made, RECORD_BYTES + _PLACE["eager"], eager)
-    return bytes(made) + evals
 
 
 def drain(low: AgentLowering, op: ops.ContractDrain, where: Where) -> Op:

@@ -15,7 +15,6 @@ from typing import Final, final
 from oxidecopy.engines.cuda import abi
 from oxidecopy.engines.cuda.abi import NO_REG, DeviceOp, EvalFn
 from oxidecopy.engines.cuda.code import refusals
-from oxidecopy.engines.cuda.code.contract import lazy
 from oxidecopy.engines.cuda.code.coordinates import spot
 from oxidecopy.engines.cuda.code.image import Where
 from oxidecopy.engines.cuda.code.nodes import Fused, If, Node, Op, Repeat
@@ -64,7 +63,7 @@ class Region:
 class Emitter:
     """Writes agents one after the other into one code; `wide` code has integers of 64 bits, that with `places` has PLACE.
 
-    With `sums` agents that contract nothing have it, too, and it computes the parts of sums.
+    With `sums` it has that, too, which then computes the addends of sums as well.
     """
 
     def __init__(self, values: Values, *, wide: bool = False, places: bool = False, sums: bool = False) -> None:
@@ -80,7 +79,6 @@ class Emitter:
         self._region = Region(None, loop=False, own=0)
         self._regions: dict[int, Region] = {}
         self._lean = False
-        self._last_eval: tuple[int, tuple[Instruction, ...]] = (-1, ())
         for name, register in _BUILT_IN:
             found = values.named(name)
             if found is not None and found[1]:
@@ -110,7 +108,6 @@ class Emitter:
 
     def _agent(self, nodes: list[Node], answers: Sequence[Test], end: Where, *, lean: bool) -> None:
         self._lean = lean
-        self._placing = self._places or (self._sums and not _contracts(nodes))
         self._free = list(range(abi.REGISTERS - 1, abi.FIRST_FREE_REG - 1, -1))
         self._symbols: dict[Terms, int] = dict(self._fixed)
         self._answers = {test: self._take() for test in answers}
@@ -227,7 +224,7 @@ class Emitter:
             temporary.append(self._take())
             return temporary[-1]
 
-        if self._placing:
+        if self._places or self._sums:
             keys = self._side_by_side(keys, made, where)
         scalars = Scalars(self.values, self._find, take, wide=self._wide)
         for key in keys:
@@ -305,22 +302,8 @@ class Emitter:
             regs[2] = self._new_symbol(node.result)
         for k, register in enumerate(node.kept, _KEPT):
             regs[k] = self._answers[register]
-        slot = self._slot(node, imms)
-        tail = self._meanwhile(node.tail, regs[:2]) if node.op is DeviceOp.CONTRACT else node.tail
-        self._record(node.op, node.where, regs, imms, node.aux, slot, node.flags)
-        self._tail(tail)
-
-    def _meanwhile(self, tail: bytes, needed: list[int]) -> bytes:
-        """What is computed right before a contraction for it alone becomes part of it: all but the registers `needed` at once waits."""
-        pc, code = self._last_eval
-        if not code or len(code) > _MEANWHILE_MAX or pc + 1 + -(-len(code) * abi.EVAL_BYTES // abi.RECORD_BYTES) != len(self.records):
-            return tail
-        stores = [i for i, step in enumerate(code) if step.fn is EvalFn.STORE and step.reg in needed]
-        evals = b"".join(self.records[pc + 1 :])[: len(code) * abi.EVAL_BYTES]
-        del self.records[pc:]
-        del self.sites[pc]
-        self._last_eval = (-1, ())
-        return lazy(tail, evals, stores[-1] + 1 if stores else 0)
+        self._record(node.op, node.where, regs, imms, node.aux, self._slot(node, imms), node.flags)
+        self._tail(node.tail)
 
     def _slot(self, node: Op, imms: list[int]) -> int:
         """The map of a record: a slot that is known and fits, or what stands in immediates 3 and 4."""
@@ -448,7 +431,6 @@ class Emitter:
         raise KeyError(key)  # nobody wanted it: a bug of ours
 
     def _eval(self, code: Sequence[Instruction], where: Where) -> None:
-        self._last_eval = (len(self.records), tuple(code))
         self._record(DeviceOp.EVAL, where, None, [len(code), 0, 0, 0, 0])
         self._instructions(code)
 
@@ -484,20 +466,11 @@ _BUILT_IN: Final = (
 
 
 _TAIL_MAX: Final = 255
-_MEANWHILE_MAX: Final = 1 << 12
 _TIGHT: Final = frozenset({
     DeviceOp.PLACE, DeviceOp.COMPUTE, DeviceOp.BAR_SYNC, DeviceOp.WARP_SYNC, DeviceOp.MBARRIER_WAIT_PHASE, DeviceOp.NEXT_STAGE,
     DeviceOp.NEXT, DeviceOp.FENCE_PROXY_ASYNC, DeviceOp.TENSOR_S2G, DeviceOp.COMMIT_GROUP, DeviceOp.WAIT_GROUP, DeviceOp.WAIT_GROUP_READ,
     DeviceOp.MBARRIER_ARRIVE, DeviceOp.TRANSPOSE_TILE, DeviceOp.REDUCE_TILE, DeviceOp.STENCIL_TILE,
 })  # fmt: skip
-
-
-def _contracts(nodes: Sequence[Node]) -> bool:
-    """True where a contraction is among them."""
-    return any(
-        node.op is DeviceOp.CONTRACT if isinstance(node, Op) else _contracts(node.body) if isinstance(node, If | Repeat) else False
-        for node in nodes
-    )
 
 
 def _is_tight(fields: tuple[int, ...]) -> bool:

@@ -23,7 +23,7 @@ _EXTRA: Final = struct.Struct("<4BfiB19x")
 _ONCE: Final = struct.Struct("<4B2i20x")
 _LAYOUT: Final = struct.Struct("<6i4Bi")
 _CONTRACT: Final = struct.Struct("<6i5B3x")
-_EPILOGUE: Final = struct.Struct("<i3BxHH4BH14x")
+_EPILOGUE: Final = struct.Struct("<i3BxH2x4B16x")
 _UNITS: Final = struct.Struct("<6I")
 _FLIP: Final = struct.Struct("<3I4B4I")
 _FOLD: Final = struct.Struct("<3I4B")
@@ -206,14 +206,10 @@ def _contract(image: Image, tail: bytes) -> Iterator[str]:
     yield f"k, {stages} stages: wait {names[0]} for k // {stages}, release {names[1]}" + (f" on {peers} blocks" if peers else "")
     what = f"{abi.ContractType(kind).name.lower()} {abi.ContractShape(shape).name.lower()}"
     yield f"{what}: {a} + {a_stride} * stage times {b} + {b_stride} * stage, barrier {number}"
-    out, out_stages, form, adds, instructions, evals, *sources, eager = _EPILOGUE.unpack_from(tail, abi.RECORD_BYTES)
+    out, out_stages, form, adds, instructions, *sources = _EPILOGUE.unpack_from(tail, abi.RECORD_BYTES)
     yield f"staged at {out}, {out_stages} tiles, as {ElementForm(form).name.lower()}" + (", added" if adds else "")
     if instructions:
         yield f"arrays {sources}: " + "; ".join(_compute(tail, 2 * abi.RECORD_BYTES + 8 * i) for i in range(instructions))
-    if evals:
-        code = tail[(2 + -(-instructions // 4)) * abi.RECORD_BYTES :]
-        yield f"first: {_evals(code, 0, eager) or 'nothing'}"
-        yield f"meanwhile: {_evals(code, eager, evals)}"
 
 
 def _extra(tail: bytes) -> str:

@@ -77,7 +77,7 @@ def product(
 def records(image: Image) -> list[tuple[int, ...]]:
     """Of each CONTRACT its two records behind the head, as `abi.CONTRACT` and `abi.EPILOGUE` have them."""
     heads = [pc for pc in image.sites if image.code[pc * abi.RECORD_BYTES] == DeviceOp.CONTRACT]
-    return [struct.unpack_from("<6i5B3xi3BxHH4BH14x", image.code, (pc + 1) * abi.RECORD_BYTES) for pc in sorted(heads)]
+    return [struct.unpack_from("<6i5B3xi3BxH2x4B16x", image.code, (pc + 1) * abi.RECORD_BYTES) for pc in sorted(heads)]
 
 
 def test_each_warpgroup_is_one_agent_of_four_warps_and_they_come_first() -> None:
@@ -125,16 +125,6 @@ def test_what_a_record_says() -> None:
 )
 def test_types(dtype: Any, kind: ContractType) -> None:
     assert records(encode(product(dtype)))[0][9] == kind
-
-
-def test_what_the_epilogue_needs_is_computed_meanwhile() -> None:
-    lines = [line.strip() for line in listing(encode(product(grid=1))).splitlines()]
-    first = next(line for line in lines if line.startswith("first: "))
-    later = next(line for line in lines if line.startswith("meanwhile: "))
-    assert first.count("-> r") == 1  # the number of the first stage
-    assert later.count("-> r") == 3  # use of the staging tile, row and column
-    head = next(i for i, line in enumerate(lines) if " contract c " in line)
-    assert " loop " in lines[head - 1]  # nothing stands before it
 
 
 def test_an_epilogue_is_instructions() -> None:
