@@ -85,6 +85,7 @@ CONSTANTS: Final = (
     "COMPUTE_UNITS",
     "LOOP_TIGHT",
     "COMPUTE_VECTORS",
+    "COMPUTE_ARGUMENT",
     "REPORT_ENTRIES",
 )
 _SIZES: Final = {"u8": 1, "u16": 2, "u32": 4, "i32": 4, "u64": 8}

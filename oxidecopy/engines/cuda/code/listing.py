@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from oxidecopy.engines.cuda import abi
-from oxidecopy.engines.cuda.abi import NO_REG, ComputeFn, DeviceOp, DTypeCode, ElementForm, ElemFn, EvalFn
+from oxidecopy.engines.cuda.abi import COMPUTE_ARGUMENT, NO_REG, ComputeFn, DeviceOp, DTypeCode, ElementForm, ElemFn, EvalFn
 from oxidecopy.engines.cuda.code.compute import INSTRUCTION as COMPUTE
 from oxidecopy.engines.cuda.code.coordinates import COORDINATE
 from oxidecopy.engines.cuda.code.image import Image
@@ -336,6 +336,8 @@ def _compute(tail: bytes, at: int) -> str:
         words.append(ElementForm(form).name.lower())
     elif made is ComputeFn.SCALAR_B:
         words.append(f"word {word} {ElementForm(form).name.lower()}")
+    elif form == COMPUTE_ARGUMENT:
+        words.append(f"word {word}")
     elif form:
         words.append(f"{word:#010x}")
     return " ".join(words)
