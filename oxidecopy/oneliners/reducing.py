@@ -23,13 +23,14 @@ from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.reduce import ReduceOp
 from oxidecopy.typed.refusal import refuse
+from oxidecopy.typed.symbolic import Idx
 
 if TYPE_CHECKING:
     from oxidecopy.host.pipeline import SupportsCudaStream
     from oxidecopy.oneliners.ready import AnyStream
 
 DT = TypeVar("DT", bound=DType)
-_Sh = TypeVar("_Sh", bound=tuple[int, ...])
+_Sh = TypeVar("_Sh", bound=tuple[Idx, ...])
 _F = TypeVar("_F", bound=ForeignArray)
 NO_REDUCTION: Final = "OX1206"
 _SEVERAL: Final = 64  # rows that very many are combined into first: one row would be written to by all at once

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from oxidecopy.errors import Site
 from oxidecopy.isa import limits, ops
 from oxidecopy.isa.dtypes import DTYPES
-from oxidecopy.isa.elem import FLOATS, INTEGERS, Binary, Cast, Elem, ElemOp, Input, Neg, Number, Parameter, integer_range
+from oxidecopy.isa.elem import FLOATS, INTEGERS, Binary, Cast, Elem, ElemOp, Input, Neg, Number, Parameter, integer_range, pair_problem
 from oxidecopy.isa.expr import (
     LAUNCH_KINDS,
     Add,
@@ -291,7 +291,9 @@ class StepMaker:
         if choice == 1:
             return Cast(self.elements(self.draw(dtypes), inputs, depth - 1), dtype)
         if choice > 1 and dtype in FLOATS | INTEGERS:
-            ops_of = list(ElemOp) if dtype in FLOATS else [ElemOp.ADD, ElemOp.SUB, ElemOp.MUL]
+            ops_of = (
+                [op for op in ElemOp if not pair_problem(op, dtype, dtype)] if dtype in FLOATS else [ElemOp.ADD, ElemOp.SUB, ElemOp.MUL]
+            )
             a = self.elements(dtype, inputs, depth - 1)
             if choice == 2:
                 return Neg(a)
