@@ -30,6 +30,7 @@ MAX_WORKERS: Final = 8  # more pytest workers than this cost more to start than 
 GENERATORS: Final[tuple[Command, ...]] = (
     (sys.executable, "-m", "oxidecopy._tools.kernel_header", "--check"),
     (sys.executable, "-m", "oxidecopy._tools.drawings", "--check"),
+    (sys.executable, "-m", "oxidecopy._tools.public_api", "--check"),
     (sys.executable, "-m", "oxidecopy._tools.build_cubins", "--check", "--arch", "sm_90a"),
 )
 
