@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from oxidecopy.engines.cuda.abi import COMPUTE_VECTORS, ComputeFn, ElementForm
+from oxidecopy.engines.cuda.abi import COMPUTE_ARGUMENT, COMPUTE_VECTORS, ComputeFn, ElementForm
 from oxidecopy.engines.cuda.code.compute import CONSTANT, Place, Step, UnfitError, compute_code
 from oxidecopy.engines.cuda.code.numbers import bits_of
 from oxidecopy.engines.cuda.code.words import Words
@@ -105,6 +105,8 @@ class Lane:
     def operand(self, step: Step) -> Array:
         if step.form == CONSTANT:
             return np.full(self.a.shape, step.word, np.uint32)
+        if step.form == COMPUTE_ARGUMENT:
+            return np.full(self.a.shape, self.held[step.word], np.uint32)
         return self.b
 
     def scalar(self, step: Step) -> Array:
@@ -267,6 +269,13 @@ def test_a_load_of_even_units_does_the_product_behind_it() -> None:
     assert names == ["LOAD_A_32_MUL", "F_MUL_C", "LOAD_B_32_MUL", "F_MUL_CB", "F_ADD", "STORE_32"]
     alone = compute_code(Binary(ElemOp.ADD, X, Y), [even, even], even, Words(Launch(grid=(1, 1, 1)), ()))
     assert [step.fn.name for step in alone] == ["LOAD_A_32", "LOAD_B_32", "F_ADD", "STORE_32"]
+
+
+def test_scalar_parameters_of_32_bits_are_constants_of_instructions() -> None:
+    e = Binary(ElemOp.ADD, Binary(ElemOp.MUL, X, Parameter("alpha", "f32")), Binary(ElemOp.MUL, Parameter("beta", "f32"), Y))
+    assert code_of(e) == "load_a f_mul_c load_b f_mul_cb f_add store"
+    narrow = Binary(ElemOp.MUL, Input(0, "bf16"), Parameter("alpha", "bf16"))
+    assert code_of(narrow) == "load_a scalar_b f_mul store"
 
 
 def test_what_is_used_twice_is_computed_once() -> None:
