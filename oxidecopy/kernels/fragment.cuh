@@ -256,7 +256,8 @@ struct Fragment {
         while ((now.x & 0xff) != COMPUTE_STORE) {
             at += sizeof(uint2);
             const uint2 following = __ldg(reinterpret_cast<const uint2*>(at));  // on its way while this one runs
-            step(now.x & 0xff, now.x >> 8 & 0xff, now.x >> 16 & 0xff, now.y);
+            const u32 form = now.x >> 8 & 0xff, word = form & COMPUTE_ARGUMENT ? static_cast<u32>(launch.argument(now.y)) : now.y;
+            step(now.x & 0xff, form, now.x >> 16 & 0xff, word);
             now = make_uint2(moved(following.x), moved(following.y));
         }
     }
