@@ -145,8 +145,8 @@ class Step(NamedTuple):
     word: int = 0
 
 
-def compute_code(e: Elem, inputs: list[Place], out: Place, words: Words) -> list[Step]:
-    """The instructions of an expression.
+def compute_code(e: Elem, inputs: list[Place], out: Place, words: Words, *, arguments: bool = False) -> list[Step]:
+    """The instructions of an expression; with `arguments` scalar parameters are constants of instructions (`abi.COMPUTE_ARGUMENT`).
 
     Raises:
         UnfitError: there are none.
@@ -158,7 +158,7 @@ def compute_code(e: Elem, inputs: list[Place], out: Place, words: Words) -> list
             raise UnfitError
         return [_load(e, inputs, 0, form), _store(form, out)]
     for shared in (True, False):  # once more without keeping what is used twice
-        writer = _Writer(inputs, words, e if shared else None)
+        writer = _Writer(inputs, words, e if shared else None, arguments=arguments)
         try:
             writer.value(e)
         except _NoVectorError:
@@ -181,10 +181,11 @@ class _NoVectorError(Exception):
 class _Writer:
     """Writes code that leaves a value in A. `whole`: what is used more than once in it is kept."""
 
-    def __init__(self, inputs: list[Place], words: Words, whole: Elem | None) -> None:
+    def __init__(self, inputs: list[Place], words: Words, whole: Elem | None, *, arguments: bool) -> None:
         self.code: list[Step] = []
         self._inputs = inputs
         self._words = words
+        self._arguments = arguments
         self._free = list(range(COMPUTE_VECTORS - 1, -1, -1))
         self._left = _uses(whole) if whole is not None else Counter[int]()  # uses to come, by identity
         self._kept: dict[int, int] = {}  # vectors of what is used again
@@ -289,10 +290,9 @@ class _Writer:
             self._free.append(vector)
             self._add(later)
 
-    @staticmethod
-    def _fits(e: Number | Parameter) -> bool:
+    def _fits(self, e: Number | Parameter) -> bool:
         """True for what can be an instruction's constant: a parameter's bits are taken as they are."""
-        return isinstance(e, Number) or DTYPES[e.dtype].nbytes == 4
+        return isinstance(e, Number) or (self._arguments and DTYPES[e.dtype].nbytes == 4)
 
     def _constant(self, e: Number | Parameter) -> tuple[int, int]:
         """Form and word of an instruction with it."""
@@ -314,9 +314,9 @@ class _Writer:
                 fn, constant = ComputeFn.F_ADD, (CONSTANT, _MINUS_ZERO)
             case Neg(a):
                 below, fn, constant = self._chain(a), ComputeFn.F_MUL, (CONSTANT, _MINUS_ONE)
-            case Binary(op, a, (Number() | Parameter()) as b) if op in _F:
+            case Binary(op, a, (Number() | Parameter()) as b) if op in _F and self._fits(b):
                 below, fn, constant = self._chain(a), _F[op][0], self._constant(b)
-            case Binary(op, (Number() | Parameter()) as b, a) if op in _F:
+            case Binary(op, (Number() | Parameter()) as b, a) if op in _F and self._fits(b):
                 below, fn, constant = self._chain(a), _F[op][1], self._constant(b)
             case _:
                 return None

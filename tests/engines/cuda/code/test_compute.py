@@ -211,7 +211,7 @@ def test_same_bits_as_the_simulator(seed: int) -> None:
     e = made(random, random.choice(TYPES), types, 4)
     words = Words(Launch(grid=(1, 1, 1)), ())
     try:
-        code = compute_code(e, [PLACE] * 3, PLACE, words)
+        code = compute_code(e, [PLACE] * 3, PLACE, words, arguments=seed % 2 == 0)
     except UnfitError:
         return
     inputs = [(dtype, data(dtype, 10 * seed + i)) for i, dtype in enumerate(types)]
@@ -237,7 +237,7 @@ X, Y = Input(0, "f32"), Input(1, "f32")
 
 
 def code_of(e: Elem) -> str:
-    steps = compute_code(e, [PLACE, PLACE], PLACE, Words(Launch(grid=(1, 1, 1)), ()))
+    steps = compute_code(e, [PLACE, PLACE], PLACE, Words(Launch(grid=(1, 1, 1)), ()), arguments=True)
     return " ".join(step.fn.name.lower() for step in steps)
 
 
@@ -276,6 +276,8 @@ def test_scalar_parameters_of_32_bits_are_constants_of_instructions() -> None:
     assert code_of(e) == "load_a f_mul_c load_b f_mul_cb f_add store"
     narrow = Binary(ElemOp.MUL, Input(0, "bf16"), Parameter("alpha", "bf16"))
     assert code_of(narrow) == "load_a scalar_b f_mul store"
+    steps = compute_code(e, [PLACE, PLACE], PLACE, Words(Launch(grid=(1, 1, 1)), ()))  # other machines know constants alone
+    assert {step.form for step in steps if step.fn.name.endswith(("_C", "_CB"))} <= {CONSTANT}
 
 
 def test_what_is_used_twice_is_computed_once() -> None:
