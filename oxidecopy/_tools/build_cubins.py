@@ -26,10 +26,12 @@ from oxidecopy.engines.cuda.abi_header import abi_hash
 KERNELS: Final = Path(__file__).resolve().parents[1] / "kernels"
 # Each target is built in parts: a file with kernels, its source, and the options for it. The code of "compute" is entered by one large
 # switch, which a jump table makes several times faster; in other kernels it would replace branches that are predicted well.
-SOURCES: Final = {"": "interpreter.cu", "compute": "compute.cu", "reshape": "reshape.cu", "timed": "timed.cu"}
+SOURCES: Final = {"": "interpreter.cu", "compute": "compute.cu", "reshape": "reshape.cu", "timed": "timed.cu", "mma": "mma.cu"}
+ONLY: Final = {"mma": ("sm_90a",)}  # parts whose instructions other architectures do not have
 MANIFEST: Final = "manifest.json"
 OPTIONS: Final = ("--std=c++17", "--fmad=false", "--ptxas-options=-v")
-MORE_OPTIONS: Final = {"": (), "compute": ("--jump-table-density=100",), "reshape": ("--jump-table-density=100",), "timed": ()}
+_TABLE: Final = ("--jump-table-density=100",)
+MORE_OPTIONS: Final = {"": (), "compute": _TABLE, "reshape": _TABLE, "timed": (), "mma": ()}
 _WHEELS: Final = {12: ("nvidia-cuda-nvrtc-cu12", "12.9.86"), 13: ("nvidia-cuda-nvrtc", "13.0.88")}
 _ENTRY: Final = re.compile(
     r"Compiling entry function '(?P<name>\w+)'.*?Function properties for (?P=name)\s+ptxas\s+\.\s+"
@@ -64,7 +66,7 @@ _ARCHITECTURES: Final = (
     ("sm_120f", 12, "575.51.03"),
     ("compute_90", 12, "575.51.03"),
 )
-TARGETS: Final = tuple(Target(*row, part) for row in _ARCHITECTURES for part in SOURCES)
+TARGETS: Final = tuple(Target(*row, part) for row in _ARCHITECTURES for part in SOURCES if row[0] in ONLY.get(part, (row[0],)))
 
 
 @final
@@ -191,9 +193,10 @@ def main(arguments: Sequence[str] | None = None, folder: Path = KERNELS) -> int:
     parser.add_argument(
         "--arch", action="append", choices=list(dict.fromkeys(t.arch for t in TARGETS)), help="build only this one, and write nothing else"
     )
+    parser.add_argument("--part", action="append", choices=list(SOURCES), help="build only this part, and write nothing else")
     options = parser.parse_args(arguments)
     texts = sources(folder)
-    chosen = [t for t in TARGETS if not options.arch or t.arch in options.arch]
+    chosen = [t for t in TARGETS if (not options.arch or t.arch in options.arch) and (not options.part or t.part in options.part)]
     try:
         built = build_all(chosen, texts)
     except (nvrtc.CompileError, nvrtc.NoCompilerError, WrongCompilerError) as problem:
@@ -201,7 +204,7 @@ def main(arguments: Sequence[str] | None = None, folder: Path = KERNELS) -> int:
         return 1
     print(table(built))
     files = files_of(built, texts)
-    if options.arch:
+    if options.arch or options.part:
         del files[MANIFEST]  # it speaks of all of them
     stale = different(files, folder)
     if options.check:

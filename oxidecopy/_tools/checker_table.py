@@ -24,7 +24,7 @@ from oxidecopy._tools.typing_matrix import matrix
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 CONTRACT: Final = ROOT / "tests" / "typing" / "contract"
-FILES: Final = ("types_ok", "inferred", "types_bad", "host", "level1", "rings", "rings_bad", "cubins", "tables", "interop")
+FILES: Final = ("types_ok", "inferred", "types_bad", "host", "level1", "rings", "rings_bad", "cubins", "tables", "interop", "oneliners")
 PAGE: Final = ROOT / "docs" / "checkers.md"
 _TABLES: Final = re.compile(r"(?<=<!-- checkers -->\n)(?P<body>.*)(?=<!-- /checkers -->\n)", re.DOTALL)
 # Functions that show several mistakes of one kind, in words; others say by their names what is wrong in them.
@@ -64,6 +64,7 @@ _WORDS: Final = {
     "borrowed": "memory of other libraries",
     "viewed": "views of arrays",
     "lent": "arrays handed to other libraries",
+    "oneliners_bad": "one-liners",
 }
 
 Lines = dict[str, set[int]]  # file -> lines with an error

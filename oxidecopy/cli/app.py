@@ -76,6 +76,7 @@ show.app.command("descriptor", help=show_descriptor.HELP, epilog=_examples(show_
 bench.app.command("sim", help=bench.SIM_HELP, epilog=_examples(bench.EXAMPLES))(bench.sim)
 bench.app.command("plugin", help=bench.PLUGIN_HELP, epilog=_examples(bench.PLUGIN_EXAMPLES))(bench.plugin)
 bench.app.command("peer", help=bench.PEER_HELP, epilog=_examples(bench.PEER_EXAMPLES))(bench.peer)
+bench.app.command("matmul", help=bench.MATMUL_HELP, epilog=_examples(bench.MATMUL_EXAMPLES))(bench.matmul)
 bench.app.command("gpu", help=bench.GPU_HELP, epilog=_examples(bench.GPU_EXAMPLES))(bench.gpu)
 app.add_typer(conformance.app, name="conformance")
 app.add_typer(show.app, name="show")

@@ -45,6 +45,12 @@ Ends with 1 when a target is missed.
 """
 PEER_EXAMPLES: Final = ("oxidecopy bench peer", "oxidecopy bench peer --output docs/results/bench_peer.json")
 
+MATMUL_HELP: Final = """Measure `ox.matmul` beside cuBLAS (through torch) and a product in Triton, and its first call.
+
+Ends with 1 when a target is missed.
+"""
+MATMUL_EXAMPLES: Final = ("oxidecopy bench matmul", "oxidecopy bench matmul --output docs/results/bench_matmul.json")
+
 _BAR: Final = 12  # cells
 _EIGHTHS: Final = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 _BUSY: Final = 1.5  # this benchmark alone makes a load of 1
@@ -149,6 +155,23 @@ def peer(
 
     with no_sites():
         return _measured("peer", runs, output, as_json=as_json)
+
+
+@guarded
+def matmul(
+    *,
+    runs: Annotated[int, typer.Option("--runs", "-n", min=3, max=101, help="How often each is measured; the median counts.")] = 9,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE.json", help="Write the result with date, device and command.", show_default=False),
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Prints each median with its range; 1 when a target is missed."""
+    from oxidecopy.typed.sites import no_sites
+
+    with no_sites():
+        return _measured("matmul", runs, output, as_json=as_json)
 
 
 def _measured(name: str, runs: int, output: Path | None, *, as_json: bool) -> int:

@@ -58,7 +58,8 @@ def _find(wanted: str) -> Rule:
     if name in table:
         return table[name]
     for rule in table.values():
-        if rule.title.startswith(f"{wanted.strip().lower()}: "):  # a type checker's code, as `oxidecopy-moved`
+        # A type checker's code, whole or without its beginning.
+        if rule.title.startswith((f"{wanted.strip().lower()}: ", f"oxidecopy-{wanted.strip().lower()}: ")):
             return rule
     near = get_close_matches(name, table, 3, _LIKE)
     raise UsageError(

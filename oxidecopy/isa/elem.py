@@ -35,8 +35,10 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import prod
+from math import copysign, isnan, prod
 from typing import Final, TypeAlias, final
+
+from typing_extensions import override
 
 from oxidecopy.isa.dtypes import DTYPES
 
@@ -100,13 +102,28 @@ class Input:
     along: Along = Along.ALL
 
 
+def told_apart(value: object) -> tuple[object, float]:
+    """What two values are compared by: 0.0 and -0.0 are not the same constant, and NaN is the same as itself."""
+    if not isinstance(value, float):
+        return value, 1.0
+    return "nan" if isnan(value) else value, copysign(1.0, value)
+
+
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Number:
     """A constant: a float for float types (fp8 among them), else an int."""
 
     value: float | int
     dtype: str
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Number) and self.dtype == other.dtype and told_apart(self.value) == told_apart(other.value)
+
+    @override
+    def __hash__(self) -> int:
+        return hash((told_apart(self.value), self.dtype))
 
 
 @final

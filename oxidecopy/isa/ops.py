@@ -14,8 +14,10 @@ import struct
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Final, TypeAlias, final, get_args
 
+from typing_extensions import override
+
 from oxidecopy.isa import limits
-from oxidecopy.isa.elem import Elem
+from oxidecopy.isa.elem import Elem, told_apart
 from oxidecopy.isa.expr import Cond, Expr, SymKind
 
 
@@ -860,7 +862,7 @@ class StoreGlobal:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Fill:
     """Sets every element of `tile` to `value`, rounded to its type."""
 
@@ -869,6 +871,14 @@ class Fill:
     min_sm: ClassVar[int] = 90
     tile: TileRef = _op(TILE)
     value: float | int | ScalarRef = _op(VALUE)
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Fill) and self.tile == other.tile and told_apart(self.value) == told_apart(other.value)
+
+    @override
+    def __hash__(self) -> int:
+        return hash((self.tile, told_apart(self.value)))
 
 
 @final

@@ -48,6 +48,7 @@ constexpr u32 FEW_BARRIERS = 0x2;
 constexpr u32 COMPUTE_UNITS = 0x4;
 constexpr u32 LOOP_TIGHT = 0x1;
 constexpr u32 COMPUTE_VECTORS = 0x3;
+constexpr u32 COMPUTE_ARGUMENT = 0x80;
 constexpr u32 REPORT_ENTRIES = 0x100;
 
 enum : u32 {
@@ -112,6 +113,8 @@ enum : u32 {
     OP_ONCE = 0x93,
     OP_COPY_EXTRA = 0x94,
     OP_COMPUTE = 0x95,
+    OP_CONTRACT = 0x96,
+    OP_CONTRACT_DRAIN = 0x97,
     OP_NEXT_STAGE = 0x92,
 };
 
@@ -299,6 +302,29 @@ enum : u32 {
     FORM_BF16 = 0x4,
     FORM_E4M3 = 0x5,
     FORM_E5M2 = 0x6,
+};
+
+enum : u32 {
+    CONTRACT_BF16 = 0x0,
+    CONTRACT_BF16_A = 0x1,
+    CONTRACT_BF16_B = 0x2,
+    CONTRACT_BF16_AB = 0x3,
+    CONTRACT_F16 = 0x4,
+    CONTRACT_F16_A = 0x5,
+    CONTRACT_F16_B = 0x6,
+    CONTRACT_F16_AB = 0x7,
+    CONTRACT_TF32 = 0x8,
+    CONTRACT_E4M3 = 0x9,
+    CONTRACT_E4M3_E5M2 = 0xa,
+    CONTRACT_E5M2_E4M3 = 0xb,
+    CONTRACT_E5M2 = 0xc,
+};
+
+enum : u32 {
+    SHAPE_M64N64 = 0x0,
+    SHAPE_M64N128 = 0x1,
+    SHAPE_M64N256 = 0x2,
+    SHAPE_M128N128 = 0x3,
 };
 
 enum : u32 {
@@ -668,6 +694,52 @@ struct alignas(8) TapEntry {
 static_assert(sizeof(TapEntry) == 8);
 static_assert(OFFSET_OF(TapEntry, offset) == 0);
 static_assert(OFFSET_OF(TapEntry, weight) == 4);
+
+struct alignas(16) Contract {
+    i32 full;
+    i32 empty;
+    i32 a;
+    i32 a_stride;
+    i32 b;
+    i32 b_stride;
+    u8 stages;
+    u8 peers;
+    u8 shape;
+    u8 type;
+    u8 number;
+    u8 gap[3];
+};
+static_assert(sizeof(Contract) == 32);
+static_assert(OFFSET_OF(Contract, full) == 0);
+static_assert(OFFSET_OF(Contract, empty) == 4);
+static_assert(OFFSET_OF(Contract, a) == 8);
+static_assert(OFFSET_OF(Contract, a_stride) == 12);
+static_assert(OFFSET_OF(Contract, b) == 16);
+static_assert(OFFSET_OF(Contract, b_stride) == 20);
+static_assert(OFFSET_OF(Contract, stages) == 24);
+static_assert(OFFSET_OF(Contract, peers) == 25);
+static_assert(OFFSET_OF(Contract, shape) == 26);
+static_assert(OFFSET_OF(Contract, type) == 27);
+static_assert(OFFSET_OF(Contract, number) == 28);
+
+struct alignas(16) Epilogue {
+    i32 out;
+    u8 out_stages;
+    u8 form;
+    u8 adds;
+    u8 gap4[1];
+    u16 instructions;
+    u8 gap5[2];
+    u8 sources[4];
+    u8 gap[16];
+};
+static_assert(sizeof(Epilogue) == 32);
+static_assert(OFFSET_OF(Epilogue, out) == 0);
+static_assert(OFFSET_OF(Epilogue, out_stages) == 4);
+static_assert(OFFSET_OF(Epilogue, form) == 5);
+static_assert(OFFSET_OF(Epilogue, adds) == 6);
+static_assert(OFFSET_OF(Epilogue, instructions) == 8);
+static_assert(OFFSET_OF(Epilogue, sources) == 12);
 
 struct alignas(16) ReportHeader {
     u32 skip;

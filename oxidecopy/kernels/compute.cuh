@@ -384,19 +384,23 @@ struct Machine {
         break;                                      \
         OX_CONSTANT(FN##_C, EXPRESSION)
 #define OX_CONSTANT(FN, EXPRESSION)                 \
-    case COMPUTE_##FN:                              \
+    case COMPUTE_##FN: {                            \
+        const u32 y = constant(head, word);         \
         _Pragma("unroll") OX_EACH {                 \
-            const u32 x = a[i], y = word;           \
+            const u32 x = a[i];                     \
             a[i] = EXPRESSION;                      \
         }                                           \
-        break;
+        break;                                      \
+    }
 #define OX_ON_B(FN, EXPRESSION)                     \
-    case COMPUTE_##FN:                              \
+    case COMPUTE_##FN: {                            \
+        const u32 y = constant(head, word);         \
         _Pragma("unroll") OX_EACH {                 \
-            const u32 x = b[i], y = word;           \
+            const u32 x = b[i];                     \
             b[i] = EXPRESSION;                      \
         }                                           \
-        break;
+        break;                                      \
+    }
 #define OX_SLOW(FN, EXPRESSION)                     \
     case COMPUTE_##FN:                              \
         _Pragma("unroll") OX_EACH {                 \
@@ -449,13 +453,15 @@ struct Machine {
                 case COMPUTE_LOAD_A_32: load_even_32(a, units, input_of(head), mask_of(head), word); break;
                 case COMPUTE_LOAD_B_32: load_even_32(b, units, input_of(head), mask_of(head), word); break;
                 case COMPUTE_LOAD_A_32_MUL: {
-                    const u32 times = launch.instr(0, i++).y;
+                    const uint2 product = launch.instr(0, i++);
+                    const u32 times = constant(product.x, product.y);
                     load_even_32(a, units, input_of(head), mask_of(head), word);
                     multiply(a, times);
                     break;
                 }
                 case COMPUTE_LOAD_B_32_MUL: {
-                    const u32 times = launch.instr(0, i++).y;
+                    const uint2 product = launch.instr(0, i++);
+                    const u32 times = constant(product.x, product.y);
                     load_even_32(b, units, input_of(head), mask_of(head), word);
                     multiply(b, times);
                     break;
@@ -582,6 +588,11 @@ struct Machine {
 #undef OX_S
 
   private:
+    // A constant: `word`, or the argument word of that number.
+    __device__ __forceinline__ u32 constant(u32 head, u32 word) const {
+        return head >> 8 & COMPUTE_ARGUMENT ? static_cast<u32>(launch.argument(word)) : word;
+    }
+
     static __device__ __forceinline__ u32 form_of(u32 head) { return byte_of<8>(head); }
     static __device__ __forceinline__ u32 index_of(u32 head) { return byte_of<16>(head); }
     static __device__ __forceinline__ u32 mask_of(u32 head) { return byte_of<24>(head); }

@@ -1,5 +1,6 @@
 // The interpreter: one warp runs the code of its agent.
 #pragma once
+#include "contract.cuh"
 #include "drain.cuh"
 #include "extra.cuh"
 #include "map.cuh"
@@ -19,7 +20,7 @@ OX_DEVICE Warp begin(const L& launch) {
 }
 
 // Ops that go on elsewhere, or take so long that the next record is better read behind them: `next` is set. False for any other op.
-template <bool MAP, bool NAMED, bool EXTRA, bool COMPUTE, class L>
+template <bool MAP, bool NAMED, bool EXTRA, bool COMPUTE, bool MMA, class L>
 OX_DEVICE bool long_op(const L& launch, Warp& w, const RecordAt<L>& r, u32& next, Failure& why) {
     switch (r.op()) {
         case OP_EVAL: {
@@ -71,6 +72,24 @@ OX_DEVICE bool long_op(const L& launch, Warp& w, const RecordAt<L>& r, u32& next
         if (r.op() == OP_MAP_TILES) {
             if (!w.skip) map_tiles(launch, w, r);
             next = behind_map(w.pc, r);
+            return true;
+        }
+    }
+    if constexpr (L::PAIRS) {
+        if (r.op() == OP_PLACE) {
+            place(launch, w, w.pc, static_cast<u32>(r.imm(1)));
+            next = behind_place(w.pc, r);
+            return true;
+        }
+    }
+    if constexpr (MMA) {
+        if (r.op() == OP_CONTRACT) {
+            why = contract(launch, w, r);
+            next = ContractAt<L>{launch, w.pc + 1}.behind();
+            return true;
+        }
+        if (r.op() == OP_CONTRACT_DRAIN) {
+            drain_contract(r);
             return true;
         }
     }
@@ -144,7 +163,7 @@ OX_DEVICE Failure work_op(const L& launch, Warp& w, const RecordAt<L>& r) {
     return no_failure();
 }
 
-template <bool MAP, bool NAMED, bool EXTRA, bool COMPUTE, class L>
+template <bool MAP, bool NAMED, bool EXTRA, bool COMPUTE, bool MMA = false, class L>
 OX_DEVICE void interpret(const L& launch) {
     ptx::griddepcontrol_wait();  // costs nothing unless the grid before it on the stream may still run
     const Header& header = launch.header();
@@ -165,7 +184,7 @@ OX_DEVICE void interpret(const L& launch) {
         if (next > last || r.op() == OP_END) break;
         why = no_failure();
         next = w.pc + 1;
-        if (long_op<MAP, NAMED, EXTRA, COMPUTE>(launch, w, r, next, why)) {
+        if (long_op<MAP, NAMED, EXTRA, COMPUTE, MMA>(launch, w, r, next, why)) {
             head = launch.word(min(next, last), 0);
         } else {
             const u32 following = launch.word(min(next, last), 0);  // on its way while this one runs

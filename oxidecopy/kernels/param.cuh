@@ -18,9 +18,11 @@ using Small = Parameter<INLINE_MAPS_SMALL, PARAM_BYTES_SMALL>;
 using Large = Parameter<INLINE_MAPS_LARGE, PARAM_BYTES_LARGE>;
 static_assert(sizeof(Small) == PARAM_BYTES_SMALL && sizeof(Large) == PARAM_BYTES_LARGE);
 
-// The launch as a warp sees it. P: the parameter's type; GLOBAL: the code lies in global memory, not in the blob.
-template <class P, bool GLOBAL>
+// The launch as a warp sees it. P: the parameter's type; GLOBAL: the code lies in global memory, not in the blob; PAIRS_: loops of two loads
+// are run by code of their own.
+template <class P, bool GLOBAL, bool PAIRS_ = false>
 struct Launch {
+    static constexpr bool PAIRS = PAIRS_;
     const P& p;
 
     __device__ __forceinline__ explicit Launch(const P& parameter) : p(parameter) {}

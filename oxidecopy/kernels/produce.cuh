@@ -73,6 +73,39 @@ struct Producer {
         return 0;
     }
 
+    // The same with two loads each, plain or multicast: both operands of a product.
+    __device__ __forceinline__ u32 pairs(u32 base, u32 end) {
+        const CopyOf a(ring.launch, w, ring.copy(0)), b(ring.launch, w, ring.copy(1));
+        const u32 full = ring.full(0), empty = ring.empty(0), nbytes = ring.nbytes(), stages = ring.stages();
+        const u32 slots = ring.counter() ? slot_of(header(), 0) : 0;
+        const u64 a_map = ring.launch.map(a.map()), b_map = ring.launch.map(b.map());
+#pragma unroll 1
+        for (u32 number = base; number < end; step<2>(++number, end)) {
+            const ptx::Coords a_its = where.template of<2>(ring, 0, base, number, a.rank());
+            const ptx::Coords b_its = where.template of<2>(ring, 1, base, number, b.rank());
+            if (place.round != 0) {
+                const u32 why = wait_parity(header(), empty + 8 * place.stage, place.round & 1 ^ 1);
+                if (why) return why;
+            }
+            if (lane_number() == 0) {
+                const u32 bar = full + 8 * place.stage;
+                if (slots) ptx::atom_exch_shared_u32(slots + 4 * place.stage, slot_with(number, end - number, place.round));
+                if (nbytes) ptx::mbarrier_arrive_expect_tx(bar, nbytes);
+                half(a, a_map, bar, a_its);
+                half(b, b_map, bar, b_its);
+            }
+            __syncwarp();
+            place.step(stages);
+        }
+        return 0;
+    }
+
+    __device__ __forceinline__ void half(const CopyOf& copy, u64 map, u32 bar, const ptx::Coords& its) const {
+        const u32 to = copy.tile + copy.stride * place.stage;
+        if (copy.kind() == OP_TENSOR_G2S) load(copy.rank(), to, map, bar, its);
+        else load_multicast(copy.rank(), to, map, bar, its, copy.mask);
+    }
+
     // The same for any copies.
     __device__ __forceinline__ u32 any(u32 base, u32 end) {
 #pragma unroll 1
@@ -102,6 +135,9 @@ struct Producer {
             k = static_cast<i32>(parked.take(4));
         } else {
             where.template compute<0>(ring, w, k, base);
+        }
+        if constexpr (L::PAIRS) {
+            if (ring.copies() == 2) return pairs(base, end);
         }
         return ring.one(OP_TENSOR_G2S) ? loads(base, end) : any(base, end);
     }

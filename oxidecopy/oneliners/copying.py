@@ -28,13 +28,14 @@ from oxidecopy.oneliners.operands import (
 from oxidecopy.oneliners.steps import Plan, part_of
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.global_array import GlobalArray
+from oxidecopy.typed.symbolic import Idx
 
 if TYPE_CHECKING:
     from oxidecopy.host.pipeline import SupportsCudaStream
     from oxidecopy.oneliners.ready import AnyStream
 
 DT = TypeVar("DT", bound=DType)
-_Sh = TypeVar("_Sh", bound=tuple[int, ...])
+_Sh = TypeVar("_Sh", bound=tuple[Idx, ...])
 _F = TypeVar("_F", bound=ForeignArray)
 
 

@@ -19,23 +19,20 @@ from oxidecopy.oneliners.pipelines import CTA_BYTES, SHARED_SM, rows_by_number
 from oxidecopy.oneliners.spaces import boxes, joint
 from oxidecopy.oneliners.steps import BITS, MapOf, Part, Plan, Step, part_of, why_no_map, why_no_store
 from oxidecopy.typed.dtypes import DType, i32, i64, u8, u16, u32, u64
+from oxidecopy.typed.geometry import D1
 from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.refusal import refuse
+from oxidecopy.typed.symbolic import Idx
 
 if TYPE_CHECKING:
     from oxidecopy.host.pipeline import SupportsCudaStream
     from oxidecopy.oneliners.ready import AnyStream
 
 DT = TypeVar("DT", bound=DType)
-_Sh = TypeVar("_Sh", bound=tuple[int, ...])
+_Sh = TypeVar("_Sh", bound=tuple[Idx, ...])
 _F = TypeVar("_F", bound=ForeignArray)
 Numbers: TypeAlias = (
-    GlobalArray[i32, tuple[int]]
-    | GlobalArray[i64, tuple[int]]
-    | GlobalArray[u32, tuple[int]]
-    | GlobalArray[u64, tuple[int]]
-    | GlobalArray[u16, tuple[int]]
-    | GlobalArray[u8, tuple[int]]
+    GlobalArray[i32, D1] | GlobalArray[i64, D1] | GlobalArray[u32, D1] | GlobalArray[u64, D1] | GlobalArray[u16, D1] | GlobalArray[u8, D1]
 )
 NO_ROWS: Final = "OX1207"
 _INTEGERS: Final = (i32, i64, u32, u64, u16, u8)

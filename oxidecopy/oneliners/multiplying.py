@@ -22,6 +22,7 @@ from oxidecopy.tiles.mapping import trace
 from oxidecopy.typed.dtypes import DType, bf16, e4m3, e5m2, f16, f32, tf32
 from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.refusal import refuse
+from oxidecopy.typed.symbolic import Idx
 
 if TYPE_CHECKING:
     from oxidecopy.host.pipeline import SupportsCudaStream
@@ -35,7 +36,7 @@ _Out = TypeVar("_Out", f32, bf16, f16)
 _R1 = TypeVar("_R1", bound=DType)
 _R2 = TypeVar("_R2", bound=DType)
 _R3 = TypeVar("_R3", bound=DType)
-_Sh = TypeVar("_Sh", bound=tuple[int, ...])
+_Sh = TypeVar("_Sh", bound=tuple[Idx, ...])
 SHAPES: Final = "OX1240"
 TYPES: Final = "OX1241"
 DEVICE: Final = "OX1242"

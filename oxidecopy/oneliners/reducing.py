@@ -24,13 +24,14 @@ from oxidecopy.typed.dtypes import DType, f32
 from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.reduce import ReduceOp, add
 from oxidecopy.typed.refusal import refuse
+from oxidecopy.typed.symbolic import Idx
 
 if TYPE_CHECKING:
     from oxidecopy.host.pipeline import SupportsCudaStream
     from oxidecopy.oneliners.ready import AnyStream
 
 DT = TypeVar("DT", bound=DType)
-_Sh = TypeVar("_Sh", bound=tuple[int, ...])
+_Sh = TypeVar("_Sh", bound=tuple[Idx, ...])
 _F = TypeVar("_F", bound=ForeignArray)
 NO_REDUCTION: Final = "OX1206"
 _SUMMED: Final = (64, 256)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from inspect import isbuiltin, isclass, ismodule
-from types import CodeType
+from functools import lru_cache
+from types import BuiltinFunctionType, CodeType, ModuleType
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, final, overload
 
 from typing_extensions import TypeVar
 
 from oxidecopy.errors import ArgumentError, ShapeError
-from oxidecopy.host.captured import captured
 from oxidecopy.isa import elem
 from oxidecopy.oneliners.calls import Asked, Work, hot, perform
 from oxidecopy.oneliners.computing import SHAPES as SHAPES_TUNED
@@ -34,6 +33,7 @@ from oxidecopy.tiles.mapping import trace
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.refusal import described, refuse
+from oxidecopy.typed.symbolic import Idx
 from oxidecopy.typed.values import misfit, plain_number
 
 if TYPE_CHECKING:
@@ -46,10 +46,11 @@ _D2 = TypeVar("_D2", bound=DType)
 _D3 = TypeVar("_D3", bound=DType)
 _D4 = TypeVar("_D4", bound=DType)
 _DO = TypeVar("_DO", bound=DType)
-_Sh = TypeVar("_Sh", bound=tuple[int, ...])
+_Sh = TypeVar("_Sh", bound=tuple[Idx, ...])
 INPUTS: Final = "OX1205"
 INPUTS_MAX: Final = 4
 _PLAIN: Final = (int, float, str)
+_TOLD: Final = (*_PLAIN, ModuleType, type, BuiltinFunctionType)  # what records the same as long as it is the same
 
 
 @final
@@ -302,26 +303,24 @@ def _work(kind: object, node: elem.Elem, fn: Callable[..., Any], into: Array, gi
 def _key_of(fn: Any, scalars: tuple[object, ...]) -> object:
     """What tells that `fn` records the same again, without calling it; None where only a call would tell."""
     code = getattr(fn, "__code__", None)
-    if not isinstance(code, CodeType) or getattr(fn, "__defaults__", None) or getattr(fn, "__kwdefaults__", None):
+    if not isinstance(code, CodeType) or fn.__defaults__ or fn.__kwdefaults__:
         return None
-    for outside in _outside(fn, code):
-        if not (isinstance(outside, _PLAIN) or ismodule(outside) or isclass(outside) or isbuiltin(outside)):
-            return None
-    closed = tuple([cell.cell_contents for cell in fn.__closure__ or ()])
-    return ("transform", code, captured(fn), closed, scalars)
+    known = fn.__globals__
+    values: list[object] = [known[name] for name in _global_names(code) if name in known]
+    try:
+        values += [cell.cell_contents for cell in fn.__closure__ or ()]
+    except ValueError:  # not assigned yet
+        return None
+    told = tuple([(type(value), repr(value)) if isinstance(value, _PLAIN) else value for value in values])  # -0.0 equals 0.0
+    return ("transform", code, told, scalars) if all([isinstance(value, _TOLD) for value in values]) else None  # noqa: C419  # as above
 
 
-def _outside(fn: Any, code: CodeType) -> Iterator[object]:
-    """What a function takes from outside, but builtins."""
-    for cell in fn.__closure__ or ():
-        try:
-            yield cell.cell_contents
-        except ValueError:
-            yield cell
-    found = [code]
+@lru_cache(maxsize=256)
+def _global_names(code: CodeType) -> tuple[str, ...]:
+    """Names outside of a function that it, or a function inside it, may look up."""
+    found, names = [code], {}
     while found:
         part = found.pop()
         found += [c for c in part.co_consts if isinstance(c, CodeType)]
-        for name in part.co_names:
-            if name in fn.__globals__:
-                yield fn.__globals__[name]
+        names.update(dict.fromkeys(part.co_names))
+    return tuple(names)

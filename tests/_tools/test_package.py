@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from oxidecopy._tools import package
-from oxidecopy._tools.package import BESIDE, Done, NotFitError, sdist_faults, unknown_types, wheel_faults
+from oxidecopy._tools.package import BESIDE, Done, NotFitError, imported, sdist_faults, unknown_types, wheel_faults
 from oxidecopy._version import __version__
 
 CUBIN = f"{package.KERNELS}/cubins/sm_90a.cubin"
@@ -81,6 +81,12 @@ def test_types_of_public_names_are_known() -> None:
     assert list(told(["a.B"], a__B=True, a__B__f=True, other=False)) == []
     assert list(told(["a.B"], a__B=True, a__B__f=False)) == ["the type of a.B.f is not known without cuda-bindings: is unknown"]
     assert list(told(["a.B"], a__C=True)) == ["pyright does not see a.B"]
+
+
+def test_user_code_is_checked_that_asks_for_nothing_else() -> None:
+    assert imported("import os.path\nfrom numpy import typing\ndef f():\n    from PIL import Image") == {"os", "numpy", "PIL"}
+    lessons = [path for path in (package.ROOT / "examples").glob("*.py") if imported(path.read_text()) <= package.KNOWN]
+    assert len(lessons) > 25
 
 
 def test_a_tool_that_fails_ends_it(capsys: pytest.CaptureFixture[str]) -> None:

@@ -57,5 +57,6 @@ def test_only_ids_that_look_alike_are_proposed() -> None:
 
 def test_pages_say_who_shows_the_script() -> None:
     assert "Wrong  (for a type checker)" in command("explain", "oxidecopy-moved").stdout
+    assert command("explain", "moved").stdout == command("explain", "OX7001").stdout
     assert "Wrong  (it runs: see `warnings`)" in command("explain", "OX3101").stdout
     assert json_of(command("explain", "OX3101", "--json"))["shown"] == "warned"

@@ -111,6 +111,28 @@ def test_freed_memory_is_an_error_at_the_users_line(scene: Scene) -> None:
     assert caught.value.diagnostics[0].site.file == __file__
 
 
+def test_a_graph_keeps_what_it_was_given(scene: Scene) -> None:
+    dev, engine, driver = scene
+    a, b, stream = filled(dev), filled(dev), ox.Stream(dev)
+    ox.copy(b, a, stream=stream)
+    addresses = [a.buffer.address, b.buffer.address]
+    with engine.context:
+        driver.cuStreamBeginCapture(stream.handle, driver.CUstreamCaptureMode(1))
+    said = ox.copy(b, a, stream=stream, explain=True)
+    ox.copy(b, a, stream=stream)
+    assert not said.kept
+    with engine.context:
+        graph = driver.cuStreamEndCapture(stream.handle)[1]
+        executable = driver.cuGraphInstantiate(graph, 0)[1]
+    del a, b, said
+    gc.collect()
+    with engine.context:
+        driver.cuGraphLaunch(executable, stream.handle)
+    stream.synchronize()
+    assert all(driver.memory[at].alive for at in addresses)
+    assert len(driver.launches) == 3
+
+
 def test_arrays_of_its_own_are_new_for_every_call(scene: Scene) -> None:
     dev, engine, driver = scene
     a = dev.array(np.zeros((9, 51), np.float32))

@@ -102,6 +102,8 @@ def test_what_a_function_takes_from_outside_is_part_of_what_is_recorded(dev: ox.
         return ox.transform(lambda v: f(v), a, out=out).numpy()  # noqa: PLW0108  # one code, several functions
 
     assert (times(2) == x * 2).all()
+    assert not np.signbit(times(0.0)[x > 0]).any()
+    assert np.signbit(times(-0.0)[x > 0]).all()  # equal, and not the same
     assert (times(5) == x * 5).all()
     assert (with_global() == x * 3).all()
     monkeypatch.setitem(globals(), "FACTOR", 7.0)

@@ -36,4 +36,15 @@ def test_the_page_has_all_kinds_of_mistakes() -> None:
 def test_there_is_code_of_every_kind() -> None:
     wanted = marks(sources())
     assert len(wanted) > 1000
-    assert {mark.file for mark in wanted} == {"types_bad", "host", "level1", "rings", "rings_bad", "cubins", "tables", "interop", "matrix"}
+    assert {mark.file for mark in wanted} == {
+        "types_bad",
+        "host",
+        "level1",
+        "rings",
+        "rings_bad",
+        "cubins",
+        "tables",
+        "interop",
+        "matrix",
+        "oneliners",
+    }

@@ -21,6 +21,8 @@ _WAYS: Final[dict[str, tuple[str, Callable[[Any], object]]]] = {
 def start(work: str, given: Given) -> Mapping[str, Call]:
     """As `oxidecopy.bench.peers` says."""
     torch: Any = import_module("torch")
+    if work.startswith("product"):
+        return _product(torch, work, given)
     stream = torch.cuda.ExternalStream(given.stream.handle)
     x = torch.from_dlpack(given.inputs[0])
     words, call = _WAYS[work]
@@ -31,4 +33,35 @@ def start(work: str, given: Given) -> Mapping[str, Call]:
 
     with torch.cuda.stream(stream):
         torch.from_dlpack(given.output).copy_(call(x))
+    return {words: on_stream}
+
+
+def _product(torch: Any, work: str, given: Given) -> Mapping[str, Call]:
+    """cuBLAS, on the arrays where they lie; what follows a product is eager torch."""
+    stream = torch.cuda.ExternalStream(given.stream.handle)
+    a, b, bias = map(torch.from_dlpack, given.inputs)
+    out = torch.from_dlpack(given.output)
+    turned = b.transpose(-1, -2)
+    one = torch.ones((), device=a.device)
+    wide = torch.float32
+    scaled: Any = getattr(torch, "_scaled_mm", None)
+    ways: dict[str, tuple[str, Callable[[], object]]] = {
+        "product": ("torch.mm", lambda: torch.mm(a, turned, out=out)),
+        "products": ("torch.bmm", lambda: torch.bmm(a, turned, out=out)),
+        "product of fp8": (
+            "torch._scaled_mm",
+            lambda: scaled(a, turned, scale_a=one, scale_b=one, out_dtype=torch.bfloat16, out=out),
+        ),
+        "product, bias, gelu": (
+            "torch.mm, then gelu(x + bias)",
+            lambda: out.copy_(torch.nn.functional.gelu(torch.mm(a, turned).to(wide) + bias)),
+        ),
+    }
+    words, call = ways[work]
+
+    def on_stream() -> object:
+        with torch.cuda.stream(stream):
+            return call()
+
+    on_stream()
     return {words: on_stream}

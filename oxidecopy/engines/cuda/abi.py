@@ -89,7 +89,8 @@ HEADER: Final = (
     ("args_offset", "u32", 36),  # of the argument words in the blob, bytes
     ("records", "u32", 40),  # code length; a pc beyond it ends the warp as a bad opcode
     ("limit_us", "u32", 44),  # how long a wait may take
-    ("crew", "u32", 48),  # families wide and many: entries of the warp table, which lies behind the records
+    # families wide and many: entries of the warp table, which lies behind the records; family mma: how many warps contract, the first ones
+    ("crew", "u32", 48),
     ("warps", "u32", 52),  # of the hardware
     # 0, or shared offset of 1 + stages u32: how many tiles the counter gave, then the tile of each stage. Families wide and many: of u64
     # words, which are 0 at the start: of each barrier of threads arrivals and phases (u32), then histories.
@@ -184,6 +185,10 @@ class DeviceOp(IntEnum):
     # With EXTRA.place the copy's map lies in an array: map as in STORE_GLOBAL, imm4 + R[imm3 - 1] the row.
     COPY_EXTRA = 0x94
     COMPUTE = 0x95  # a MAP_TILES that the family "compute" can run: see `UNITS` below
+    CONTRACT = (
+        0x96  # aux rank; value0 first stage; value1 steps; value2 first use of the staging tile; map, reg 3 to 7 as a copy; see below
+    )
+    CONTRACT_DRAIN = 0x97  # imm0 number: waits until the stores of the group's CONTRACTs have been read
     NEXT_STAGE = (
         0x92  # head of a loop whose tiles a counter gives: value0 is k; imm1 full of stage 0; imm2 stages; tile to reg2; none left: imm4
     )
@@ -527,6 +532,7 @@ UNITS: Final = (
 )
 COMPUTE_UNITS: Final = 4
 COMPUTE_VECTORS: Final = 3
+COMPUTE_ARGUMENT: Final = 0x80  # as form of an instruction with a constant: the constant is argument word `word`, 32 bits as they are
 COMPUTE_WARPS: Final = 21  # of a CTA at most: its kernels take 96 registers, and a multiprocessor has 65,536
 RESHAPE_WARPS: Final = 28  # likewise: 72 registers
 
@@ -569,6 +575,62 @@ STENCIL: Final = (
 TAP: Final = (
     ("offset", "i32", 0),  # bytes from the element in an output's place, before the swizzle
     ("weight", "u32", 4),  # the bits of an f32
+)
+
+
+# ---- CONTRACT, of family "mma": run by the four warps of a warpgroup together; two records follow, then the instructions of its epilogue
+class ContractType(IntEnum):
+    """Types of the operands; _A, _B: which of them have M or N innermost, not K."""
+
+    BF16 = 0
+    BF16_A = 1
+    BF16_B = 2
+    BF16_AB = 3
+    F16 = 4
+    F16_A = 5
+    F16_B = 6
+    F16_AB = 7
+    TF32 = 8
+    E4M3 = 9  # these four: for at most 64 x 128, as each stage is summed by itself
+    E4M3_E5M2 = 10
+    E5M2_E4M3 = 11
+    E5M2 = 12
+
+
+class ContractShape(IntEnum):
+    """What one warpgroup computes: M x N."""
+
+    M64N64 = 0
+    M64N128 = 1
+    M64N256 = 2
+    M128N128 = 3
+
+
+CONTRACT_SHAPES: Final = {(64, 64): 0, (64, 128): 1, (64, 256): 2, (128, 128): 3}
+CONTRACT: Final = (  # tiles have rows of 128 bytes, swizzled by 128
+    ("full", "i32", 0),  # shared offsets of stage 0
+    ("empty", "i32", 4),
+    ("a", "i32", 8),
+    ("a_stride", "i32", 12),
+    ("b", "i32", 16),
+    ("b_stride", "i32", 20),
+    ("stages", "u8", 24),
+    ("peers", "u8", 25),  # 0: arrives on its own CTA's empty, else on ranks 0 to peers - 1
+    ("shape", "u8", 26),  # ContractShape
+    ("type", "u8", 27),  # ContractType
+    ("number", "u8", 28),  # the group's barrier of threads
+)
+EPILOGUE: Final = (
+    ("out", "i32", 0),  # shared offset of the first staging tile; they are 8 KiB apart
+    ("out_stages", "u8", 4),
+    ("form", "u8", 5),  # ElementForm of the output: F16, BF16 or BITS32
+    ("adds", "u8", 6),  # 1: adds to what is there
+    (
+        "instructions",
+        "u16",
+        8,
+    ),  # of COMPUTE, of those for floats: input 0 is the sum, input 1 + i an element of array `sources[i]`; 0: a cast
+    ("sources", "u8[4]", 12),  # first argument words, / ARRAY_WORDS
 )
 
 # ---- the report, written by the device, read by the host after the launch. u32 words; entries follow a header of 16 bytes.
@@ -625,6 +687,7 @@ class ReportKind(IntEnum):
 # compute: all of full, with COMPUTE for MAP_TILES, and PLACE. It takes 88 registers, and its code is always in global memory.
 # reshape: all of full, with TRANSPOSE_TILE, REDUCE_TILE and STENCIL_TILE, and PLACE; 72 registers, and its code is always in global memory.
 # timed: as wide, stamping what it does; for `oxidecopy trace`.
+# mma: all ops but COMPUTE, all barriers, and CONTRACT; 168 registers, so CTAs of up to 384 threads; sm_90a alone has it.
 # wide, many: all ops and all barriers, scalars of 64 bits, tokens as states; the code is always in global memory.
 ONCE_FAMILY: Final = "once"
 FULL_FAMILY: Final = "full"
@@ -633,6 +696,7 @@ RESHAPE_FAMILY: Final = "reshape"
 WIDE_FAMILY: Final = "wide"
 MANY_FAMILY: Final = "many"
 TIMED_FAMILY: Final = "timed"
+MMA_FAMILY: Final = "mma"
 FAMILIES: Final = (
     ONCE_FAMILY,
     "move",
@@ -648,6 +712,7 @@ FAMILIES: Final = (
     WIDE_FAMILY,
     MANY_FAMILY,
     TIMED_FAMILY,
+    MMA_FAMILY,
 )
 _IN_MEMORY: Final = ("global",)
 _PARAMETERS: Final = {
@@ -662,6 +727,7 @@ _PARAMETERS: Final = {
     WIDE_FAMILY: _IN_MEMORY,
     MANY_FAMILY: _IN_MEMORY,
     TIMED_FAMILY: _IN_MEMORY,
+    MMA_FAMILY: _IN_MEMORY,
 }
 CREW_FAMILIES: Final = (WIDE_FAMILY, MANY_FAMILY, TIMED_FAMILY)  # with scalars of 64 bits, and the warp table behind the records
 FEW_BARRIERS: Final = 2  # what families without "_named" have
@@ -673,8 +739,9 @@ ENTRY_POINTS: Final = tuple(
     for parameter in PARAMETERS
     if parameter in _PARAMETERS.get(family, PARAMETERS)
 )
-# Kernels come in files of their own: those of the families "compute" and "reshape" beside all others, as they are built with other options.
-PARTS: Final = ("", COMPUTE_FAMILY, RESHAPE_FAMILY, TIMED_FAMILY)
+# Kernels come in files of their own: those of the families "compute" and "reshape" beside all others, as they are built with other options;
+# those of "mma" too, as only one architecture has their instructions.
+PARTS: Final = ("", COMPUTE_FAMILY, RESHAPE_FAMILY, TIMED_FAMILY, MMA_FAMILY)
 
 
 def part_of(entry_point: str) -> str:

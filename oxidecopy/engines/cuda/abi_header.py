@@ -31,6 +31,8 @@ STRUCTS: Final[tuple[tuple[str, tuple[Field, ...], int], ...]] = (
     ("FoldRecord", abi.FOLD, abi.RECORD_BYTES),
     ("StencilRecord", abi.STENCIL, abi.RECORD_BYTES),
     ("TapEntry", abi.TAP, abi.EVAL_BYTES),
+    ("Contract", abi.CONTRACT, abi.RECORD_BYTES),
+    ("Epilogue", abi.EPILOGUE, abi.RECORD_BYTES),
     ("ReportHeader", abi.REPORT_HEADER, 16),
     ("ReportEntry", abi.REPORT_ENTRY, 4 * abi.REPORT_ENTRY_WORDS),
     ("StampHeader", abi.STAMP_HEADER, 16),
@@ -42,6 +44,8 @@ ENUMS: Final[tuple[tuple[str, type[IntEnum]], ...]] = (
     ("ELEM", abi.ElemFn),
     ("COMPUTE", abi.ComputeFn),
     ("FORM", abi.ElementForm),
+    ("CONTRACT", abi.ContractType),
+    ("SHAPE", abi.ContractShape),
     ("DT", abi.DTypeCode),
     ("REPORT", abi.ReportKind),
 )
@@ -81,6 +85,7 @@ CONSTANTS: Final = (
     "COMPUTE_UNITS",
     "LOOP_TIGHT",
     "COMPUTE_VECTORS",
+    "COMPUTE_ARGUMENT",
     "REPORT_ENTRIES",
 )
 _SIZES: Final = {"u8": 1, "u16": 2, "u32": 4, "i32": 4, "u64": 8}

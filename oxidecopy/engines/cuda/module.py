@@ -116,9 +116,9 @@ def choose(manifest: Manifest, sm: int, part: str = "") -> CodeFile:
         raise DeviceError(
             Diagnostic(
                 rule=NO_CODE,
-                what="there is no machine code for this GPU",
+                what="there is no machine code for this GPU" + (f" that runs programs of family {part!r}" if part else ""),
                 got=f"compute capability {sm // 10}.{sm % 10}",
-                required=", ".join(targets(manifest)) or "any file at all",
+                required=", ".join(targets(manifest, part)) or "any file at all",
                 fix='take a newer version of oxidecopy, or Device.open("sim")',
             )
         )
@@ -282,6 +282,6 @@ def interpreter(driver: Driver, sm: int, shared_limit: int, folder: Traversable 
     return made
 
 
-def targets(manifest: Manifest) -> Sequence[str]:
-    """What there is code for, in the manifest's order."""
-    return list(dict.fromkeys(f.target for f in manifest.files))
+def targets(manifest: Manifest, part: str = "") -> Sequence[str]:
+    """What there is code for, of a part, in the manifest's order."""
+    return list(dict.fromkeys(f.target for f in manifest.files if f.part == part))

@@ -119,6 +119,10 @@ class Cast:
         """There are more agents than warps."""
         return len(self.kept) > WARPS_MAX
 
+    def steps_of(self, kinds: tuple[type[ops.Instr], ...]) -> Iterator[tuple[Step, frozenset[int]]]:
+        """The steps of some ops, with the scopes around them."""
+        return ((step, scopes) for step, _, scopes in self._steps if isinstance(step.op, kinds))
+
     def inside(self, scopes: frozenset[int]) -> list[int]:
         """The classes, kept or not, that execute what stands in these scopes."""
         return [i for i, agent in enumerate(self.all) if scopes <= agent.scopes]
@@ -156,6 +160,9 @@ class Cast:
     def _numbers(self) -> dict[int, int]:
         """What the program's numbers of barriers are in device code: as few as there are, since kernels with few are lighter."""
         used = {s.op.number for s, _, scopes in self._steps if isinstance(s.op, ops.BarSync) and self.lanes_at(s.op, scopes) > limits.WARP}
+        used |= {
+            s.op.number for s, _ in self.steps_of((ops.Contract, ops.ContractDrain)) if isinstance(s.op, ops.Contract | ops.ContractDrain)
+        }
         return {number: i for i, number in enumerate(sorted(used))}
 
     def _meeting(self, bar: ops.BarSync, scopes: frozenset[int]) -> list[int]:

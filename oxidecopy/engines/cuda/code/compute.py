@@ -12,7 +12,7 @@ import struct
 from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple, final
 
-from oxidecopy.engines.cuda.abi import COMPUTE_VECTORS, ComputeFn, ElementForm
+from oxidecopy.engines.cuda.abi import COMPUTE_ARGUMENT, COMPUTE_VECTORS, ComputeFn, ElementForm
 from oxidecopy.engines.cuda.code.numbers import bits_of
 from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.isa.elem import (
@@ -145,8 +145,8 @@ class Step(NamedTuple):
     word: int = 0
 
 
-def compute_code(e: Elem, inputs: list[Place], out: Place, words: Words) -> list[Step]:
-    """The instructions of an expression.
+def compute_code(e: Elem, inputs: list[Place], out: Place, words: Words, *, arguments: bool = False) -> list[Step]:
+    """The instructions of an expression; with `arguments` scalar parameters are constants of instructions (`abi.COMPUTE_ARGUMENT`).
 
     Raises:
         UnfitError: there are none.
@@ -158,7 +158,7 @@ def compute_code(e: Elem, inputs: list[Place], out: Place, words: Words) -> list
             raise UnfitError
         return [_load(e, inputs, 0, form), _store(form, out)]
     for shared in (True, False):  # once more without keeping what is used twice
-        writer = _Writer(inputs, words, e if shared else None)
+        writer = _Writer(inputs, words, e if shared else None, arguments=arguments)
         try:
             writer.value(e)
         except _NoVectorError:
@@ -181,10 +181,11 @@ class _NoVectorError(Exception):
 class _Writer:
     """Writes code that leaves a value in A. `whole`: what is used more than once in it is kept."""
 
-    def __init__(self, inputs: list[Place], words: Words, whole: Elem | None) -> None:
+    def __init__(self, inputs: list[Place], words: Words, whole: Elem | None, *, arguments: bool) -> None:
         self.code: list[Step] = []
         self._inputs = inputs
         self._words = words
+        self._arguments = arguments
         self._free = list(range(COMPUTE_VECTORS - 1, -1, -1))
         self._left = _uses(whole) if whole is not None else Counter[int]()  # uses to come, by identity
         self._kept: dict[int, int] = {}  # vectors of what is used again
@@ -289,6 +290,17 @@ class _Writer:
             self._free.append(vector)
             self._add(later)
 
+    def _fits(self, e: Number | Parameter) -> bool:
+        """True for what can be an instruction's constant: a parameter's bits are taken as they are."""
+        return isinstance(e, Number) or (self._arguments and DTYPES[e.dtype].nbytes == 4)
+
+    def _constant(self, e: Number | Parameter) -> tuple[int, int]:
+        """Form and word of an instruction with it."""
+        _form(e.dtype)
+        if isinstance(e, Number):
+            return CONSTANT, _word(e)
+        return COMPUTE_ARGUMENT, self._words.scalar(e.name, e.dtype, cast=True)
+
     def _chain(self, e: Elem) -> list[Step] | None:
         """Code that leaves `e` in B: an input, and what is done to it by constants. None for other values, and for those used again."""
         e = _core(e)
@@ -299,16 +311,16 @@ class _Writer:
                 return [_load(e, self._inputs, 1, _form(e.dtype))]
             case Cast(Input() as a) if a.dtype in ("f16", "bf16"):
                 below: list[Step] | None = [_load(a, self._inputs, 1, _form(a.dtype))]
-                fn, number = ComputeFn.F_ADD, _MINUS_ZERO
+                fn, constant = ComputeFn.F_ADD, (CONSTANT, _MINUS_ZERO)
             case Neg(a):
-                below, fn, number = self._chain(a), ComputeFn.F_MUL, _MINUS_ONE
-            case Binary(op, a, Number() as b):
-                below, fn, number = self._chain(a), _F.get(op, (ComputeFn.F_DIV,) * 2)[0], _word(b)
-            case Binary(op, Number() as b, a):
-                below, fn, number = self._chain(a), _F.get(op, (ComputeFn.F_DIV,) * 2)[1], _word(b)
+                below, fn, constant = self._chain(a), ComputeFn.F_MUL, (CONSTANT, _MINUS_ONE)
+            case Binary(op, a, (Number() | Parameter()) as b) if op in _F and self._fits(b):
+                below, fn, constant = self._chain(a), _F[op][0], self._constant(b)
+            case Binary(op, (Number() | Parameter()) as b, a) if op in _F and self._fits(b):
+                below, fn, constant = self._chain(a), _F[op][1], self._constant(b)
             case _:
                 return None
-        return None if below is None or fn not in _ON_B else [*below, Step(_ON_B[fn], CONSTANT, 0, 0, number)]
+        return None if below is None or fn not in _ON_B else [*below, Step(_ON_B[fn], constant[0], 0, 0, constant[1])]
 
     def _simple(self, e: Elem) -> bool:
         """True for what can be an operand without a vector of its own."""
@@ -316,8 +328,9 @@ class _Writer:
 
     def _with(self, fn: ComputeFn, e: Elem, index: int = 0) -> None:
         """`fn` of A and an operand that is simple now, maybe no more: A's value may have been the last to need it."""
-        if isinstance(e, Number) and fn in _WITH_CONSTANT:
-            self._add(_WITH_CONSTANT[fn], CONSTANT, word=_word(e))
+        if isinstance(e, Number | Parameter) and fn in _WITH_CONSTANT and self._fits(e):
+            form, word = self._constant(e)
+            self._add(_WITH_CONSTANT[fn], form, word=word)
             return
         self.operand(e)
         self._add(fn, index=index)

@@ -119,6 +119,9 @@ def _divided(values: Values, terms: Terms) -> tuple[Lin, int, int, int]:
     rest = tuple([term for term in terms if values.atoms[term[0]] is not atom])
     if len(kinds) > 1 or atom.kind not in ("div", "mod") or (rest and atom.kind == "mod"):
         raise NotPlacedError
+    inside = values.atoms[atom.a[1][0][0]] if atom.kind == "div" and not rest and atom.a[0] == 0 and len(atom.a[1]) == 1 else atom
+    if inside.kind == "mod" and inside is not atom and atom.a[1][0][1] == 1 and inside.by % atom.by == 0:
+        return inside.a, atom.by, inside.by // atom.by, scale  # x % (a * b) // a is x // a % b
     if atom.kind == "div":
         return _under(values, (0, rest), atom.a, atom.by, scale), atom.by, 0, scale
     divided = [(number, k) for number, k in atom.a[1] if values.atoms[number].kind == "div"]

@@ -61,12 +61,16 @@ class Region:
 
 @final
 class Emitter:
-    """Writes agents one after the other into one code; `wide` code has integers of 64 bits, that with `places` has PLACE."""
+    """Writes agents one after the other into one code; `wide` code has integers of 64 bits, that with `places` has PLACE.
 
-    def __init__(self, values: Values, *, wide: bool = False, places: bool = False) -> None:
+    With `sums` it has that, too, which then computes the addends of sums as well.
+    """
+
+    def __init__(self, values: Values, *, wide: bool = False, places: bool = False, sums: bool = False) -> None:
         self.values = values
         self._wide = wide
         self._places = places
+        self._sums = sums
         self.records: list[bytes] = []
         self.sites: dict[int, Where] = {}
         self._fixed: dict[Terms, int] = {}
@@ -220,7 +224,7 @@ class Emitter:
             temporary.append(self._take())
             return temporary[-1]
 
-        if self._places:
+        if self._places or self._sums:
             keys = self._side_by_side(keys, made, where)
         scalars = Scalars(self.values, self._find, take, wide=self._wide)
         for key in keys:
@@ -245,13 +249,25 @@ class Emitter:
             found = None if isinstance(key, Test) else spot(self.values, key, self._find)
             if found is None or not self._free or self._free[-1] >= _LANES:
                 left.append(key)
+                if self._sums and not isinstance(key, Test):
+                    self._addends(key, parts, made)
             else:
                 made[key] = register = self._take()
                 parts[register] = found
         if parts:
             self._record(DeviceOp.PLACE, where, None, [0, sum(1 << register for register in parts), 0, 0, 0])
             self._tail(b"".join([parts[register] for register in sorted(parts)]))
+            self._region.have |= {key: register for key, register in made.items() if register in parts}
         return left
+
+    def _addends(self, key: Lin, parts: dict[int, bytes], made: dict[Key, int]) -> None:
+        """What a value is the sum of, by a lane each: then little is left to compute."""
+        for term in key[1]:
+            part = (0, (term,))
+            found = spot(self.values, part, self._find) if self.values.atoms[term[0]].kind != "sym" and part not in made else None
+            if found is not None and self._free and self._free[-1] < _LANES:
+                made[part] = register = self._take()
+                parts[register] = found
 
     def _find(self, terms: Terms) -> Found | None:
         register = self._symbols.get(terms)

@@ -13,6 +13,7 @@ from oxidecopy.engines.cuda.abi import (
     INLINE_MAPS_LARGE,
     KERNEL_PREFIX,
     MANY_FAMILY,
+    MMA_FAMILY,
     ONCE_FAMILY,
     RECORD,
     RESHAPE_FAMILY,
@@ -23,6 +24,7 @@ from oxidecopy.engines.cuda.abi import (
 )
 from oxidecopy.engines.cuda.code import refusals
 from oxidecopy.engines.cuda.code.agents import Cast
+from oxidecopy.engines.cuda.code.contract import WARPS, WHOLE, cast_problems, contracts, gathered
 from oxidecopy.engines.cuda.code.counted import Counted
 from oxidecopy.engines.cuda.code.deal import Deal, NotCountedError
 from oxidecopy.engines.cuda.code.emit import EmissionError, Emitter
@@ -63,7 +65,9 @@ def encode_program(program: Program, launch: Launch, *, timed: bool = False) -> 
     What 32 bits, phases that are known and 32 warps are not enough for becomes slower code that has no such limits. So does code that is to
     be `timed`: each op is a record of its own, and the header's `counter` says where its stamps go.
     """
-    program = expanded(program)
+    program = expanded(program, WHOLE)
+    if contracts(program):
+        return _contracting(gathered(program), launch, timed=timed)
     if any(isinstance(step.op, ops.Made) for step in program.walk()):
         program = trimmed(program)
     cast, phases = Cast(program), _phases(program, launch)
@@ -80,10 +84,22 @@ def encode_program(program: Program, launch: Launch, *, timed: bool = False) -> 
     return _encoded(program, cast, *_deal(program, cast, low, launch.sm), timed=timed)
 
 
+def _contracting(program: Program, launch: Launch, *, timed: bool) -> Image:
+    """Of a program with contractions, which slower code has no kernels for."""
+    cast, phases = Cast(program), _phases(program, launch)
+    wrong = list(cast_problems(program, cast))
+    if timed:
+        wrong.append(refusals.contraction(Where(program.site, program, None), "a launch whose ops are to stamp the time"))
+    if cast.many or (phases is not None and phases.unknown):
+        wrong.append(refusals.contraction(Where(program.site, program, None), "a program that also waits for tokens of phases not known"))
+    _raise(wrong)
+    return _encoded(program, cast, *_lowered(program, launch, cast, phases))
+
+
 def _encoded(program: Program, cast: Cast, low: Lowering, streams: list[tuple[int, Stream]], *, timed: bool = False) -> Image:
     _raise(low.refused)
     wide = low.tokens is not None
-    emitter = Emitter(low.values, wide=wide, places=low.computes)
+    emitter = Emitter(low.values, wide=wide, places=low.computes, sums=low.contracts)
     end = Where(program.site, program, None)
     warps: list[Warp] = []
     agents: list[AgentNote] = []
@@ -100,6 +116,10 @@ def _encoded(program: Program, cast: Cast, low: Lowering, streams: list[tuple[in
         warps += _warps(kind.count, kind.warps, entry, len(agents))
         agents.append(AgentNote(words=str(kind), entry=entry, records=len(emitter.records) - entry))
     _raise(wrong)
+    if low.contracts and len(warps) % WARPS:  # registers are given to whole warpgroups
+        idle = emitter.agent([], [], end)
+        warps += [Warp(entry=idle, threads=0, first_lane=0, lanes=limits.WARP, agent=len(agents))] * (-len(warps) % WARPS)
+        agents.append(AgentNote(words="the rest of a warpgroup", entry=idle, records=len(emitter.records) - idle))
     return _image(program, low, emitter, tuple(warps), tuple(agents), timed=timed)
 
 
@@ -191,7 +211,9 @@ def _image(
     slots, crew = low.deal.slots, 0 if tokens is None else len(warps)
     if tokens is not None and tokens.words:
         slots = tokens.at
-    made, args_at = template(form, warps, words, code, slots, crew=crew, engine_words=tokens.words if tokens is not None else 0)
+    made, args_at = template(
+        form, warps, words, code, slots, crew=crew, engine_words=tokens.words if tokens is not None else 0, contracting=low.contracting
+    )
     return Image(
         name=program.name,
         family=family,
@@ -218,6 +240,8 @@ def _family(heads: list[bytes], warps: int) -> str:
     if heads[0][0] == DeviceOp.ONCE:
         return ONCE_FAMILY
     found = {head[0] for head in heads}
+    if DeviceOp.CONTRACT in found:
+        return MMA_FAMILY
     reshapes = bool(found & {DeviceOp.TRANSPOSE_TILE, DeviceOp.REDUCE_TILE, DeviceOp.STENCIL_TILE})
     again = {DeviceOp.IOTA, DeviceOp.LOOP} <= found  # "reshape" has iotas by 16 bytes
     fast = COMPUTE_FAMILY if DeviceOp.COMPUTE in found else RESHAPE_FAMILY if reshapes or (again and warps <= RESHAPE_WARPS) else ""

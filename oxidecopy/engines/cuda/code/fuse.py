@@ -263,6 +263,11 @@ class Pattern:
                 if atom.kind == kind:
                     for turn in (phase[0] + lead,) if kind == "div" else (0, 1, -1):
                         yield atom.by, (atom.a[0] + turn * atom.by, atom.a[1])
+        for number, factor in phase[1]:  # whole turns of the ring come from loops around: k // stages + turns
+            atom = values.atoms[number]
+            if atom.kind == "div" and factor == 1 and len(phase[1]) > 1:
+                turns = (phase[0] + lead, tuple([term for term in phase[1] if term[0] != number]))
+                yield atom.by, values.add(atom.a, values.scale(turns, atom.by))
         yield 1, values.add(phase, (lead, ()))  # one stage: every iteration is a phase
 
     def _copy(self, op: AnyCopy, ring: Ring) -> Copy:
@@ -305,7 +310,8 @@ class Pattern:
         if at_full[1] or at_empty[1]:
             raise NotFusedError("the barrier that its loads report to is not that of stage k % stages")
         rest = self.values.add(ring.k, self.counter, -1)
-        offset = rest[0] if self.values.interval(self.start)[0] >= 0 else 0  # the record's counter is not negative
+        counted = self.values.add(self.start, (0, rest[1]))
+        offset = rest[0] if self.values.interval(counted)[0] >= 0 else 0  # the record's counter is not negative
         self._rebase((rest[0] - offset, rest[1]))
         places = self._places(copies)
         code = [] if places else self._evals(copies)

@@ -199,7 +199,15 @@ def _entry(warp: Warp) -> bytes:
 
 
 def template(
-    form: str, warps: tuple[Warp, ...], words: tuple[int, ...], code: bytes, stage_slots: int, *, crew: int = 0, engine_words: int = 0
+    form: str,
+    warps: tuple[Warp, ...],
+    words: tuple[int, ...],
+    code: bytes,
+    stage_slots: int,
+    *,
+    crew: int = 0,
+    engine_words: int = 0,
+    contracting: int = 0,
 ) -> tuple[bytes, int]:
     """The prefilled parameter, and where its argument words start. With a `crew` the warp table lies elsewhere."""
     out = bytearray(PARAMETER_BYTES[form])
@@ -216,7 +224,7 @@ def template(
         "code_offset": at,
         "args_offset": args,
         "records": len(code) // abi.RECORD_BYTES,
-        "crew": crew,
+        "crew": crew or contracting,
         "warps": _hardware_warps(warps),
         "stage_slots": stage_slots,
         "words": engine_words,

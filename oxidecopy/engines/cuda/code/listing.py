@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from oxidecopy.engines.cuda import abi
-from oxidecopy.engines.cuda.abi import NO_REG, ComputeFn, DeviceOp, DTypeCode, ElementForm, ElemFn, EvalFn
+from oxidecopy.engines.cuda.abi import COMPUTE_ARGUMENT, NO_REG, ComputeFn, DeviceOp, DTypeCode, ElementForm, ElemFn, EvalFn
 from oxidecopy.engines.cuda.code.compute import INSTRUCTION as COMPUTE
 from oxidecopy.engines.cuda.code.coordinates import COORDINATE
 from oxidecopy.engines.cuda.code.image import Image
@@ -22,6 +22,8 @@ _COPY: Final = struct.Struct("<4B3iHHBB10x")
 _EXTRA: Final = struct.Struct("<4BfiB19x")
 _ONCE: Final = struct.Struct("<4B2i20x")
 _LAYOUT: Final = struct.Struct("<6i4Bi")
+_CONTRACT: Final = struct.Struct("<6i5B3x")
+_EPILOGUE: Final = struct.Struct("<i3BxH2x4B16x")
 _UNITS: Final = struct.Struct("<6I")
 _FLIP: Final = struct.Struct("<3I4B4I")
 _FOLD: Final = struct.Struct("<3I4B")
@@ -37,6 +39,7 @@ _COORDINATES: Final = {
     DeviceOp.TENSOR_REDUCE,
     DeviceOp.STORE_GLOBAL,
     DeviceOp.COPY_EXTRA,
+    DeviceOp.CONTRACT,
 }
 _OF_ARRAYS: Final = (
     DeviceOp.BULK_G2S,
@@ -173,6 +176,8 @@ def _tail(image: Image, op: DeviceOp, aux: int, imms: list[int], head: bytes, ta
         registers = [r for r in range(32) if imms[1] >> r & 1]
         for i, register in enumerate(registers):
             yield f"r{register} = {_placed(COORDINATE.unpack_from(tail, i * abi.COORDINATE_BYTES))}"
+    elif op is DeviceOp.CONTRACT:
+        yield from _contract(image, tail)
     elif op is DeviceOp.COMPUTE:
         units, per_row, *_ = _UNITS.unpack_from(tail)
         yield f"units {units}, {per_row} to a row; inputs at {', '.join(map(str, _OFFSETS.unpack_from(tail, abi.RECORD_BYTES)[:aux]))}"
@@ -193,6 +198,18 @@ def _tail(image: Image, op: DeviceOp, aux: int, imms: list[int], head: bytes, ta
         for i in range(1 + aux):
             yield ("out " if not i else f"in {i - 1} ") + _layout(tail, i)
         yield "; ".join(_elem(tail, (1 + aux) * abi.RECORD_BYTES + 8 * i) for i in range(imms[1]))
+
+
+def _contract(image: Image, tail: bytes) -> Iterator[str]:
+    full, empty, a, a_stride, b, b_stride, stages, peers, shape, kind, number = _CONTRACT.unpack_from(tail)
+    names = [image.barriers.get(at, str(at)) for at in (full, empty)]
+    yield f"k, {stages} stages: wait {names[0]} for k // {stages}, release {names[1]}" + (f" on {peers} blocks" if peers else "")
+    what = f"{abi.ContractType(kind).name.lower()} {abi.ContractShape(shape).name.lower()}"
+    yield f"{what}: {a} + {a_stride} * stage times {b} + {b_stride} * stage, barrier {number}"
+    out, out_stages, form, adds, instructions, *sources = _EPILOGUE.unpack_from(tail, abi.RECORD_BYTES)
+    yield f"staged at {out}, {out_stages} tiles, as {ElementForm(form).name.lower()}" + (", added" if adds else "")
+    if instructions:
+        yield f"arrays {sources}: " + "; ".join(_compute(tail, 2 * abi.RECORD_BYTES + 8 * i) for i in range(instructions))
 
 
 def _extra(tail: bytes) -> str:
@@ -319,6 +336,8 @@ def _compute(tail: bytes, at: int) -> str:
         words.append(ElementForm(form).name.lower())
     elif made is ComputeFn.SCALAR_B:
         words.append(f"word {word} {ElementForm(form).name.lower()}")
+    elif form == COMPUTE_ARGUMENT:
+        words.append(f"word {word}")
     elif form:
         words.append(f"{word:#010x}")
     return " ".join(words)

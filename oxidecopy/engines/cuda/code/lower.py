@@ -10,6 +10,7 @@ from typing import final
 
 from oxidecopy.engines.cuda.code import refusals
 from oxidecopy.engines.cuda.code.agents import Cast
+from oxidecopy.engines.cuda.code.contract import WARPS, WHOLE
 from oxidecopy.engines.cuda.code.deal import Deal
 from oxidecopy.engines.cuda.code.fuse import Pattern
 from oxidecopy.engines.cuda.code.image import LoopNote, Where
@@ -49,7 +50,8 @@ class Lowering:
         self.values.symbol(RANK_SYMBOL, 0, program.cluster_size - 1)
         self.scopes = cast.scopes
         self._grid, self._slots = launch.grid, slots_per_cta(program)
-        self.computes = tokens is None and computes(program, launch, cast)
+        self.contracting = WARPS * len({i for _, scopes in cast.steps_of(WHOLE) for i in cast.inside(scopes)})  # warps
+        self.computes = tokens is None and not self.contracting and computes(program, launch, cast)
         self.reshapes = any(isinstance(step.op, ops.TransposeTile | ops.ReduceTile | ops.StencilTile) for step in program.walk())
         self.loops: dict[int, int] = {}
         maps, arrays = self._look_through()
@@ -61,6 +63,11 @@ class Lowering:
         self.notes: dict[tuple[int, int], LoopNote] = {}
         self.refused: list[Diagnostic] = []
 
+    @property
+    def contracts(self) -> bool:
+        """Warpgroups compute contractions."""
+        return self.contracting > 0
+
     def _look_through(self) -> tuple[set[str], set[str]]:
         """Numbers loops, by identity of their steps; the maps and arrays that are used."""
         maps, arrays = set(), set()
@@ -70,6 +77,9 @@ class Lowering:
                     self.loops[id(step)] = len(self.loops)
                 case op if isinstance(op, ops.StoreGlobal | ops.LoadIndex | ops.BulkCopy | ops.BulkPrefetch):
                     arrays.add(op.array.name)
+                case ops.Contract(arrays=sources, map=into):
+                    arrays.update([array.name for array in sources])
+                    maps.add(into.name)
                 case op if isinstance(op, ops.TensormapReplaceArray):
                     arrays.add(op.array.name)
                 case op if isinstance(op, ops.TensormapCopy):
@@ -124,7 +134,7 @@ class AgentLowering(Operands):
                         nodes += self._when(op, step, where)
                     case Loop():
                         nodes += self._loop(op, step, where)
-                    case _ if isinstance(op, ops.Stage):
+                    case ops.ProduceStage() | ops.ConsumeStage() | ops.LoadStoreStage():
                         raise TypeError("stages are expanded before a program is lowered")  # a bug of ours
                     case _:
                         nodes += lower_op(self, op, where)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
 from oxidecopy.engines.cuda.abi import DeviceOp
 from oxidecopy.engines.cuda.code import refusals
+from oxidecopy.engines.cuda.code.contract import contract, drain
 from oxidecopy.engines.cuda.code.elements import code_of
 from oxidecopy.engines.cuda.code.extra import KINDS, coordinates, extra, is_extra
 from oxidecopy.engines.cuda.code.image import Where
@@ -55,6 +56,8 @@ Plain: TypeAlias = (
     | ops.TransposeTile
     | ops.ReduceTile
     | ops.StencilTile
+    | ops.Contract
+    | ops.ContractDrain
 )
 
 
@@ -126,6 +129,10 @@ def lower_op(low: AgentLowering, op: Plain, where: Where) -> list[Node]:  # noqa
         case ops.NextTile():
             low.next_tile(op)
             return []
+        case ops.Contract():
+            return [contract(low, op, where)]
+        case ops.ContractDrain():
+            return [drain(low, op, where)]
         case ops.MmaZero() | ops.MmaStep() | ops.MmaOut():
             low.refused.append(refusals.contraction(where, f"`{op.mnemonic}` stands by itself"))
             return []

@@ -210,8 +210,11 @@ class Scalars:
         low = high = 0
         for i, (number, k) in enumerate(order):
             atom = self.values.atoms[number]
-            register = self._known(((number, 1),))
-            if register is not None and k == 1:
+            register, factor = self._known(((number, 1),)), k
+            whole = self._known(((number, k),)) if k != 1 else None
+            if whole is not None:
+                register, factor = whole, 1
+            if register is not None and factor == 1:
                 if i:
                     self._add_register(register)
                 else:

@@ -79,7 +79,8 @@ def map_records(low: AgentLowering, op: ops.MapTiles, where: Where) -> list[Op]:
     registers = tuple([(1 + i, (0, at[1])) for i, at in enumerate(inputs)])
     if computes:
         whole = share[2] if _has_all(low, op, share) else 0
-        code = compute_code(op.fn, [_spread(low, ref, whole) for ref in op.inputs], _spread(low, op.out, whole), low.words)
+        places = [_spread(low, ref, whole) for ref in (*op.inputs, op.out)]
+        code = compute_code(op.fn, places[:-1], places[-1], low.words, arguments=True)
         kind, count = DeviceOp.COMPUTE, len(code)
         tail = (
             _units(low, op, share[2])

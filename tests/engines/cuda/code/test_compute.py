@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from oxidecopy.engines.cuda.abi import COMPUTE_VECTORS, ComputeFn, ElementForm
+from oxidecopy.engines.cuda.abi import COMPUTE_ARGUMENT, COMPUTE_VECTORS, ComputeFn, ElementForm
 from oxidecopy.engines.cuda.code.compute import CONSTANT, Place, Step, UnfitError, compute_code
 from oxidecopy.engines.cuda.code.numbers import bits_of
 from oxidecopy.engines.cuda.code.words import Words
@@ -105,6 +105,8 @@ class Lane:
     def operand(self, step: Step) -> Array:
         if step.form == CONSTANT:
             return np.full(self.a.shape, step.word, np.uint32)
+        if step.form == COMPUTE_ARGUMENT:
+            return np.full(self.a.shape, self.held[step.word], np.uint32)
         return self.b
 
     def scalar(self, step: Step) -> Array:
@@ -209,7 +211,7 @@ def test_same_bits_as_the_simulator(seed: int) -> None:
     e = made(random, random.choice(TYPES), types, 4)
     words = Words(Launch(grid=(1, 1, 1)), ())
     try:
-        code = compute_code(e, [PLACE] * 3, PLACE, words)
+        code = compute_code(e, [PLACE] * 3, PLACE, words, arguments=seed % 2 == 0)
     except UnfitError:
         return
     inputs = [(dtype, data(dtype, 10 * seed + i)) for i, dtype in enumerate(types)]
@@ -235,7 +237,7 @@ X, Y = Input(0, "f32"), Input(1, "f32")
 
 
 def code_of(e: Elem) -> str:
-    steps = compute_code(e, [PLACE, PLACE], PLACE, Words(Launch(grid=(1, 1, 1)), ()))
+    steps = compute_code(e, [PLACE, PLACE], PLACE, Words(Launch(grid=(1, 1, 1)), ()), arguments=True)
     return " ".join(step.fn.name.lower() for step in steps)
 
 
@@ -267,6 +269,15 @@ def test_a_load_of_even_units_does_the_product_behind_it() -> None:
     assert names == ["LOAD_A_32_MUL", "F_MUL_C", "LOAD_B_32_MUL", "F_MUL_CB", "F_ADD", "STORE_32"]
     alone = compute_code(Binary(ElemOp.ADD, X, Y), [even, even], even, Words(Launch(grid=(1, 1, 1)), ()))
     assert [step.fn.name for step in alone] == ["LOAD_A_32", "LOAD_B_32", "F_ADD", "STORE_32"]
+
+
+def test_scalar_parameters_of_32_bits_are_constants_of_instructions() -> None:
+    e = Binary(ElemOp.ADD, Binary(ElemOp.MUL, X, Parameter("alpha", "f32")), Binary(ElemOp.MUL, Parameter("beta", "f32"), Y))
+    assert code_of(e) == "load_a f_mul_c load_b f_mul_cb f_add store"
+    narrow = Binary(ElemOp.MUL, Input(0, "bf16"), Parameter("alpha", "bf16"))
+    assert code_of(narrow) == "load_a scalar_b f_mul store"
+    steps = compute_code(e, [PLACE, PLACE], PLACE, Words(Launch(grid=(1, 1, 1)), ()))  # other machines know constants alone
+    assert {step.form for step in steps if step.fn.name.endswith(("_C", "_CB"))} <= {CONSTANT}
 
 
 def test_what_is_used_twice_is_computed_once() -> None:

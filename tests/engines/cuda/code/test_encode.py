@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import oxidecopy as ox
+from oxidecopy.engines.cuda.abi import MMA_FAMILY
 from oxidecopy.engines.cuda.code import encode
 from oxidecopy.engines.cuda.code.agents import Cast
 from oxidecopy.engines.cuda.code.listing import listing
@@ -42,6 +43,8 @@ def test_examples(recipe: Any) -> None:
     program, launch = verified.program, verified.assumptions.launch
     lines = listing(image).splitlines()
     assert sum(line.startswith("  ") and line.split()[0].isdigit() for line in lines) == len(image.sites)
+    if image.family == MMA_FAMILY:
+        return  # a contraction is one record, and many events of its program: test_contract.py
     for seed in range(3):
         dealt = deal(program, launch, seed) if image.counted else None
         compare(program, launch, image, dealt)
