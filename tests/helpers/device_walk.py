@@ -12,9 +12,9 @@ from math import prod
 from typing import Any, final
 
 from oxidecopy.engines.cuda.abi import DeviceOp
+from oxidecopy.engines.cuda.code.contract import WHOLE
 from oxidecopy.engines.cuda.code.numbers import bits_of
 from oxidecopy.engines.sim.classes import ThreadClass, thread_classes
-from oxidecopy.engines.cuda.code.contract import WHOLE
 from oxidecopy.isa import ops
 from oxidecopy.isa.expr import Cond, Expr, evaluate, holds
 from oxidecopy.isa.swizzle import SWIZZLES
