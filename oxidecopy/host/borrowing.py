@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from oxidecopy.engines.base import SupportsSharing
+from oxidecopy.engines.base import Buffer, SupportsSharing
 from oxidecopy.errors import ArgumentError, Diagnostic, InputError
 from oxidecopy.host.arrays import INFERRED, NAMED, array_faults, as_stored, element_type, extents, refusal, shape_faults
 from oxidecopy.interop import cuda_array, dlpack
 from oxidecopy.interop.dlpack import Where
 from oxidecopy.interop.foreign import Foreign, SupportsCudaArray, SupportsDLPack, dense_strides
+from oxidecopy.isa.limits import GLOBAL_ADDRESS_ALIGN
 from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.refusal import described, flag, whole
 from oxidecopy.typed.sites import at_the_users_line
@@ -237,8 +239,9 @@ def _made(
         raise InputError(refusal(NO_PLACE, "elements are not aligned", got=got, required=required, fix="make a copy of it: dev.array(x)"))
     nbytes = sum((n - 1) * s for n, s in zip(found.shape, strides, strict=True)) + size
     start, span, readonly = whole_memory or (found.address, nbytes, found.readonly)
+    lead = 0 if whole_memory or engine.dlpack_device[0] == dlpack.CPU else start % GLOBAL_ADDRESS_ALIGN
     try:
-        buffer, offset = engine.borrow(start, span, keep=found.keep, readonly=readonly)
+        buffer, offset = _borrowed(engine, (start, span, lead), found, readonly=readonly)
     except ArgumentError as problem:  # the driver knows better where it lies: said at the user's line
         raise ArgumentError(*(_here(each) for each in problem.diagnostics)) from None
     return GlobalArray(
@@ -250,6 +253,16 @@ def _made(
         offset_bytes=offset + found.address - start,
         readonly=found.readonly,
     )
+
+
+def _borrowed(engine: SupportsSharing, where: tuple[int, int, int], found: Foreign, *, readonly: bool) -> tuple[Buffer, int]:
+    """The memory, and where in it the address lies. What the driver knows before it, back to where loads can begin, is part of it."""
+    start, span, lead = where
+    if lead:
+        with suppress(ArgumentError):  # there is nothing: it begins where its owner's memory does
+            buffer, offset = engine.borrow(start - lead, span + lead, keep=found.keep, readonly=readonly)
+            return buffer, offset + lead
+    return engine.borrow(start, span, keep=found.keep, readonly=readonly)
 
 
 # ---- faults

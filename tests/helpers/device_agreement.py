@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, zip_longest
 from random import Random
 
-from oxidecopy.engines.cuda.abi import COMPUTE_FAMILY, RECORD_BYTES, RESHAPE_FAMILY, DeviceOp
+from oxidecopy.engines.cuda.abi import COMPUTE_FAMILY, MMA_FAMILY, RECORD_BYTES, RESHAPE_FAMILY, DeviceOp
 from oxidecopy.engines.cuda.code import Image, encode_program
+from oxidecopy.engines.cuda.code.contract import WHOLE, gathered
 from oxidecopy.engines.cuda.code.trim import trimmed
 from oxidecopy.isa import ops
 from oxidecopy.isa.expr import evaluate
@@ -43,12 +44,14 @@ def compare(program: Program, launch: Launch, image: Image, dealt: Sequence[list
     """AssertionError at the first difference."""
     computes = image.family.startswith((COMPUTE_FAMILY, RESHAPE_FAMILY))
     mapped = any(isinstance(step.op, ops.Made) for step in program.walk())
-    walk = Walk(trimmed(expanded(program)) if mapped else program, launch)
+    contracting = image.family == MMA_FAMILY
+    walk = Walk(gathered(expanded(program, WHOLE)) if contracting else trimmed(expanded(program)) if mapped else program, launch)
     numbers: dict[int, int] = {}  # what the barriers of device code are in the program
-    agents = {agent.words: i for i, agent in enumerate(image.agents)}
+    idle = {warp.agent for warp in image.warps if not warp.threads}  # they fill a warpgroup up
+    agents = {agent.words: i for i, agent in enumerate(image.agents) if i not in idle}
     sizes = {str(c): len(c.threads) for c in walk.classes}
     lanes = {words: WARP * sum(warp.agent == i for warp in image.warps) for words, i in agents.items()}
-    assert min(1024, sum(lanes.values())) == image.threads
+    assert min(1024, sum(lanes.values())) == image.threads - WARP * sum(warp.agent in idle for warp in image.warps)
     assert set(agents) <= set(sizes)
     for place in places(walk.program, launch):
         tiles = None if dealt is None else dealt[place.number]
@@ -58,8 +61,8 @@ def compare(program: Program, launch: Launch, image: Image, dealt: Sequence[list
             if computes:
                 wanted = list(computed(wanted, maps=not any(image.code[pc * RECORD_BYTES] == DeviceOp.MAP_TILES for pc in image.sites)))
             if str(who) not in agents:
-                idle = {event[0] for event in wanted} <= IDLE
-                assert idle or len(agents) == 1, f"{who} was left out"
+                nothing = {event[0] for event in wanted} <= IDLE
+                assert nothing or len(agents) == 1, f"{who} was left out"
                 continue
             got = sorted_inits(plainly(emulator.agent(agents[str(who)])))
             for i, (given, theirs) in enumerate(zip_longest(got, sorted_inits(synced(wanted, sizes, lanes)))):

@@ -22,7 +22,7 @@ Event = tuple[Any, ...]
 ARRIVALS = (DeviceOp.MBARRIER_ARRIVE, DeviceOp.MBARRIER_ARRIVE_EXPECT_TX, DeviceOp.MBARRIER_ARRIVE_DROP)
 WRITERS = (DeviceOp.MBARRIER_TEST_PARITY, DeviceOp.MBARRIER_TEST_TOKEN, DeviceOp.LOAD_INDEX)  # of what operand 2 of others reads
 STEPS_MAX = 200_000
-KINDS = {"u8": "B", "u16": "H", "u32": "I", "i32": "i", "u64": "Q", "u8[8]": "8B", "i32[5]": "5i"}
+KINDS = {"u8[4]": "4B", "u8": "B", "u16": "H", "u32": "I", "i32": "i", "u64": "Q", "u8[8]": "8B", "i32[5]": "5i"}
 COPIES = (DeviceOp.TENSOR_G2S, DeviceOp.TENSOR_G2S_MULTICAST, DeviceOp.TENSOR_S2G, DeviceOp.TENSOR_REDUCE)
 RESHAPES = (DeviceOp.TRANSPOSE_TILE, DeviceOp.REDUCE_TILE, DeviceOp.STENCIL_TILE)
 RECORDS = {DeviceOp.TRANSPOSE_TILE: abi.FLIP, DeviceOp.REDUCE_TILE: abi.FOLD, DeviceOp.STENCIL_TILE: abi.STENCIL}
@@ -166,8 +166,20 @@ class _Run:
             yield self.reshape(op, r)
         elif op is DeviceOp.PLACE:
             self.place(r["imm"][1])
+        elif op is DeviceOp.CONTRACT:
+            yield self.contract(r)
+        elif op is DeviceOp.CONTRACT_DRAIN:
+            yield ("contract_drain",)
         else:
             yield from self.simple(op, r)
+
+    def contract(self, r: dict[str, Any]) -> Event:
+        its, end = self.record(abi.CONTRACT), self.record(abi.EPILOGUE)
+        self.pc += -(-end["instructions"] // 4)
+        coords = tuple([self.read(reg) for reg in r["reg"][3 : 3 + r["aux"]]])
+        numbers = (self.value(r, 0), self.value(r, 1), self.value(r, 2) % end["out_stages"])
+        places = (its["full"], its["empty"], its["a"], its["b"], end["out"])
+        return ("contract", self.map(r), coords, numbers, places, its["stages"], its["peers"])
 
     def simple(self, op: DeviceOp, r: dict[str, Any]) -> Iterator[Event]:  # noqa: C901 - one case per op
         own = op in WRITERS

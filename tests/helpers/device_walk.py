@@ -12,6 +12,7 @@ from math import prod
 from typing import Any, final
 
 from oxidecopy.engines.cuda.abi import DeviceOp
+from oxidecopy.engines.cuda.code.contract import WHOLE
 from oxidecopy.engines.cuda.code.numbers import bits_of
 from oxidecopy.engines.sim.classes import ThreadClass, thread_classes
 from oxidecopy.isa import ops
@@ -61,7 +62,7 @@ class Walk:
     """A program and launch, ready to be gone through."""
 
     def __init__(self, program: Program, launch: Launch) -> None:
-        self.program = expanded(program)
+        self.program = expanded(program, WHOLE)
         self.launch = launch
         self.classes = thread_classes(self.program)
         asked = any(isinstance(s.op, ops.MbarrierWait | ops.MbarrierTestToken) for s in self.program.walk())
@@ -189,6 +190,13 @@ class _Run:
                     yield (word, getattr(op, "pending", 0))
             case ops.ShareTiles() | ops.NextTile():
                 self.shared(op)
+            case ops.Contract():
+                uses = self.program.tiles[op.out.tile].stages
+                numbers = (self.value(op.first), self.value(op.steps), self.value(op.put) % uses)
+                places = (self.bar(op.full), self.bar(op.empty), self.tile(op.a), self.tile(op.b), self.tile(op.out))
+                yield ("contract", op.map.name, self.coords(op.coords), numbers, places, op.stages, op.peers)
+            case ops.ContractDrain():
+                yield ("contract_drain",)
             case _:
                 yield from self.accesses(op)
 

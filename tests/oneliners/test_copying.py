@@ -218,6 +218,17 @@ def test_rows_with_neighbours_have_a_plan_of_their_own(dev: ox.Device) -> None:
     assert not among.numpy()[:, 5:].any()
 
 
+def test_plans_for_arrays_apart_are_not_for_such_as_share_memory(dev: ox.Device) -> None:
+    a, b = dev.array(numbers((9, 64))), dev.array(numbers((9, 64)))
+    ox.copy(b[1:], a[:-1])
+    refused("OX1202", ArgumentError, a[1:], a[:-1])
+    ox.copy(b[1:], a[:-1])
+    x, y, out = numbers((8, 64)), dev.array(numbers((8, 64)) + 5), dev.empty((8, 64), ox.f32)
+    for first, second, wanted in ((b[:8], y, None), (y, y, (x + 5) * 2), (y, out, None), (out, out, None)):
+        made = ox.transform(lambda v, w: v + w, first, second, out=out)
+        assert wanted is None or (made.numpy() == wanted).all()
+
+
 def test_only_so_many_plans_are_kept(dev: ox.Device) -> None:
     kept = Kept()
     some: Any = object()

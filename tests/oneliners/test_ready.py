@@ -11,7 +11,7 @@ import pytest
 
 import oxidecopy as ox
 from oxidecopy.engines.cuda.engine import CudaEngine
-from oxidecopy.errors import LifetimeError
+from oxidecopy.errors import ArgumentError, LifetimeError
 from oxidecopy.host.device import Device
 from tests.helpers.fake_driver import FakeDriver
 from tests.helpers.fake_engine import fake_device
@@ -109,6 +109,21 @@ def test_freed_memory_is_an_error_at_the_users_line(scene: Scene) -> None:
         ox.copy(b, a)
     assert caught.value.diagnostics[0].site is not None
     assert caught.value.diagnostics[0].site.file == __file__
+
+
+def test_memory_that_begins_between_multiples_of_16_bytes(scene: Scene) -> None:
+    """What lies before it is part of what is borrowed, where the driver knows it; where it does not, there is no way."""
+    dev, engine, driver = scene
+    whole = dev.empty((1024,), ox.f32)
+    part = dev.borrow_pointer(whole.buffer.address + 12, (500,), ox.f32, owner=whole)
+    said = ox.copy(dev.empty((500,), ox.f32), part, explain=True)
+    assert said.launches[0].startswith("copy_shifted")
+    assert driver.launches[-1].parameters[0][:8] == whole.buffer.address.to_bytes(8, "little")  # a multiple of 16
+    alone, _ = engine.borrow(whole.buffer.address + 4, 20, keep=whole, readonly=False)
+    ours = ox.GlobalArray(dtype=ox.f32, shape=(5,), strides_bytes=(4,), buffer=alone, device=dev)
+    with pytest.raises(ArgumentError) as caught:
+        ox.copy(dev.empty((5,), ox.f32), ours)
+    assert "OX1203" in caught.value.rules
 
 
 def test_a_graph_keeps_what_it_was_given(scene: Scene) -> None:

@@ -38,11 +38,16 @@ def fp8(cta: ox.Cta, a: E4, b: E5, c: Single) -> None:
 
 
 def one_line(
-    dev: ox.Device, x: ox.GlobalArray[ox.bf16, tuple[int, int]], t: ox.GlobalArray[ox.tf32, tuple[int, int]], bias: Vector
+    dev: ox.Device,
+    x: ox.GlobalArray[ox.bf16, tuple[int, int]],
+    t: ox.GlobalArray[ox.tf32, tuple[int, int]],
+    y: ox.GlobalArray[ox.f16, ox.D2],
+    bias: Vector,
 ) -> None:
     assert_type(ox.matmul(x, x.T), ox.GlobalArray[ox.bf16, tuple[int, int]])
     assert_type(ox.matmul(t, t.T), ox.GlobalArray[ox.f32, tuple[int, int]])
     assert_type(ox.matmul(x, x.T, out=dev.empty((8, 8), ox.f32)), ox.GlobalArray[ox.f32, tuple[int, int]])
     assert_type(ox.matmul(x, x.T, epilogue=lambda s: s.cast(ox.f16)), ox.GlobalArray[ox.f16, tuple[int, int]])
     assert_type(ox.matmul(x, x.T, epilogue=lambda s, b: s + b, reads=(bias,)), ox.GlobalArray[ox.f32, tuple[int, int]])
+    assert_type(ox.matmul(y, y.T), ox.GlobalArray[ox.f16, ox.D2])
     assert_type(ox.matmul(x, x.T, explain=True), ox.Explanation[Any])

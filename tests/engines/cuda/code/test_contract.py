@@ -93,6 +93,12 @@ def test_each_warpgroup_is_one_agent_of_four_warps_and_they_come_first() -> None
     assert struct.unpack_from("<I", image.template, abi.INLINE_MAPS_SMALL * abi.MAP_BYTES + crew) == (8,)
 
 
+@pytest.mark.parametrize("grid", [1, 2, 4, 7])
+def test_records_say_what_the_program_does(grid: int) -> None:
+    verified = product(grid=grid, k=264)
+    compare(verified.program, verified.assumptions.launch, encode(verified))
+
+
 def test_one_group_takes_two_warpgroups_registers() -> None:
     image = encode(product(groups=(4,), columns=128))
     assert image.threads == 256

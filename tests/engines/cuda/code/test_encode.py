@@ -43,11 +43,11 @@ def test_examples(recipe: Any) -> None:
     program, launch = verified.program, verified.assumptions.launch
     lines = listing(image).splitlines()
     assert sum(line.startswith("  ") and line.split()[0].isdigit() for line in lines) == len(image.sites)
-    if image.family == MMA_FAMILY:
-        return  # a contraction is one record, and many events of its program: test_contract.py
     for seed in range(3):
         dealt = deal(program, launch, seed) if image.counted else None
         compare(program, launch, image, dealt)
+        if image.family == MMA_FAMILY:
+            break  # `run` knows nothing of the barriers that a contraction waits for in its loop
         run(program, launch, image, dealt, seed)
 
 
