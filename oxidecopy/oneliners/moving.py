@@ -58,8 +58,11 @@ def move(plan: Plan, machine: Machine, dst: Part, src: Part, *, way: Way | None 
         plan.why.append(f"shape {dst.shape} is {space.extents} once dimensions that follow each other in both arrays are one")
     reason = _by_boxes(plan, machine, space, dst, src, way)
     if reason:
+        from oxidecopy.oneliners.computing import pick  # which moves what it cannot load
+
         plan.why.append(f"not by boxes alone: {reason}")
-        _by_elements(plan, machine, dst, src)
+        if not pick(plan, machine, dst, src):
+            _by_elements(plan, machine, dst, src)
 
 
 def _by_boxes(plan: Plan, machine: Machine, space: Space, dst: Part, src: Part, way: Way | None) -> str:
