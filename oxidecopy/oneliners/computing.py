@@ -13,7 +13,7 @@ from oxidecopy.oneliners.moving import Block, blocks, move
 from oxidecopy.oneliners.operands import Array
 from oxidecopy.oneliners.pipelines import CTA_BYTES, SHARED_SM, Input, elements
 from oxidecopy.oneliners.spaces import Space, box_of, boxes, joint
-from oxidecopy.oneliners.steps import Argument, Given, MapOf, Part, Plan, Step, part_of, why_no_map, why_no_store
+from oxidecopy.oneliners.steps import BITS, Argument, Given, MapOf, Part, Plan, Step, part_of, why_no_map, why_no_store
 from oxidecopy.typed.dtypes import DType
 
 _UNIT: Final = 16  # elements that rows of boxes are a multiple of: 16 bytes of the smallest type
@@ -88,6 +88,39 @@ def cast(into: Array, of: Array, choice: Shape | None) -> Plan:
     plan.why.append(f"{of.dtype.__name__} becomes {dtype.__name__} in shared memory, between load and store")
     compute(plan, lambda v: v.cast(dtype), (Operand(1, of.dtype),), name, choice)
     return plan
+
+
+def pick(plan: Plan, machine: Machine, dst: Part, src: Part) -> bool:
+    """Adds the launches that copy elements 2, 4 or 8 bytes apart, as parts of words of so many bytes; False where that cannot be."""
+    size = src.size
+    space = joint(dst.shape, (dst.strides_bytes, src.strides_bytes), leader=0, sizes=(size, size))
+    step = space.inner(1)
+    lead = src.address(plan.operands) % step if step in BITS else 0
+    if step not in BITS or step <= size or space.inner(0) != size:
+        return False
+    words = src.seen(BITS[step], space.extents, space.strides[1], -lead)
+    whole = plan.operands[src.operand]
+    first = whole.offset_bytes + words.offset_bytes
+    last = first + sum((n - 1) * s for n, s in zip(words.shape, words.strides_bytes, strict=True)) + step
+    if first < 0 or last > whole.buffer.nbytes or why_no_map(words, plan.operands):
+        return False
+    narrow = BITS[size]
+    plan.why.append(
+        f"every element is a part of a word of {step} bytes, which begins {lead} bytes before it: words are loaded and parts kept"
+    )
+    target = final = dst.seen(narrow, space.extents, space.strides[0])
+    reason = why_no_store(target, plan.operands)
+    if reason:
+        plan.why.append(f"the parts go through an array of their own: {reason}")
+        target = plan.temporary(narrow, space.extents)
+        space = Space(space.extents, (target.strides_bytes, space.strides[1]))
+    shift = 8 * lead
+    function = _Function(lambda v: (v >> shift).cast(narrow), (Operand(src.operand, BITS[step]),), "copy_parts", DEFAULT)
+    source = _Source(words, Along.ALL, space.strides[1])
+    plan.steps.append(_step(plan, machine, Block(space, (0, 0)), target, [source], function))
+    if reason:
+        move(plan, machine, final, target)
+    return True
 
 
 def compute(plan: Plan, fn: Callable[..., Any], inputs: Sequence[Operand], name: str, choice: Shape | None) -> None:

@@ -63,8 +63,10 @@ def move(plan: Plan, machine: Machine, dst: Part, src: Part, *, way: Way | None 
         plan.why.append(f"shape {dst.shape} is {space.extents} once dimensions that follow each other in both arrays are one")
     reason = _by_boxes(plan, machine, space, dst, src, way)
     if reason:
+        from oxidecopy.oneliners.computing import pick  # which moves what it cannot load
+
         plan.why.append(f"not by boxes alone: {reason}")
-        if not _by_turning(plan, machine, dst, src):
+        if not (_by_turning(plan, machine, dst, src) or pick(plan, machine, dst, src)):
             _by_elements(plan, machine, dst, src)
 
 

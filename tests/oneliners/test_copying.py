@@ -90,9 +90,23 @@ def test_rows_that_begin_anywhere(dev: ox.Device, dtype: Any) -> None:
     assert pipelines(said) == ["copy_shifted"]
 
 
-def test_every_second_element(dev: ox.Device) -> None:
-    x = numbers((3, 20))
-    assert (ox.copy(None, dev.array(x)[:, ::2]).numpy() == x[:, ::2]).all()
+@pytest.mark.parametrize(
+    ("dtype", "first", "step"),
+    [(np.float32, 0, 2), (np.float32, 1, 2), (np.uint8, 3, 4), (np.float16, 1, 2), (np.float16, 0, 4), (np.uint8, 5, 8)],
+)
+def test_elements_apart_are_parts_of_words(dev: ox.Device, dtype: Any, first: int, step: int) -> None:
+    x = numbers((5, 64), dtype)
+    said = ox.copy(None, dev.array(x)[1:, first::step], explain=True)
+    assert (said.out.numpy() == x[1:, first::step]).all()
+    assert pipelines(said)[0] == "copy_parts"
+
+
+@pytest.mark.parametrize(("columns", "step"), [(20, 3), (21, 2), (20, 4)])
+def test_elements_apart_that_are_no_parts_of_words(dev: ox.Device, columns: int, step: int) -> None:
+    x = numbers((3, columns))
+    said = ox.copy(None, dev.array(x)[:, ::step], explain=True)
+    assert (said.out.numpy() == x[:, ::step]).all()
+    assert pipelines(said)[0] in ("copy_shifted", "copy_elements")
 
 
 def test_a_row_is_not_written_beyond(dev: ox.Device) -> None:
