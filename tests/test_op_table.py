@@ -22,7 +22,7 @@ CONSUMERS = [
     ("verify/transfer.py", "effect_of", frozenset[str]()),
     ("engines/sim/lower_ops.py", "lower_op", frozenset(BLOCKS) | STAGES),
     ("engines/sim/footprints.py", "touches", frozenset(BLOCKS) | STAGES),
-    ("engines/cuda/code/lower_ops.py", "lower_op", frozenset(BLOCKS) | STAGES),
+    ("engines/cuda/code/lower_ops.py", "lower_op", (frozenset(BLOCKS) | STAGES) - {"Contract", "ContractDrain"}),  # which stay whole
 ]
 NAMES = {op.__name__ for op in ops.OPS}
 
@@ -102,7 +102,8 @@ def test_every_module_that_tells_many_ops_apart_is_listed() -> None:
     listed = {(path, name) for path, name, _ in CONSUMERS}
     found = set()
     for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        text = path.read_text()
+        for node in ast.walk(ast.parse(text)) if "  match " in text else ():
             if isinstance(node, ast.FunctionDef) and len(patterns(node) & NAMES) > len(NAMES) // 2:
                 found.add((path.relative_to(PACKAGE).as_posix(), node.name))
     assert found == listed

@@ -92,7 +92,7 @@ def test_an_interrupt_inside_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted() -> object:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(doctor, "facts", interrupted)
+    monkeypatch.setattr(doctor, "sections", interrupted)
     result = command("doctor")
     assert result.exit_code == 130
     assert result.stderr == "stopped\n"

@@ -71,6 +71,7 @@ MEANINGS: Final[dict[str, Meaning]] = {
     "LAUNCH_FAILED": _lost("a kernel failed with a fault that the driver does not tell apart"),
     "COOPERATIVE_LAUNCH_TOO_LARGE": Meaning(what="a cooperative grid does not fit the GPU at once", fix="launch fewer blocks"),
     "TENSOR_MEMORY_LEAK": _lost("a kernel ended without freeing its tensor memory"),
+    "PEER_ACCESS_ALREADY_ENABLED": Meaning(what="the memory of that GPU is reached already"),
     "NOT_PERMITTED": Meaning(what="the call is not permitted here"),
     "NOT_SUPPORTED": Meaning(what="this driver or GPU does not support the call"),
     "SYSTEM_NOT_READY": Meaning(what="a service that the GPU needs is not running", fix="look at nvidia-fabricmanager"),

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import oxidecopy as ox
+from oxidecopy.conformance.lessons import cases
 from oxidecopy.engines.cuda.emit import Emitted, emitted
-from tests.test_examples import EXAMPLES, recipes
 
 # Just enough of cuda.h for the snippet: names and shapes as the driver API has them.
 CUDA_H = """
@@ -34,7 +34,7 @@ TYPES = (
 
 def lessons() -> list[Emitted]:
     dev = ox.Device.open("sim")
-    return [emitted(r.fn(dev).launch.verify()) for path in EXAMPLES for _, r in recipes(path) if not r.refused]
+    return [emitted(case.make(dev).launch.verify()) for case in cases() if case.emitted]
 
 
 def host_part(made: Emitted) -> str:

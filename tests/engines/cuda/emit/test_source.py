@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 import oxidecopy as ox
-from oxidecopy.conformance import rings
+from oxidecopy.conformance import lessons, rings
 from oxidecopy.conformance.run import cases
 from oxidecopy.engines.cuda import nvrtc
 from oxidecopy.engines.cuda.emit import Emitted, emitted
+from oxidecopy.errors import DeviceCodeError
 from oxidecopy.fuzz.pipelines import pipeline
 from oxidecopy.program.verified import VerifiedProgram
 from oxidecopy.verify import verify
@@ -184,15 +185,24 @@ def test_arguments_are_packed() -> None:
 # ---- compilers
 def programs() -> Iterator[tuple[str, VerifiedProgram]]:
     dev = ox.Device.open("sim-fast")
-    for path in EXAMPLES:
-        for name, recipe in recipes(path):
-            if not recipe.refused:
-                yield f"{path.stem}:{name}", recipe.fn(dev).launch.verify()
+    for case in lessons.cases():
+        if case.emitted:
+            yield case.name, case.make(dev).launch.verify()
     for seed in range(PIPELINES):
-        case = pipeline(seed)
-        yield case.label, verify(case.program, case.launch())
-    for conformance in cases()[::EVERY]:
-        yield f"{conformance.group}: {conformance.name}", conformance.make(dev).launch.verify()
+        random = pipeline(seed)
+        yield random.label, verify(random.program, random.launch())
+    for case in cases(emitted=True)[::EVERY]:
+        yield f"{case.group}: {case.name}", case.make(dev).launch.verify()
+
+
+def test_lessons_that_contract_are_the_ones_that_are_not_written() -> None:
+    dev = ox.Device.open("sim-fast")
+    whole = [case for case in lessons.cases() if not case.emitted]
+    assert {case.name[:2] for case in whole} == {"30", "31", "32"}
+    for case in whole:
+        with pytest.raises(DeviceCodeError) as caught:
+            emitted(case.make(dev).launch.verify())
+        assert caught.value.rule == "OX5569"
 
 
 @cache
