@@ -134,9 +134,17 @@ def products_ok(cta: ox.Cta, a: Op, b: Op, c: Op) -> None:
                 group.contract(ring, outs, at, steps=1, part=(me, 2))
 
 
-def products_bad(cta: ox.Cta, a: Op, b: Op, c: Op) -> None:
+def products_behind_ok(cta: ox.Cta, a: Op, b: Op, c: Op) -> None:
     ring, outs = cta.ring(stages=4, tiles=(a, b)), cta.store_ring(c, stages=2)
     with cta.consumers() as group:
-        kept = group
+        group.sync()
+        for at in cta.tiles(c):
+            group.contract(ring, outs, at, steps=1)
+
+
+def products_behind_bad(cta: ox.Cta, a: Op, b: Op, c: Op) -> None:
+    ring, outs = cta.ring(stages=4, tiles=(a, b)), cta.store_ring(c, stages=2)
+    with cta.consumers() as group:
+        group.sync()
     for at in cta.tiles(c):
-        kept.contract(ring, outs, at, steps=1)  # E: [oxidecopy-scope]
+        group.contract(ring, outs, at, steps=1)  # E: [oxidecopy-scope]
