@@ -22,6 +22,7 @@ from oxidecopy._tools.build_cubins import (
 )
 from oxidecopy.engines.cuda import abi
 from oxidecopy.engines.cuda.abi_header import abi_hash
+from oxidecopy.engines.cuda.code.contract import GROUPS_MAX
 from oxidecopy.engines.cuda.elf import read_cubin
 from oxidecopy.isa import limits
 
@@ -71,7 +72,13 @@ def test_cubins_hold_every_entry_point_with_the_parameter_it_is_given(target: Ta
         if target.part == abi.RESHAPE_FAMILY:
             assert row["registers"] * limits.WARP * abi.RESHAPE_WARPS <= 1 << 16
             continue
+        if target.part == abi.MMA_FAMILY:
+            assert row["registers"] * limits.WARP * 4 * (GROUPS_MAX + 1) <= 1 << 16  # warpgroups that contract, and one for all others
+            continue
         assert row["registers"] <= 64  # a CTA may have 1,024 threads
+        if target.part == abi.TIMED_FAMILY:  # stamps push other values out of registers, in a kernel that nobody's results wait for
+            assert row["local"] <= 128
+            continue
         slow = name in (f"{abi.KERNEL_PREFIX}{family}_global" for family in (abi.WIDE_FAMILY, abi.MANY_FAMILY))
         if target.arch != "sm_120f" and not slow:
             stacked = name.startswith(f"{abi.KERNEL_PREFIX}map") and target.arch != "sm_90a"
