@@ -78,8 +78,8 @@ RULES: Final[tuple[Rule, ...]] = (
         "says so; "
         "a tensor map has five at most.",
         (
-            "b = a.as_strided((2, 2, 2, 2, 2), (32, 64, 128, 256, 8))\nox.copy(None, b)",
-            "b = a.as_strided((2, 2, 2, 2, 2), (32, 64, 128, 256, 8))\nox.copy(None, b.select(0, 0))",
+            "b = a.as_strided((2, 2, 2, 2, 2), (32, 64, 128, 256, 12))\nox.copy(None, b)",
+            "b = a.as_strided((2, 2, 2, 2, 2), (32, 64, 128, 256, 12))\nox.copy(None, b.select(0, 0))",
         ),
         _TENSOR,
     ),
