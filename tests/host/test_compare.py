@@ -51,3 +51,12 @@ def test_raw_bytes_of_a_file_stand_for_the_type_of_the_output() -> None:
 def test_integers() -> None:
     assert difference("x", np.array([1, 2]), np.array([1, 2])) is None
     assert difference("x", np.array([1, 2]), np.array([1, 3])) is not None
+
+
+def test_numbers_may_be_as_far_apart_as_is_allowed() -> None:
+    a, b = np.array([1.0, -0.0, np.nan], np.float16), np.array([1.001, 0.0, np.nan], np.float16)
+    assert difference("x", a, b, 0.01) is None
+    found = difference("x", a, b, 0.0001)
+    assert found is not None
+    assert found.count == 1
+    assert difference("x", a, np.array([1, 0, 0], np.float16), 0.01) is not None  # a number is not near NaN
