@@ -255,7 +255,8 @@ class Emitter:
                 made[key] = register = self._take()
                 parts[register] = found
         if parts:
-            self._record(DeviceOp.PLACE, where, None, [0, sum(1 << register for register in parts), 0, 0, 0])
+            mask = sum(1 << register for register in parts)
+            self._record(DeviceOp.PLACE, where, None, [0, mask - (mask >> _LANES - 1 << _LANES), 0, 0, 0])  # records hold signed numbers
             self._tail(b"".join([parts[register] for register in sorted(parts)]))
             self._region.have |= {key: register for key, register in made.items() if register in parts}
         return left
