@@ -15,6 +15,7 @@ COLUMNS_STEP: Final = 8
 COLUMNS_MAX: Final = 256
 ROWS_MAX: Final = 128  # ours: the sums of a warpgroup are 128 x 128 or 64 x 256 at most, 128 registers of each thread
 SUMS_MAX: Final = 128 * 128
+INSTRUCTION_BYTES: Final = 32  # of K, that one instruction multiplies
 DEPTH_BYTES: Final = 128  # ours: K of a stage fills one row of the swizzle
 SWIZZLE: Final = "128B"
 SUM_DTYPE: Final = "f32"
@@ -81,10 +82,12 @@ def shape_problem(m: int, n: int, dtype: str) -> str:
     return "" if m * n <= most else f"{m} x {n} sums of {dtype} are more than the {most} that a warpgroup has registers for"
 
 
-def error_bound(depth: int, magnitude: float) -> float:
+def error_bound(dtype: str, depth: int, magnitude: float) -> float:
     """How far a sum on tensor cores may be from the exact one: `depth` products whose absolute values sum up to `magnitude`.
 
     A tensor core adds a few products at once, to f32 with truncation: each of the additions may lose one unit of the last place of what
-    was added so far, which is no larger than the sum of the absolute values.
+    was added so far, which is no larger than the sum of the absolute values. Of fp8 it keeps 13 binary digits behind the first while it
+    adds those of one instruction, 32 deep, to the others of a stage; stages are added to each other in f32.
     """
-    return depth * 2.0**-23 * magnitude
+    f32 = depth * 2.0**-23
+    return (f32 + DEPTH_BYTES // INSTRUCTION_BYTES * 2.0**-13 if dtype in FP8 else f32) * magnitude

@@ -62,7 +62,7 @@ def test_sums_are_rounded_once(dtype: Any, numpy: Any) -> None:
         x, y = ((v.view(np.uint32) & 0xFFFFE000).view(np.float32) for v in (x, y))
     wanted = (x.astype(np.float64) @ y.astype(np.float64).T).astype(np.float32)
     assert (run(x, y, dtype) == wanted).all()
-    bound = mma.error_bound(depth, 1.0) * (np.abs(x.astype(np.float64)) @ np.abs(y.astype(np.float64)).T)
+    bound = mma.error_bound(dtype.info.name, depth, 1.0) * (np.abs(x.astype(np.float64)) @ np.abs(y.astype(np.float64)).T)
     assert (np.abs(wanted - x.astype(np.float64) @ y.astype(np.float64).T) <= bound).all()
 
 
