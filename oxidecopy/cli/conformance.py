@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
+from time import monotonic
 from typing import Annotated, Any, Final, Protocol, cast
 
 import typer
@@ -18,7 +19,8 @@ from oxidecopy.errors import DeviceError, Diagnostic
 
 HELP: Final = """Run every kind of program on the simulator and on a device, and compare the results byte for byte.
 
-A process of its own runs them, so that a fault costs one case and not the rest. Ends with 1 when any differs.
+Processes of their own run them, so that a fault costs one case and not the rest. The file is written as they go. Ends with 1 when any
+differs.
 """
 EXAMPLES: Final = (
     "oxidecopy conformance",
@@ -26,6 +28,7 @@ EXAMPLES: Final = (
     "oxidecopy conformance --device cuda:0 --emitted --only lessons",
     "oxidecopy conformance --only 'reduce add'",
 )
+_WRITTEN_S: Final = 5.0  # between two states of the file: a run that is cut leaves what it has
 _SHOWN: Final = 20  # failures that are printed; all are in the JSON
 
 
@@ -51,7 +54,7 @@ class Workers(Protocol):
 class Suite(Protocol):
     """`oxidecopy.conformance.run`."""
 
-    def as_data(self, device: str, pattern: str, verdicts: list[Any], /, *, emitted: bool) -> dict[str, object]: ...
+    def as_data(self, device: str, pattern: str, verdicts: list[Any], /, *, emitted: bool, left: int) -> dict[str, object]: ...
 
 
 app = typer.Typer(help=HELP, invoke_without_command=True)
@@ -78,33 +81,51 @@ def command(
     if context.invoked_subcommand is not None:
         return OK
     from oxidecopy.cli.launch import open_device
-    from oxidecopy.host.npy import write_json
     from oxidecopy.host.opening import SIMULATORS
-    from oxidecopy.typed.sites import no_sites
 
     suite = cast("Suite", import_module("oxidecopy.conformance.run"))
     workers = cast("Workers", import_module("oxidecopy.conformance.workers"))
     found = open_device(device)
     if emitted and found.name in SIMULATORS:
         raise DeviceError(Diagnostic(rule="OX6014", what="emitted code runs on a GPU", got=found.name, fix="--device cuda:0"))
-    console = err()
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("cases", total=None)
-
-        def starting(name: str, position: int, total: int) -> None:
-            progress.update(task, description=name, completed=position, total=total)
-
-        verdicts = list(workers.run_all(found.name, only, starting, emitted=emitted))
-    result = suite.as_data(found.name, only, verdicts, emitted=emitted)
+    verdicts, due = list[Verdict](), monotonic() + _WRITTEN_S
+    for verdict, left in _told(workers, found.name, only, emitted=emitted):
+        verdicts.append(verdict)
+        if output is not None and left and monotonic() >= due:
+            _write(output, suite.as_data(found.name, only, verdicts, emitted=emitted, left=left))
+            due = monotonic() + _WRITTEN_S
+    result = suite.as_data(found.name, only, verdicts, emitted=emitted, left=0)
     if output is not None:
-        with no_sites():
-            write_json(output, result)
+        _write(output, result)
     if as_json:
         print_json(result)
     else:
         _print(verdicts, found.name)
     return OK if verdicts and not any(v.problem for v in verdicts) else REFUSED
+
+
+def _told(workers: Workers, device: str, only: str, *, emitted: bool) -> Iterator[tuple[Verdict, int]]:
+    """Each verdict as it comes, and how many are still to come; a bar shows it where a person looks."""
+    console, left = err(), 0
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("cases", total=None)
+
+        def starting(name: str, position: int, total: int) -> None:
+            nonlocal left
+            left = total - position
+            progress.update(task, description=name, completed=position, total=total)
+
+        for verdict in workers.run_all(device, only, starting, emitted=emitted):
+            yield verdict, left
+
+
+def _write(path: Path, result: dict[str, object]) -> None:
+    from oxidecopy.host.npy import write_json
+    from oxidecopy.typed.sites import no_sites
+
+    with no_sites():
+        write_json(path, result)
 
 
 def _print(verdicts: list[Verdict], device: str) -> None:

@@ -137,8 +137,8 @@ def _far(name: str, got: bytes, wanted: bytes, *, ulp: int, sizes: npt.NDArray[n
 
 
 # ---- the result as a file
-def as_data(device: str, pattern: str, verdicts: Sequence[Verdict], *, emitted: bool = False) -> dict[str, object]:
-    """The verdicts with what is needed to run them again; of cases that are equal only how many."""
+def as_data(device: str, pattern: str, verdicts: Sequence[Verdict], *, emitted: bool = False, left: int = 0) -> dict[str, object]:
+    """The verdicts with what is needed to run them again; of cases that are equal only how many. `left`: cases that have not run yet."""
     groups: dict[str, dict[str, int]] = {}
     for verdict in verdicts:
         row = groups.setdefault(verdict.group, {"cases": 0, "equal": 0})
@@ -154,6 +154,7 @@ def as_data(device: str, pattern: str, verdicts: Sequence[Verdict], *, emitted: 
         "reference": REFERENCE,
         "cases": len(verdicts),
         "equal": sum(not v.problem for v in verdicts),
+        **({"left": left} if left else {}),
         "groups": groups,
         "failures": [{"name": v.name, "group": v.group, "problem": v.problem} for v in verdicts if v.problem],
     }

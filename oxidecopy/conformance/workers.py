@@ -2,11 +2,14 @@
 
 A case that faults loses the CUDA context, and with it all that would run after it in the same process. So a worker process runs the cases
 and says after each how it went; when it dies, the case it was at has failed, and a new one goes on behind it.
+
+Several share the cases, as the simulator takes longer than the GPU. Each has a context of its own: what one loses, the others keep.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,6 +27,8 @@ from oxidecopy.typed.dtypes import u8
 
 _DEATHS_MAX: Final = 5  # in a row
 _LOST: Final = 3  # a worker that has told of a failure, and lost its device by it
+_JOBS_MAX: Final = 8  # workers side by side
+_JOB_CASES: Final = 40  # of which an interpreter's start is worth it
 EMITTED_JOBS: Final = 8  # compiling takes longer than running
 
 
@@ -36,7 +41,8 @@ def run_all(device: str, pattern: str, starting: Callable[[str, int, int], None]
         starting: told of the progress.
         emitted: run each program as the CUDA C++ that `oxidecopy emit` writes, compiled here.
     """
-    total, jobs = len(cases(pattern, emitted=emitted)), EMITTED_JOBS if emitted else 1
+    total = len(cases(pattern, emitted=emitted))
+    jobs = EMITTED_JOBS if emitted else max(1, min(_JOBS_MAX, os.cpu_count() or 1, total // _JOB_CASES))
     told: SimpleQueue[Verdict | None] = SimpleQueue()
 
     def run(job: int) -> None:
@@ -49,11 +55,11 @@ def run_all(device: str, pattern: str, starting: Callable[[str, int, int], None]
     with ThreadPoolExecutor(jobs) as pool:
         for job in range(jobs):
             pool.submit(run, job)
-        done = 0
-        while jobs:
+        done, running = 0, jobs
+        while running:
             verdict = told.get()
             if verdict is None:
-                jobs -= 1
+                running -= 1
                 continue
             done += 1
             starting(verdict.name, done, total)

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from oxidecopy.cli import conformance
 from oxidecopy.conformance import run, workers
 from tests.helpers.command import command
 
@@ -32,6 +34,23 @@ def test_json(monkeypatch: pytest.MonkeyPatch) -> None:
     result = command("conformance", "--device", "sim-fast", "--json")
     assert result.exit_code == 0
     assert json.loads(result.stdout)["equal"] == 1
+
+
+def test_a_run_that_is_cut_leaves_what_it_has(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path, seen = tmp_path / "r.json", list[tuple[int, int]]()
+
+    def three(_: str, __: str, starting: Callable[[str, int, int], None], **___: object) -> Iterator[run.Verdict]:
+        for done in (1, 2, 3):
+            starting("a", done, 3)
+            yield run.Verdict(name="a", group="g")
+            read = json.loads(path.read_text()) if path.exists() else {}
+            seen.append((read.get("cases", 0), read.get("left", 0)))
+
+    monkeypatch.setattr(workers, "run_all", three)
+    monkeypatch.setattr(conformance, "_WRITTEN_S", 0.0)
+    assert command("conformance", "--device", "sim-fast", "--output", str(path)).exit_code == 0
+    assert seen == [(1, 2), (2, 1), (2, 1)]
+    assert json.loads(path.read_text())["cases"] == 3
 
 
 def test_no_case_is_no_success() -> None:

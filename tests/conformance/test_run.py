@@ -78,3 +78,5 @@ def test_the_result_is_written_whole(tmp_path: Path) -> None:
     read = json.loads((tmp_path / "r.json").read_text())
     assert (read["cases"], read["equal"], read["groups"]["g"]) == (2, 1, {"cases": 2, "equal": 1})
     assert read["failures"] == [{"name": "b", "group": "g", "problem": "out: differs"}]
+    assert "left" not in read
+    assert run.as_data("sim-fast", "g", verdicts, left=3)["left"] == 3

@@ -1,14 +1,14 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pytest
 
 from oxidecopy.conformance import run, workers
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def test_a_worker_that_dies_costs_one_case(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -44,3 +44,20 @@ def test_shares_are_all_of_it() -> None:
     every = [case.name for case in run.cases("ring keep")]
     shares = [v.name for job in range(2) for v in workers._run_share("sim-fast", "ring keep", (job, 2), emitted=False)]
     assert sorted(shares) == sorted(every)
+
+
+@pytest.mark.parametrize(
+    ("cpus", "pattern", "wanted"), [(16, "ring keep", 1), (16, "maps: ", 3), (2, "maps: ", 2), (1, "", 1), (64, "", 8)]
+)
+def test_many_cases_are_shared_by_processes(monkeypatch: pytest.MonkeyPatch, cpus: int, pattern: str, wanted: int) -> None:
+    shares = list[tuple[int, int]]()
+
+    def one(_: str, __: str, share: tuple[int, int], *, emitted: bool) -> Iterator[run.Verdict]:
+        assert not emitted
+        shares.append(share)
+        yield run.Verdict(name=str(share), group="g")
+
+    monkeypatch.setattr(os, "cpu_count", lambda: cpus)
+    monkeypatch.setattr(workers, "_run_share", one)
+    told = [v.name for v in workers.run_all("sim-fast", pattern, lambda *_: None)]
+    assert sorted(told) == sorted(map(str, shares)) == [str((job, wanted)) for job in range(wanted)]
