@@ -218,25 +218,41 @@ def _ratios(r: Rate, memcpy: float) -> tuple[float, ...]:
     return tuple(2 * r.copy.nbytes / t / 1e9 / memcpy for t in r.times_ms)
 
 
-def measure_all(bench: Bench, runs: int, say: Callable[[str], None]) -> tuple[list[Row], list[tuple[Rate, float]]]:
-    """Everything but the table, and the rates behind the ratios."""
+def measure_all(
+    bench: Bench, runs: int, say: Callable[[str], None], keep: Callable[[Sequence[Row], Sequence[tuple[Rate, float]]], None]
+) -> tuple[list[Row], list[tuple[Rate, float]]]:
+    """Everything but the table, and the rates behind the ratios; `keep` is given what there is so far, in case the rest is cut short."""
     from oxidecopy.bench.launches import first_rows, launch_rows
     from oxidecopy.bench.one_way import like_plain_rows, one_way_rows
     from oxidecopy.bench.work_rows import work_rows
 
-    rows: list[Row] = list(launch_rows(bench, runs, say))
-    rates = list(headline(bench, runs, say))
-    rows += copy_rows(rates)
-    rows += one_way_rows(bench, runs, say)
-    rows += like_plain_rows(bench, runs, say)
-    rows += work_rows(bench, runs, say)
-    rows += first_rows(runs, say)
+    rows: list[Row] = []
+    rates: list[tuple[Rate, float]] = []
+
+    def copies() -> Iterator[Row]:
+        rates.extend(headline(bench, runs, say))
+        yield from copy_rows(rates)
+
+    parts: tuple[Iterator[Row], ...] = (
+        launch_rows(bench, runs, say),
+        copies(),
+        one_way_rows(bench, runs, say),
+        like_plain_rows(bench, runs, say),
+        work_rows(bench, runs, say),
+        first_rows(runs, say),
+    )
+    for part in parts:
+        for row in part:
+            rows.append(row)
+            keep(rows, rates)
     return rows, rates
 
 
 # ---- the result as a file
-def as_data(bench: Bench, rows: Sequence[Row], rates: Sequence[tuple[Rate, float]], runs: int) -> dict[str, object]:
-    """The rows with what is needed to measure them again."""
+def as_data(
+    bench: Bench, rows: Sequence[Row], rates: Sequence[tuple[Rate, float]], runs: int, *, complete: bool = True
+) -> dict[str, object]:
+    """The rows with what is needed to measure them again; not `complete` while more are to come."""
     context = bench.engine.context
     driver = check(context.driver.cuDriverGetVersion(), "cuDriverGetVersion")
     return {
@@ -246,7 +262,8 @@ def as_data(bench: Bench, rows: Sequence[Row], rates: Sequence[tuple[Rate, float
         "device": context.gpu.name,
         "driver": f"CUDA {driver // 1000}.{driver % 1000 // 10}",
         "cubin": bench.engine.code_file.file,
-        "passed": all(row.passed for row in rows),
+        **({} if complete else {"complete": False}),
+        "passed": complete and all(row.passed for row in rows),
         "rows": [row.as_data() for row in rows],
         "copies": [
             {

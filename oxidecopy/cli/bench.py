@@ -84,8 +84,12 @@ class GpuSuite(Protocol):
     """`oxidecopy.bench.gpu`."""
 
     def open_bench(self) -> Any: ...
-    def measure_all(self, bench: Any, runs: int, say: Callable[[str], None], /) -> tuple[Sequence[Row], Sequence[Any]]: ...
-    def as_data(self, bench: Any, rows: Sequence[Any], rates: Sequence[Any], runs: int, /) -> dict[str, object]: ...
+    def measure_all(
+        self, bench: Any, runs: int, say: Callable[[str], None], keep: Callable[[Sequence[Any], Sequence[Any]], None], /
+    ) -> tuple[Sequence[Row], Sequence[Any]]: ...
+    def as_data(
+        self, bench: Any, rows: Sequence[Any], rates: Sequence[Any], runs: int, /, *, complete: bool = ...
+    ) -> dict[str, object]: ...
 
 
 class RowFiles(Protocol):
@@ -217,7 +221,10 @@ def gpu(
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Prints each median with its range; 1 when a target is missed."""
+    """Prints each median with its range; 1 when a target is missed.
+
+    The result file is written again after each row: a run may be cut short.
+    """
     from oxidecopy.host.npy import write_json
     from oxidecopy.typed.sites import no_sites
 
@@ -229,7 +236,13 @@ def gpu(
 
         with no_sites():
             bench = suite.open_bench()
-        rows, rates = suite.measure_all(bench, runs, say)
+
+        def keep(rows: Sequence[Any], rates: Sequence[Any]) -> None:
+            if output is not None:
+                with no_sites():
+                    write_json(output, suite.as_data(bench, rows, rates, runs, complete=False))
+
+        rows, rates = suite.measure_all(bench, runs, say, keep)
         result = suite.as_data(bench, rows, rates, runs)
         if output is not None:
             with no_sites():

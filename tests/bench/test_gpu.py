@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import oxidecopy as ox
-from oxidecopy.bench import gpu, gpu_table
+from oxidecopy.bench import gpu, gpu_table, launches, one_way, work_rows
 from oxidecopy.bench.copies import Copy, Schedule
 from oxidecopy.bench.gpu import Rate
 from oxidecopy.host.npy import write_json
@@ -73,6 +73,23 @@ def test_types_have_rows_of_their_own() -> None:
         "one-shot, 16 KiB boxes, of its CUDA C++",
         "one-shot, 16 KiB boxes of bf16, of cuMemcpyDtoD",
     ]
+
+
+def test_what_was_measured_is_kept_row_by_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = list(gpu.copy_rows([(rate("counter", 8, 2.0, 2.0), 4.3)]))
+    for module, names in {
+        launches: ("launch_rows", "first_rows"),
+        one_way: ("one_way_rows", "like_plain_rows"),
+        work_rows: ("work_rows",),
+    }.items():
+        for name in names:
+            monkeypatch.setattr(module, name, lambda *_: iter(rows[:1]))
+    monkeypatch.setattr(gpu, "headline", lambda *_: iter([(rate("counter", 8, 2.0, 2.0), 4.3)]))
+    kept: list[tuple[int, int]] = []
+    bench: Any = None
+    made, rates = gpu.measure_all(bench, 3, lambda _: None, lambda rows, rates: kept.append((len(rows), len(rates))))
+    assert (len(made), len(rates)) == (7, 1)
+    assert kept == [(1, 0), *((n, 1) for n in range(2, 8))]
 
 
 # ---- the table

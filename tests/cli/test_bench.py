@@ -11,6 +11,8 @@ from oxidecopy.bench.measure import Absent, Floor, Measured, Row
 from tests.helpers.command import command
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pytest
 
 GOOD = Measured(what="near", unit="x", samples=(0.995,), target=0.9, better="higher", of="y", floor=Floor("a copy", 0.995))
@@ -42,6 +44,25 @@ def test_a_missing_peer_and_no_target_end_with_0(monkeypatch: pytest.MonkeyPatch
     result = command("bench", "gpu")
     assert result.exit_code == 0
     assert "floor" not in result.stdout
+
+
+def test_a_run_that_is_cut_short_leaves_what_it_had(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    play(monkeypatch, GOOD, PLAIN)
+    seen: list[bool] = []
+
+    def measured(_bench: object, _runs: int, _say: object, keep: Callable[[list[Row], list[object]], None]) -> object:
+        keep([GOOD], [])
+        raise KeyboardInterrupt
+
+    def data(_bench: object, rows: list[Row], _rates: object, _runs: int, *, complete: bool) -> dict[str, object]:
+        seen.append(complete)
+        return {"rows": [row.as_data() for row in rows]}
+
+    monkeypatch.setattr(gpu, "measure_all", measured)
+    monkeypatch.setattr(gpu, "as_data", data)
+    command("bench", "gpu", "--output", tmp_path / "r.json")
+    assert [row["what"] for row in json.loads((tmp_path / "r.json").read_text())["rows"]] == ["near"]
+    assert seen == [False]
 
 
 def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
