@@ -36,7 +36,7 @@ def test_every_program_comes_back(program: Program) -> None:
 
 @pytest.mark.parametrize("op", ops.OPS, ids=lambda op: op.__name__)
 def test_every_op_comes_back(op: type[Instr]) -> None:
-    @settings(slow, max_examples=10)
+    @settings(slow, max_examples=5)
     @given(programs(max_steps=0, holding=op))
     def comes_back(program: Program) -> None:
         assert any(isinstance(step.op, op) for step in program.walk())
