@@ -4,8 +4,7 @@ That interpreter runs op by op, without the records that make loops and maps fas
 shows is when copies land, who waits for whom and how long a copy takes on this GPU, while the launch as a whole is slower than it would
 be. Each warp that does something has a lane of its own.
 
-When a copy lands nobody says; it is taken to be over when the first wait that it lets go is over. Such a wait begins to look again some
-hundred nanoseconds after the last look, and the timer itself ticks in steps of 32 ns on an H200.
+When a copy lands nobody says; it is taken to be over when the first wait on its barrier is over that ends after the copy was issued.
 """
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ TOO_MANY: Final = "OX6053"
 _HEADER: Final = struct.Struct("<4I")
 _STAMP: Final = struct.Struct("<IIQ")
 _MODEL: Final = (
-    "stamped by the GPU's global timer, which ticks in steps of some 32 ns",
+    "stamped by the GPU's global timer",
     "run op by op, by an interpreter that stamps: loops, maps and shares of a counter are slower than in a launch that is not looked at",
-    "a copy is drawn until the first wait that it lets go is over; a store without such a wait to the end",
+    "a load is drawn until the first wait on its barrier after it, a store until its group is waited for, else to the end",
     "of classes of threads that only wait and sync nothing is known: they have no warp there",
 )
 
@@ -93,12 +92,14 @@ def read(image: Image, program: Program, constants: Mapping[str, int], grid: Blo
     """What a buffer of stamps says."""
     program = expanded(program)
     followed, capacity, _, _ = _HEADER.unpack_from(data)
+    # Counted from the first stamp on: nanoseconds since 1970 are more than a float holds.
+    first = min((begun for _, _, begun in _STAMP.iter_unpack(data[_HEADER.size :]) if begun), default=0)
     reader = _Reader(image, program, constants, grid)
     full = False
     for number in range(followed):
         for warp in range(len(image.warps)):
             at = _HEADER.size + (number * len(image.warps) + warp) * capacity * abi.STAMP_BYTES
-            found = [s for s in _STAMP.iter_unpack(data[at : at + capacity * abi.STAMP_BYTES]) if s[2]]
+            found = [(s[0], s[1], s[2] - first) for s in _STAMP.iter_unpack(data[at : at + capacity * abi.STAMP_BYTES]) if s[2]]
             full = full or len(found) == capacity
             reader.warp(number, warp, found)
     return reader.finish(followed, cut=f"cut off after {capacity:,} records of a warp: what comes later is not shown" if full else "")
@@ -108,7 +109,6 @@ def read(image: Image, program: Program, constants: Mapping[str, int], grid: Blo
 class _Reader:
     def __init__(self, image: Image, program: Program, constants: Mapping[str, int], grid: Block) -> None:
         self.image, self.program, self.constants, self.grid = image, program, constants, grid
-        self.start = 0
         self.stamps: list[Stamp] = []
         self.flights: list[Flight] = []
         self._next = [s.op for s in program.walk() if isinstance(s.op, ops.NextTile)]
@@ -184,8 +184,7 @@ class _Reader:
 
     # ---- all of it
     def finish(self, followed: int, *, cut: str) -> Stamped:
-        """Times from the first stamp on, and when each load was seen to have landed."""
-        first = min((s.came for s in self.stamps), default=0.0)
+        """With when each load was seen to have landed."""
         self._land()
         x, y, _ = self.grid
         classes = {str(kind): kind for kind in classes_of(self.program)}
@@ -195,8 +194,8 @@ class _Reader:
             constants=self.constants,
             classes=tuple(self._group(warp, classes[self.image.agents[w.agent].words].roles) for warp, w in enumerate(self.image.warps)),
             ctas=tuple((n % x, n // x % y, n // (x * y)) for n in range(followed)),
-            stamps=tuple(_shifted(s, first) for s in self.stamps),
-            flights=tuple(_flown(f, first) for f in self.flights),
+            stamps=tuple(self.stamps),
+            flights=tuple(self.flights),
             source="GPU",
             model=_MODEL,
             cut=cut,
@@ -245,13 +244,3 @@ def _ranges(threads: Sequence[int]) -> Iterator[tuple[int, int]]:
         if i == len(threads) or threads[i] != threads[i - 1] + 1:
             yield threads[start], threads[i - 1] + 1
             start = i
-
-
-def _shifted(s: Stamp, first: float) -> Stamp:
-    went, end = (None if t is None else t - first for t in (s.went, s.end))
-    return replace(s, came=s.came - first, went=went, end=end)
-
-
-def _flown(f: Flight, first: float) -> Flight:
-    read, end = (None if t is None else t - first for t in (f.read, f.end))
-    return replace(f, issued=f.issued - first, read=read, end=end)

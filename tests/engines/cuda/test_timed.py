@@ -27,7 +27,7 @@ from tests.helpers.timelines import Map, computation, computation_on, two_loads
 TILES = 8  # of each of two CTAs
 SILENT = (DeviceOp.EVAL, DeviceOp.JUMP, DeviceOp.JUMP_UNLESS, DeviceOp.WARP_SYNC, DeviceOp.END)
 BOUND = computation(3, rows=16, ctas=2, counter=True)
-START = 1_000_000_000_000
+START = 1_900_000_000_123_456_789  # nanoseconds since 1970: more than a float holds exactly
 
 
 @pytest.fixture(scope="module")
@@ -119,6 +119,7 @@ def test_each_warp_is_a_lane(image: Image, run: Stamped) -> None:
 def test_times_count_from_the_first_stamp(run: Stamped) -> None:
     assert min(s.came for s in run.stamps) == 0
     assert min(s.came for s in run.stamps if s.cta == (1, 0, 0)) == 1000
+    assert min(s.came for s in run.stamps if s.agent == 3) == 30
     assert {round((s.end or 0) - s.came) for s in run.stamps} == {20}
 
 
