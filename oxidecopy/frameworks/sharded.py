@@ -21,6 +21,7 @@ from oxidecopy.interop.foreign import dense_strides
 from oxidecopy.oneliners.copying import copy as copy_here
 from oxidecopy.oneliners.operands import taken
 from oxidecopy.oneliners.transforming import transform as transform_here
+from oxidecopy.typed.refusal import described
 
 if TYPE_CHECKING:
     from oxidecopy.typed.global_array import GlobalArray
@@ -145,8 +146,10 @@ def copy(group: Group, x: Part, *, axis: int, to: int | None) -> Part:
     Raises:
         ArgumentError: the parts are not those of `bounds`, or the axes are none of the array's (OX5054).
     """
+    if not isinstance(getattr(x, "shape", None), tuple):
+        raise _wrong(described(x), "this rank's part, an array", "x[bounds(group, n)], of a tensor or of a numpy array")
     rank, shape = len(x.shape), [int(n) for n in x.shape]
-    if not (0 <= axis < rank and (to is None or 0 <= to < rank)):
+    if not (_is_axis(axis, rank) and (to is None or _is_axis(to, rank))):
         raise _wrong(f"axis={axis}, to={to}", f"dimensions of an array of rank {rank}", f"0 to {rank - 1}; to=None for all of it")
     extents = group.extents(shape[axis])
     n = sum(extents)
@@ -232,6 +235,10 @@ class _Here:
 
     def move(self, into: GlobalArray[Any, Any], of: GlobalArray[Any, Any]) -> None:
         copy_here(into, of, stream=self._stream)
+
+
+def _is_axis(axis: object, rank: int) -> bool:
+    return type(axis) is int and 0 <= axis < rank
 
 
 def _cut(shape: Sequence[int], axis: int, part: slice) -> list[int]:

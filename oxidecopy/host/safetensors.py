@@ -11,11 +11,13 @@ import os
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
+from stat import S_ISDIR, S_ISREG
 from typing import IO, TYPE_CHECKING, Any, Final, NoReturn, final
 
 from oxidecopy.errors import InputError
 from oxidecopy.host.arrays import NAMED, refusal, shape_faults
 from oxidecopy.typed.global_array import storage_dtype
+from oxidecopy.typed.refusal import described
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,12 +52,18 @@ def read_safetensors(path: str | os.PathLike[str], name: str | None = None) -> n
     """
     import numpy as np
 
-    place = Path(path)
+    required = "a readable .safetensors file"
     try:
-        file = place.open("rb")
-    except OSError as problem:
-        required = "a readable .safetensors file"
-        _refuse(DAMAGED, f"{place} cannot be read", got=problem.strerror or str(problem), required=required, fix="check the path")
+        place = Path(path)
+        kind = place.stat().st_mode
+        file = place.open("rb") if S_ISREG(kind) or S_ISDIR(kind) else None  # opening a pipe would wait for who writes to it
+    except TypeError:
+        _refuse(DAMAGED, "this is no path", got=described(path), required=required, fix='a str or a Path: "model.safetensors"')
+    except (OSError, ValueError) as problem:  # ValueError: a zero in it
+        got = getattr(problem, "strerror", None) or str(problem)
+        _refuse(DAMAGED, f"{str(path)!r} cannot be read", got=got, required=required, fix="check the path")
+    if file is None:
+        _refuse(DAMAGED, f"{place} cannot be read", got="no regular file", required=required, fix="check the path")
     with file:
         tensors, behind = _header(file, place)
         chosen, tensor = _named(tensors, name, place)
@@ -112,7 +120,7 @@ def _tensor(entry: Any) -> _Tensor:
 
 def _named(tensors: dict[str, _Tensor], name: str | None, place: Path) -> tuple[str, _Tensor]:
     chosen = next(iter(tensors)) if name is None and len(tensors) == 1 else name
-    if chosen is not None and chosen in tensors:
+    if isinstance(chosen, str) and chosen in tensors:
         return chosen, tensors[chosen]
     names = sorted(tensors)
     more = f" and {len(names) - _NAMES_SHOWN:,} more" if len(names) > _NAMES_SHOWN else ""

@@ -145,11 +145,7 @@ def combine(plan: Plan, machine: Machine, out: Part, x: Part, op: ReduceOp[Any],
     steps = (*(0,) * added, *(0 if n == 1 and m > 1 else s for n, m, s in zip(out.shape, x.shape[added:], out.strides_bytes, strict=True)))
     reason = why_no_store(_in_order(out), plan.operands)
     if reason:
-        plan.why.append(f"it is combined in an array of its own, which begins as a copy of the output: {reason}")
-        own = plan.temporary(out.dtype, out.shape)
-        move(plan, machine, own, out)
-        combine(plan, machine, own, x, op, way)
-        move(plan, machine, out, own)
+        _by_copy(plan, machine, out, x, op, way, reason)
         return
     space = joint(x.shape, (steps, x.strides_bytes), leader=1, sizes=(out.size, x.size))
     unit = next((k for k in reversed(range(space.rank)) if space.strides[0][k] == space.strides[1][k] == out.size), None)
@@ -162,13 +158,38 @@ def combine(plan: Plan, machine: Machine, out: Part, x: Part, op: ReduceOp[Any],
         return
     if unit is not None and _by_several(plan, machine, space, out, x, op):
         return
-    to, of = (p.seen(p.dtype, space.extents, space.strides[v]) for v, p in enumerate((out, x)))
-    reason = _NOT_SIDE_BY_SIDE if unit is None else why_no_map(of, plan.operands)
-    if reason:
-        plan.why.append(f"`x` is copied to an array of its own, with the dimensions of the output innermost: {reason}")
-        space, to, of = _turned(plan, machine, out, x, steps)
+    reason = _NOT_SIDE_BY_SIDE if unit is None else why_no_map(x.seen(x.dtype, space.extents, space.strides[1]), plan.operands)
+    _by_boxes(plan, machine, _turned_space(out, x, steps) if reason else space, out, x, op, way, copied=reason)
+
+
+def _by_boxes(plan: Plan, machine: Machine, space: Space, out: Part, x: Part, op: ReduceOp[Any], way: Way | None, *, copied: str) -> None:
+    """Each box of `x`, or of a copy of it, is loaded once and combined into the output. `copied`: why of a copy, in words."""
+    to = out.seen(out.dtype, space.extents, space.strides[0])
+    uneven = why_no_map(to, plan.operands)  # rows that follow each other count as one, but not where a dimension of `x` is between them
+    if uneven and out.operand == 0:  # an array of its own has rows that a map can be made of
+        _by_copy(plan, machine, out, x, op, way, uneven)
+        return
+    if copied:
+        plan.why.append(f"`x` is copied to an array of its own, with the dimensions of the output innermost: {copied}")
+        own = plan.temporary(x.dtype, space.extents)
+        move(plan, machine, own, x.seen(x.dtype, space.extents, space.strides[1]))
+        space, of = Space(space.extents, (space.strides[0], own.strides_bytes)), own
+    else:
+        of = x.seen(x.dtype, space.extents, space.strides[1])
     plan.steps.append(copy_step(plan, machine, space, to, of, way, op))
     plan.why.append("each box is loaded once, and combined by the memory system: floats in no certain order")
+
+
+def _by_copy(plan: Plan, machine: Machine, out: Part, x: Part, op: ReduceOp[Any], way: Way | None, reason: str) -> None:
+    """Combines in an array whose rows begin at multiples of 16 bytes. To have rows, it has the dimensions of one element outermost."""
+    plan.why.append(f"it is combined in an array of its own, which begins as a copy of the output: {reason}")
+    order = sorted(range(len(out.shape)), key=lambda k: out.shape[k] > 1)
+    made = plan.temporary(out.dtype, tuple(out.shape[k] for k in order))
+    steps = dict(zip(order, made.strides_bytes, strict=True))
+    own = made.seen(out.dtype, out.shape, tuple(steps[k] for k in range(len(out.shape))))
+    move(plan, machine, own, out)
+    combine(plan, machine, own, x, op, way)
+    move(plan, machine, out, own)
 
 
 def _in_order(out: Part) -> Part:
@@ -245,12 +266,7 @@ def _by_partials(plan: Plan, machine: Machine, space: Space, out: Part, x: Part,
         combine(plan, machine, element, x.seen(x.dtype, (left,), strides[1:], extents[0] * strides[0]), op, way)
 
 
-def _turned(plan: Plan, machine: Machine, out: Part, x: Part, steps: tuple[int, ...]) -> tuple[Space, Part, Part]:
-    """A copy of `x` whose innermost dimension is that of the output, one element long where it has none, and the output over its shape."""
+def _turned_space(out: Part, x: Part, steps: tuple[int, ...]) -> Space:
+    """With the innermost dimension of the output, one element long where it has none."""
     space = joint(x.shape, (steps, x.strides_bytes), leader=0, sizes=(out.size, x.size))
-    if space.inner(0) != out.size:
-        space = space.with_one((out.size, x.size))
-    own = plan.temporary(x.dtype, space.extents)
-    move(plan, machine, own, x.seen(x.dtype, space.extents, space.strides[1]))
-    space = Space(space.extents, (space.strides[0], own.strides_bytes))
-    return space, out.seen(out.dtype, space.extents, space.strides[0]), own
+    return space if space.inner(0) == out.size else space.with_one((out.size, x.size))

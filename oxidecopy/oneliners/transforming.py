@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from types import BuiltinFunctionType, CodeType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, final, overload
 
 from typing_extensions import TypeVar
@@ -302,9 +302,11 @@ def _work(kind: object, node: elem.Elem, fn: Callable[..., Any], into: Array, gi
 # ---- what a function is
 def _key_of(fn: Any, scalars: tuple[object, ...]) -> object:
     """What tells that `fn` records the same again, without calling it; None where only a call would tell."""
-    code = getattr(fn, "__code__", None)
-    if not isinstance(code, CodeType) or fn.__defaults__ or fn.__kwdefaults__:
+    if (
+        type(fn) is not FunctionType or fn.__defaults__ or fn.__kwdefaults__
+    ):  # a bound method has its function's code, and an object besides
         return None
+    code = fn.__code__
     known = fn.__globals__
     values: list[object] = [known[name] for name in _global_names(code) if name in known]
     try:

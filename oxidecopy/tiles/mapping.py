@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 from typing_extensions import TypeVar
 
-from oxidecopy.errors import DTypeError, RecordError, ShapeError
+from oxidecopy.errors import DTypeError, OxidecopyError, RecordError, ShapeError
 from oxidecopy.isa import elem, ops
 from oxidecopy.isa.elem import Along
 from oxidecopy.tiles.elem import Elem, Trace, Vector
@@ -173,7 +173,12 @@ def trace(owner: object, fn: Callable[..., object], nodes: Sequence[elem.Elem]) 
             got=f"{len(inputs)} elements: {problem}",
             required="a function of as many elements as there are tiles",
         )
-    made = fn(*inputs)
+    try:
+        made = fn(*inputs)
+    except (TypeError, AttributeError) as problem:
+        if isinstance(problem, OxidecopyError) or Elem.__name__ not in str(problem):
+            raise
+        _refuse_use(problem)
     traced.open = False
     if not isinstance(made, Elem) or made._trace is not traced:
         refuse(
@@ -185,3 +190,15 @@ def trace(owner: object, fn: Callable[..., object], nodes: Sequence[elem.Elem]) 
             fix="use `fill` for a constant",
         )
     return made._node
+
+
+def _refuse_use(problem: Exception) -> NoReturn:
+    """Refuses what Python says that an element has not: an operator, a method, a place among numpy's functions."""
+    refuse(
+        RecordError,
+        "OX1009",
+        "the function of a map does with an element what elements do not have",
+        got=f"{type(problem).__name__}: {problem}",
+        required="operators + - * / and comparisons, & | ^ ~ of integers, `cast`, `select`, and methods such as `exp` and `maximum`",
+        fix="v * v is a square; functions are methods of the element: v.exp(), v.maximum(0)",
+    )

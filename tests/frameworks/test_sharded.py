@@ -65,6 +65,13 @@ def test_axes_that_are_none(axis: int, to: int) -> None:
     assert caught.value.rules == ("OX5054",)
 
 
+@pytest.mark.parametrize(("x", "axis", "to"), [([1.0], 0, None), (None, 0, None), (np.zeros((4, 4)), "0", 1), (np.zeros((4, 4)), 0, 1.0)])
+def test_what_is_no_part_and_no_axis(x: Any, axis: Any, to: Any) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        sharded.copy(alone(), x, axis=axis, to=to)
+    assert caught.value.rules == ("OX5054",)
+
+
 def test_parts_that_are_not_those_of_bounds() -> None:
     def work(group: Group) -> str:
         with pytest.raises(ArgumentError) as caught:

@@ -331,6 +331,10 @@ def test_a_peer() -> None:
     assert DEV.peer(mine).buffer is mine.buffer
     there.free(a)
     refused(LifetimeError, "OX5310", lambda: DEV.peer(a))
+    refused(LifetimeError, "OX5310", mine.numpy)  # freed there, freed here
+    b = there.array(numbers())
+    DEV.free(DEV.peer(b))
+    assert np.array_equal(b.numpy(), numbers())  # and not the other way
     refused(InputError, "OX5030", lambda: DEV.peer(numbers()))  # type: ignore[arg-type]
 
 

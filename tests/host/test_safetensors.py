@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,19 @@ def test_a_file_that_is_not_there_or_another_one(tmp_path: Path) -> None:
     for path in (tmp_path / "none.safetensors", tmp_path / "x.npy", tmp_path):
         with pytest.raises(InputError):
             ox.read_safetensors(path)
+
+
+def test_what_is_no_path_and_no_name(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")  # opening it would wait for ever
+    wrong: list[Any] = [tmp_path / "pipe", None, 3, b"w.safetensors", "a\0b"]
+    for path in wrong:
+        with pytest.raises(InputError) as caught:
+            ox.read_safetensors(path)
+        assert caught.value.rules == ("OX1220",)
+    name: Any = ["w"]
+    with pytest.raises(InputError) as caught:
+        ox.read_safetensors(save(tmp_path / "w.safetensors", {"w": entry("F32", [3, 4], 0, 48)}, X.tobytes()), name)
+    assert caught.value.rules == ("OX1221",)
 
 
 def test_which_tensor_is_meant_is_not_guessed(tmp_path: Path) -> None:

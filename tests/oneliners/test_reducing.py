@@ -75,6 +75,21 @@ def test_a_transposed_source(dev: ox.Device) -> None:
     assert (ox.reduce_into(out, dev.array(x, ox.i32).T, ox.reduce.add).numpy() == x.sum(axis=1)).all()
 
 
+@pytest.mark.parametrize("into", [(1, 4, 1, 6), (3, 1, 5, 1), (3, 4, 1, 1), (3, 1, 5, 6), (1, 1, 5, 6)])
+def test_rows_off_the_grid_between_dimensions_that_are_combined(dev: ox.Device, into: tuple[int, ...]) -> None:
+    x = numbers((3, 4, 5, 6), np.int32)
+    axes = tuple(k for k, n in enumerate(into) if n == 1)
+    assert (ox.reduce_into(dev.zeros(into, ox.i32), dev.array(x, ox.i32), ox.reduce.add).numpy() == x.sum(axes, keepdims=True)).all()
+    turned = dev.zeros(into[::-1], ox.i32).T
+    assert (ox.reduce_into(turned, dev.array(x, ox.i32), ox.reduce.add).numpy() == x.sum(axes, keepdims=True)).all()
+
+
+def test_a_column_of_a_wider_array(dev: ox.Device) -> None:
+    x, whole = numbers((9, 17), np.int32), dev.zeros((9, 2), ox.i32)
+    ox.reduce_into(whole[:, :1], dev.array(x, ox.i32), ox.reduce.add)
+    assert (whole.numpy() == np.stack([x.sum(axis=1), np.zeros(9, np.int32)], axis=1)).all()
+
+
 def test_arrays_of_numpy() -> None:
     x, out = numbers((6, 16), np.int32), np.zeros(16, np.int32)
     assert ox.reduce_into(out, x, ox.reduce.add) is out

@@ -112,6 +112,27 @@ def test_what_a_function_takes_from_outside_is_part_of_what_is_recorded(dev: ox.
     assert (with_function(abs) == abs(x)).all()
 
 
+def test_what_a_bound_method_records_may_change(dev: ox.Device) -> None:
+    class Scale:
+        factor = 2.0
+
+        def by(self, v: ox.Elem[ox.f32]) -> ox.Elem[ox.f32]:
+            return v * self.factor
+
+    x, scale = values(4, 8), Scale()
+    a, out = dev.array(x), dev.empty((4, 8), ox.f32)
+    for scale.factor in (2.0, 5.0):
+        assert (ox.transform(scale.by, a, out=out).numpy() == x * np.float32(scale.factor)).all()
+
+
+def test_errors_of_the_function_itself_pass(dev: ox.Device) -> None:
+    def wrong(v: ox.Elem[ox.f32]) -> ox.Elem[ox.f32]:
+        return len(3)  # type: ignore[arg-type,return-value]  # the caller's mistake, and Python's word for it
+
+    with pytest.raises(TypeError, match="has no len"):
+        ox.transform(wrong, dev.array(values(4, 8)))
+
+
 def test_arrays_of_numpy() -> None:
     x, out = values(5, 7), np.zeros((5, 7), np.float32)
     assert ox.transform(lambda v: v + 1, x, out=out) is out
@@ -153,6 +174,8 @@ def test_what_is_refused(dev: ox.Device) -> None:
     refused("OX1205", ArgumentError, lambda v: v, ox.value(2.0, ox.f32))
     refused("OX1205", ArgumentError, lambda *v: v[0], *([a] * 5))
     refused("OX1125", RecordError, lambda v, w: v, a)
+    refused("OX1009", RecordError, lambda v: v**2, a)
+    refused("OX1009", RecordError, np.exp, a)
     refused("OX1123", DTypeError, lambda v, w: v + w, a, dev.array(values(8, 64).astype(np.float16)))
     with pytest.raises(ArgumentError):
         ox.value("x", ox.f32)  # type: ignore[arg-type]

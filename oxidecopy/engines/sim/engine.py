@@ -99,7 +99,10 @@ class SimEngine:
         if buffer.memory is self._memory:
             return buffer, 0
         data = _live(buffer).data
-        return self._memory.borrow(data.ctypes.data, buffer.nbytes, keep=buffer, readonly=not data.flags.writeable)
+        found, offset = self._memory.borrow(data.ctypes.data, buffer.nbytes, keep=buffer, readonly=not data.flags.writeable)
+        if found.keep == (buffer,):  # not memory that was borrowed here by itself: that stays
+            buffer.peers.add(found)
+        return found, offset
 
     def lend(self, buffer: Buffer, stream: int | None) -> tuple[int, object]:
         """Its address on this machine; nothing is ever in flight."""

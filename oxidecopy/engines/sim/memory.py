@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import RLock
 from typing import Any, Final, TypeAlias, final
-from weakref import WeakValueDictionary
+from weakref import WeakSet, WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -52,7 +52,7 @@ class SimBuffer:
     Borrowed memory lies where `keep`, its owner, has it, without a tail: what is behind it is somebody else's.
     """
 
-    __slots__ = ("__weakref__", "address", "alive", "data", "keep", "memory", "nbytes")
+    __slots__ = ("__weakref__", "address", "alive", "data", "keep", "memory", "nbytes", "peers")
 
     def __init__(self, address: int, nbytes: int, memory: GlobalMemory, borrowed: Bytes | None = None, keep: object = None) -> None:
         self.address = address
@@ -60,6 +60,7 @@ class SimBuffer:
         self.memory = memory
         self.alive = True
         self.keep = keep
+        self.peers: WeakSet[SimBuffer] = WeakSet()  # of other simulators, which reach this memory
         self.data = poisoned(max(-(-nbytes // MAPPED_STEP) * MAPPED_STEP, MAPPED_STEP)) if borrowed is None else borrowed
 
     @property
@@ -127,6 +128,8 @@ class GlobalMemory:
         with self.lock:
             buffer.alive = False
             self._live.pop(buffer.address, None)
+        for peer in list(buffer.peers):
+            peer.memory.free(peer)
 
     def find(self, address: int) -> SimBuffer | None:
         """The live buffer that maps `address`, or None."""
