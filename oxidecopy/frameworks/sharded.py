@@ -67,6 +67,8 @@ class _Alone:
     def empty(self, shape: Sequence[int], like: Part) -> Part:
         import numpy as np
 
+        if not isinstance(like, np.ndarray):
+            raise _wrong(described(like), "numpy arrays, which the group of one process is over", "torch_group() is over tensors")
         return np.empty(tuple(shape), like.dtype)
 
     def extents(self, n: int) -> list[int]:
@@ -94,6 +96,8 @@ class _TorchGroup:
         self.size: Final[int] = torch.distributed.get_world_size(group)
 
     def empty(self, shape: Sequence[int], like: Part) -> Part:
+        if not isinstance(like, self._torch.Tensor):
+            raise _wrong(described(like), "tensors of torch, which its process groups are over", "torch.from_numpy(x)")
         return self._torch.empty(tuple(shape), dtype=like.dtype, device=like.device)
 
     def extents(self, n: int) -> list[int]:
@@ -123,7 +127,10 @@ def torch_group(group: Any = None) -> Group:
         raise _no_group(f"torch is not installed ({problem})", "pip install torch; alone() for one process") from problem
     if not torch.distributed.is_available() or not torch.distributed.is_initialized():
         raise _no_group("no process group", 'torch.distributed.init_process_group("nccl") under torchrun; alone() for one process')
-    return _TorchGroup(torch, group)
+    try:
+        return _TorchGroup(torch, group)
+    except (ValueError, TypeError) as problem:  # torch's word for what is no group
+        raise _no_group(f"{described(group)}: {problem}", "torch.distributed.new_group(ranks), or nothing for all of them") from problem
 
 
 def bounds(group: Group, n: int, rank: int | None = None) -> slice:
@@ -146,11 +153,8 @@ def copy(group: Group, x: Part, *, axis: int, to: int | None) -> Part:
     Raises:
         ArgumentError: the parts are not those of `bounds`, or the axes are none of the array's (OX5054).
     """
-    if not isinstance(getattr(x, "shape", None), tuple):
-        raise _wrong(described(x), "this rank's part, an array", "x[bounds(group, n)], of a tensor or of a numpy array")
+    _check_asked(group, x, axis, to)
     rank, shape = len(x.shape), [int(n) for n in x.shape]
-    if not (_is_axis(axis, rank) and (to is None or _is_axis(to, rank))):
-        raise _wrong(f"axis={axis}, to={to}", f"dimensions of an array of rank {rank}", f"0 to {rank - 1}; to=None for all of it")
     extents = group.extents(shape[axis])
     n = sum(extents)
     wanted = [_length(bounds(group, n, of)) for of in range(group.size)]
@@ -235,6 +239,17 @@ class _Here:
 
     def move(self, into: GlobalArray[Any, Any], of: GlobalArray[Any, Any]) -> None:
         copy_here(into, of, stream=self._stream)
+
+
+def _check_asked(group: object, x: object, axis: object, to: object) -> None:
+    if not hasattr(group, "extents"):
+        raise _no_group(described(group), "torch_group() under torchrun; alone() for one process")
+    shape: object = getattr(x, "shape", None)
+    if not isinstance(shape, tuple):
+        raise _wrong(described(x), "this rank's part, an array", "x[bounds(group, n)], of a tensor or of a numpy array")
+    rank = len(shape)
+    if not (_is_axis(axis, rank) and (to is None or _is_axis(to, rank))):
+        raise _wrong(f"axis={axis}, to={to}", f"dimensions of an array of rank {rank}", f"0 to {rank - 1}; to=None for all of it")
 
 
 def _is_axis(axis: object, rank: int) -> bool:

@@ -16,11 +16,13 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypeVar, final, get_type_hints
 
 from oxidecopy.errors import UsageError
 from oxidecopy.host.arrays import refusal
 from oxidecopy.host.device import Device
+from oxidecopy.typed.refusal import described
 
 if TYPE_CHECKING:
     import torch  # type: ignore[import-not-found,unused-ignore]
@@ -106,8 +108,13 @@ def torch_op(name: str, *, mutates: Sequence[str]) -> Callable[[Callable[Concate
 
 def _body(function: Callable[..., None]) -> Callable[..., None]:
     """The function without its first parameter, with annotations as types: what torch reads a schema from."""
-    signature = inspect.signature(function)
-    first, *rest = signature.parameters.values()
+    try:
+        signature = inspect.signature(function)
+        first, *rest = signature.parameters.values()
+    except (TypeError, ValueError) as problem:
+        required, fix = "a function whose first parameter is an On", "@torch_op(...) above a def"
+        name: str = getattr(function, "__name__", described(function))
+        raise _refused(NOT_AN_OP, f"`{name}` cannot be an operator of torch", str(problem), required, fix) from problem
     try:
         hints = get_type_hints(function, localns={"On": On})
     except (NameError, TypeError) as problem:
@@ -116,6 +123,9 @@ def _body(function: Callable[..., None]) -> Callable[..., None]:
     if hints.get(first.name) is not On:
         required, fix = "On", f"def {function.__name__}({first.name}: On, ...)"
         raise _refused(NOT_AN_OP, f"`{function.__name__}` does not take an On first", str(hints.get(first.name)), required, fix)
+    if hints.get("return") not in (None, NoneType):
+        what, got = f"`{function.__name__}` returns something, which an operator that writes to tensors does not", str(hints["return"])
+        raise _refused(NOT_AN_OP, what, got, "-> None", "write to a tensor that `mutates` names")
 
     def body(*args: Any, **more: Any) -> None:
         function(_where(signature.bind(None, *args, **more).arguments.values()), *args, **more)

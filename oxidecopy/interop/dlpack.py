@@ -143,6 +143,7 @@ def read(of: SupportsDLPack, *, stream: int | None) -> Foreign:
     Raises:
         InputError: when it refuses, or its capsule is none of DLPack's.
     """
+    _check_signs(of)
     try:
         capsule = _ask(of, stream)
     except OxidecopyError:
@@ -166,6 +167,14 @@ def read(of: SupportsDLPack, *, stream: int | None) -> Foreign:
         readonly=bool(flags & _READ_ONLY),
         keep=(of, capsule),  # the capsule goes first
     )
+
+
+def _check_signs(of: object) -> None:
+    """Refuses a tensor of torch with its negative bit: its memory holds the negatives of its elements, which its capsule does not say."""
+    negative: object = getattr(of, "is_neg", None)
+    if callable(negative) and negative() is True:
+        got = f"a {type(of).__name__} whose is_neg() is True, as of z.conj().imag"
+        raise malformed("the memory does not hold the elements, but their negatives", got, "memory as it is read", "pass x.resolve_neg()")
 
 
 def _ask(of: SupportsDLPack, stream: int | None) -> object:

@@ -72,6 +72,16 @@ def test_what_is_no_part_and_no_axis(x: Any, axis: Any, to: Any) -> None:
     assert caught.value.rules == ("OX5054",)
 
 
+def test_a_part_of_another_library_and_no_group() -> None:
+    with pytest.raises(ArgumentError) as caught:
+        sharded.copy(alone(), SimpleNamespace(shape=(4, 4), dtype="torch.float32"), axis=0, to=1)
+    assert caught.value.rules == ("OX5054",)
+    group: Any = None
+    with pytest.raises(UsageError) as refused:
+        sharded.copy(group, np.zeros((4, 4), np.float32), axis=0, to=1)
+    assert refused.value.rules == ("OX5053",)
+
+
 def test_parts_that_are_not_those_of_bounds() -> None:
     def work(group: Group) -> str:
         with pytest.raises(ArgumentError) as caught:

@@ -96,15 +96,20 @@ def test_tensors_of_one_memory(kinds: tuple[str, ...]) -> None:
 def no_on(x: Tensor) -> None: ...
 def unknown(on: On, x: Nowhere) -> None: ...  # type: ignore[name-defined]  # noqa: F821
 def strange(on: On, x: bytes) -> None: ...
+def gives(on: On, x: Tensor) -> Tensor:
+    return x
+
+
+def takes_nothing() -> None: ...
 
 
 @pytest.mark.usefixtures("fake")
-@pytest.mark.parametrize("function", [no_on, unknown, strange])
+@pytest.mark.parametrize("function", [no_on, unknown, strange, gives, takes_nothing, None])
 def test_functions_that_are_no_operators(function: Any) -> None:
     with pytest.raises(UsageError) as caught:
         torch_op("mine::wrong", mutates=())(function)
     assert caught.value.rules == ("OX5051",)
-    assert function.__name__ in str(caught.value)
+    assert getattr(function, "__name__", "None") in str(caught.value)
 
 
 def test_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:

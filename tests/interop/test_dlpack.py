@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from oxidecopy.errors import InputError
 from oxidecopy.interop import dlpack
 from oxidecopy.interop.dlpack import Where
 from oxidecopy.interop.foreign import Foreign, dense_strides
@@ -104,6 +105,22 @@ def test_an_error_on_its_way_survives_the_end_of_a_capsule() -> None:
     del owner
     gc.collect()
     assert seen() is None
+
+
+class Negated(Speaker):
+    """As torch's x.conj().imag: the capsule says nothing of the signs."""
+
+    def is_neg(self) -> bool:
+        return True
+
+
+def test_memory_that_holds_the_negatives_is_refused() -> None:
+    x = np.ones(4, np.float32)
+    assert dlpack.read(Speaker(x.__dlpack__()), stream=None).shape == (4,)
+    with pytest.raises(InputError) as caught:
+        dlpack.read(Negated(x.__dlpack__()), stream=None)
+    assert caught.value.rules == ("OX5035",)
+    assert "resolve_neg" in str(caught.value)
 
 
 def test_devices() -> None:
