@@ -25,7 +25,7 @@ from oxidecopy.oneliners.operands import (
     refuse_types,
     taken,
 )
-from oxidecopy.oneliners.steps import Plan, part_of
+from oxidecopy.oneliners.steps import Plan, part_of, why_no_map
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.symbolic import Idx
@@ -149,10 +149,27 @@ def _work(into: Array, of: Array) -> Work:
         if into.dtype is not of.dtype:
             return cast(into, of, choice)
         plan = Plan(operands=[into, of])
-        move(plan, machine_of(into.device), part_of(0, into), part_of(1, of), way=choice)
+        machine, to, source = machine_of(into.device), part_of(0, into), part_of(1, of)
+        if _meet(into, of) and why_no_map(source, plan.operands):  # its memory is loaded with what lies between its elements
+            plan.why.append("it goes through an array of its own: elements of both lie between each other in one memory")
+            own = plan.temporary(of.dtype, of.shape)
+            move(plan, machine, own, source)
+            source = own
+        move(plan, machine, to, source, way=choice)
         return plan
 
     if into.dtype is not of.dtype:
         return Work("copy", words, (into, of), (), planned, "copy", SHAPES)
     ways = ways_for(len(into.shape), prod(into.shape) * into.dtype.info.nbytes, machine_of(into.device).sms)
     return Work("copy", words, (into, of), (), planned, "copy", ways[:WAYS_TUNED])
+
+
+def _meet(a: Array, b: Array) -> bool:
+    """From the first to the last element of each, they have memory in common."""
+    (low, high), (other_low, other_high) = (_span(a), _span(b))
+    return low < other_high and other_low < high
+
+
+def _span(a: Array) -> tuple[int, int]:
+    low = a.buffer.address + a.offset_bytes
+    return low, low + sum((n - 1) * s for n, s in zip(a.shape, a.strides_bytes, strict=True)) + a.dtype.info.nbytes

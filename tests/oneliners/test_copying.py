@@ -297,3 +297,14 @@ def test_parts_of_one_array_may_be_copied_to_each_other(dev: ox.Device) -> None:
     x[:4] = x[4:]
     x[4:, :32] = x[:4, 32:]
     assert (a.numpy() == x).all()
+
+
+@pytest.mark.parametrize(
+    ("into", "of"), [(np.s_[:, ::2], np.s_[:, 1::2]), (np.s_[:, 1:30], np.s_[:, 33:62]), (np.s_[:, 1:30], np.s_[:, 1:30])]
+)
+def test_parts_that_lie_between_each_other_go_through_an_array_of_their_own(dev: ox.Device, into: Any, of: Any) -> None:
+    x = numbers((8, 64))
+    a = dev.array(x)
+    assert ox.copy(a[into], a[of], explain=True).temporaries
+    x[into] = x[of].copy()
+    assert (a.numpy() == x).all()
