@@ -50,7 +50,11 @@ _Sh = TypeVar("_Sh", bound=tuple[Idx, ...])
 INPUTS: Final = "OX1205"
 INPUTS_MAX: Final = 4
 _PLAIN: Final = (int, float, str)
-_TOLD: Final = (*_PLAIN, ModuleType, type, BuiltinFunctionType)  # what records the same as long as it is the same
+_FIXED_MODULES: Final = (
+    "oxidecopy",
+    "math",
+    "builtins",
+)  # nobody sets what is in them; of others an attribute may be another one next time
 
 
 @final
@@ -314,7 +318,16 @@ def _key_of(fn: Any, scalars: tuple[object, ...]) -> object:
     except ValueError:  # not assigned yet
         return None
     told = tuple([(type(value), repr(value)) if isinstance(value, _PLAIN) else value for value in values])  # -0.0 equals 0.0
-    return ("transform", code, told, scalars) if all([isinstance(value, _TOLD) for value in values]) else None  # noqa: C419  # as above
+    return ("transform", code, told, scalars) if all([_is_told(value) for value in values]) else None  # noqa: C419  # as above
+
+
+def _is_told(value: object) -> bool:
+    """It records the same as long as it is the same."""
+    if isinstance(value, BuiltinFunctionType):
+        value = value.__self__
+    if isinstance(value, ModuleType):
+        return value.__name__ in _FIXED_MODULES
+    return isinstance(value, _PLAIN) or (isinstance(value, type) and issubclass(value, DType))
 
 
 @lru_cache(maxsize=256)

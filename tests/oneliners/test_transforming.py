@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import random
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -12,6 +15,7 @@ from hypothesis import strategies as st
 
 import oxidecopy as ox
 from oxidecopy.errors import ArgumentError, DTypeError, OxidecopyError, RecordError, ShapeError
+from oxidecopy.oneliners import transforming
 
 Array = npt.NDArray[Any]
 FACTOR = 3.0
@@ -123,6 +127,23 @@ def test_what_a_bound_method_records_may_change(dev: ox.Device) -> None:
     a, out = dev.array(x), dev.empty((4, 8), ox.f32)
     for scale.factor in (2.0, 5.0):
         assert (ox.transform(scale.by, a, out=out).numpy() == x * np.float32(scale.factor)).all()
+
+
+def test_what_modules_and_classes_hold_may_change(dev: ox.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Holder:
+        factor = 2.0
+
+    module = ModuleType("settings")
+    x = values(4, 8)
+    a, out = dev.array(x), dev.empty((4, 8), ox.f32)
+    for holder in (Holder, module):
+        for factor in (2.0, 5.0):
+            monkeypatch.setattr(holder, "factor", factor, raising=False)
+            assert (ox.transform(lambda v: v * holder.factor, a, out=out).numpy() == x * np.float32(factor)).all()  # noqa: B023
+    assert transforming._is_told(math)
+    assert transforming._is_told(math.sqrt)
+    assert transforming._is_told(ox)
+    assert not transforming._is_told(random.random)
 
 
 def test_errors_of_the_function_itself_pass(dev: ox.Device) -> None:
