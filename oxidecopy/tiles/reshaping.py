@@ -18,6 +18,7 @@ from oxidecopy.typed.dtypes import DType, bf16, f16, f32
 from oxidecopy.typed.geometry import N0, N1, N2, N3, N4, Box1, Box2, Box3, Box4, Box5
 from oxidecopy.typed.refusal import described, flag, refuse, whole
 from oxidecopy.typed.smem import SharedArray
+from oxidecopy.typed.values import misfit, plain_number
 
 if TYPE_CHECKING:
     from oxidecopy.typed.recorder import Recorder
@@ -217,13 +218,14 @@ def _taps(taps: object) -> tuple[ops.Tap, ...]:
     found: list[ops.Tap] = []
     for place, weight in taps.items() if isinstance(taps, Mapping) else ():
         numbers = tuple(map(whole, place)) if isinstance(place, tuple) else ()
-        if len(numbers) != 2 or None in numbers or isinstance(weight, bool) or not isinstance(weight, float | int):
+        number = plain_number(weight)
+        if len(numbers) != 2 or None in numbers or number is None or misfit(weight, "f32"):
             found.clear()
             break
         row, column = (int(n or 0) for n in numbers)
-        found.append(ops.Tap(row, column, _rounded(float(weight))))
+        found.append(ops.Tap(row, column, _rounded(float(number))))
     if not found:
-        got = described(taps)
+        got = repr(taps)[:200] if isinstance(taps, Mapping) else described(taps)
         refuse(
             ShapeError, "OX1196", "these are no taps of a stencil", got=got, required="{(row, column): weight}, whole numbers and a number"
         )
