@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from dis import get_instructions
 from functools import lru_cache
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, final, overload
@@ -311,8 +312,11 @@ def _key_of(fn: Any, scalars: tuple[object, ...]) -> object:
     ):  # a bound method has its function's code, and an object besides
         return None
     code = fn.__code__
+    names = _global_names(code)
+    if names is None:
+        return None
     known = fn.__globals__
-    values: list[object] = [known[name] for name in _global_names(code) if name in known]
+    values: list[object] = [known[name] for name in names if name in known]
     try:
         values += [cell.cell_contents for cell in fn.__closure__ or ()]
     except ValueError:  # not assigned yet
@@ -331,11 +335,13 @@ def _is_told(value: object) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _global_names(code: CodeType) -> tuple[str, ...]:
-    """Names outside of a function that it, or a function inside it, may look up."""
+def _global_names(code: CodeType) -> tuple[str, ...] | None:
+    """Names outside of a function that it, or a function inside it, may look up; None when it imports what nobody knows before."""
     found, names = [code], {}
     while found:
         part = found.pop()
+        if any(step.opname == "IMPORT_NAME" for step in get_instructions(part)):
+            return None
         found += [c for c in part.co_consts if isinstance(c, CodeType)]
         names.update(dict.fromkeys(part.co_names))
     return tuple(names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import sys
 from types import ModuleType
 from typing import Any
 
@@ -127,6 +128,22 @@ def test_what_a_bound_method_records_may_change(dev: ox.Device) -> None:
     a, out = dev.array(x), dev.empty((4, 8), ox.f32)
     for scale.factor in (2.0, 5.0):
         assert (ox.transform(scale.by, a, out=out).numpy() == x * np.float32(scale.factor)).all()
+
+
+def test_what_a_function_imports_may_change(dev: ox.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings_of = ModuleType("settings_of_a_function")
+    monkeypatch.setitem(sys.modules, settings_of.__name__, settings_of)
+
+    def scaled(v: ox.Elem[ox.f32]) -> ox.Elem[ox.f32]:
+        from settings_of_a_function import factor  # type: ignore[import-not-found]  # made above
+
+        return v * factor  # type: ignore[no-any-return]
+
+    x = values(4, 8)
+    a, out = dev.array(x), dev.empty((4, 8), ox.f32)
+    for number in (2.0, 5.0):
+        settings_of.__dict__["factor"] = number
+        assert (ox.transform(scaled, a, out=out).numpy() == x * np.float32(number)).all()
 
 
 def test_what_modules_and_classes_hold_may_change(dev: ox.Device, monkeypatch: pytest.MonkeyPatch) -> None:
