@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, Final, Protocol, cast
+from typing import Annotated, Any, Final, Protocol, TypeAlias, cast
 
 import typer
 from rich.table import Table
@@ -54,6 +54,16 @@ MATMUL_EXAMPLES: Final = ("oxidecopy bench matmul", "oxidecopy bench matmul --ou
 _BAR: Final = 12  # cells
 _EIGHTHS: Final = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 _BUSY: Final = 1.5  # this benchmark alone makes a load of 1
+
+Runs: TypeAlias = Annotated[int, typer.Option("--runs", "-n", min=3, max=101, help="How often each is measured; the median counts.")]
+Output: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE.json", help="Write the result with date, machine and command.", show_default=False),
+]
+OutputOfDevice: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE.json", help="Write the result with date, device and command.", show_default=False),
+]
 
 app = typer.Typer(help=HELP, no_args_is_help=True)
 
@@ -115,11 +125,8 @@ def group() -> None:
 @guarded
 def sim(
     *,
-    runs: Annotated[int, typer.Option("--runs", "-n", min=3, max=101, help="How often each is measured; the median counts.")] = 7,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE.json", help="Write the result with date, machine and command.", show_default=False),
-    ] = None,
+    runs: Runs = 7,
+    output: Output = None,
     as_json: AsJson = False,
 ) -> int:
     """Prints each median with its range; 1 when a target is missed."""
@@ -130,10 +137,7 @@ def sim(
 def plugin(
     *,
     runs: Annotated[int, typer.Option("--runs", "-n", min=1, max=101, help="How often each is measured; the median counts.")] = 5,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE.json", help="Write the result with date, machine and command.", show_default=False),
-    ] = None,
+    output: Output = None,
     as_json: AsJson = False,
 ) -> int:
     """Prints each median with its range; 1 when a target is missed."""
@@ -147,49 +151,37 @@ def plugin(
 @guarded
 def peer(
     *,
-    runs: Annotated[int, typer.Option("--runs", "-n", min=3, max=101, help="How often each is measured; the median counts.")] = 9,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE.json", help="Write the result with date, devices and command.", show_default=False),
-    ] = None,
+    runs: Runs = 9,
+    output: OutputOfDevice = None,
     as_json: AsJson = False,
 ) -> int:
     """Prints each median with its range; 1 when a target is missed."""
-    from oxidecopy.typed.sites import no_sites
-
-    with no_sites():
-        return _measured("peer", runs, output, as_json=as_json)
+    return _measured("peer", runs, output, as_json=as_json)
 
 
 @guarded
 def matmul(
     *,
-    runs: Annotated[int, typer.Option("--runs", "-n", min=3, max=101, help="How often each is measured; the median counts.")] = 9,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE.json", help="Write the result with date, device and command.", show_default=False),
-    ] = None,
+    runs: Runs = 9,
+    output: OutputOfDevice = None,
     as_json: AsJson = False,
 ) -> int:
     """Prints each median with its range; 1 when a target is missed."""
-    from oxidecopy.typed.sites import no_sites
-
-    with no_sites():
-        return _measured("matmul", runs, output, as_json=as_json)
+    return _measured("matmul", runs, output, as_json=as_json)
 
 
 def _measured(name: str, runs: int, output: Path | None, *, as_json: bool) -> int:
-    """Runs a suite that needs no device of its own, and says what it found."""
+    """Runs a suite that opens what it needs, and says what it found."""
     from oxidecopy.host.npy import write_json
     from oxidecopy.typed.sites import no_sites
 
     bench = cast("Suite", import_module(f"oxidecopy.bench.{name}"))
     console = err()
-    with console.status("measuring") as status:
-        rows = bench.measure_all(runs, lambda what: status.update(f"measuring: {what}"))
-    result = bench.as_data(rows, runs)
-    if output is not None:
-        with no_sites():
+    with no_sites():  # what is wrong with the command line has no line in a file
+        with console.status("measuring") as status:
+            rows = bench.measure_all(runs, lambda what: status.update(f"measuring: {what}"))
+        result = bench.as_data(rows, runs)
+        if output is not None:
             write_json(output, result)
     if as_json:
         print_json(result)
@@ -204,11 +196,8 @@ def _measured(name: str, runs: int, output: Path | None, *, as_json: bool) -> in
 @guarded
 def gpu(
     *,
-    runs: Annotated[int, typer.Option("--runs", "-n", min=3, max=101, help="How often each is measured; the median counts.")] = 9,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE.json", help="Write the result with date, device and command.", show_default=False),
-    ] = None,
+    runs: Runs = 9,
+    output: OutputOfDevice = None,
     csv: Annotated[Path | None, typer.Option("--csv", metavar="FILE.csv", help="Write the rows as a table.", show_default=False)] = None,
     bars: Annotated[
         Path | None, typer.Option("--bars", metavar="FILE.png", help="Draw the rows as shares of their floors.", show_default=False)
