@@ -16,6 +16,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from operator import attrgetter
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypeVar, final, get_type_hints
 
@@ -75,7 +76,7 @@ class On:
 def torch_op(name: str, *, mutates: Sequence[str]) -> Callable[[Callable[Concatenate[On, P], None]], Callable[P, None]]:
     """Registers a function as an operator of torch that writes to some of its tensors and returns nothing.
 
-    The function takes an `On`, then what the operator takes: tensors, numbers, strings, as `torch.library.custom_op` does, all annotated.
+    The function takes an `On`, then what the operator takes: tensors, numbers, strings, as torch's own `custom_op` does, all annotated.
     `torch.compile` does not look inside, and runs it where its other code leaves it; a graph captured by torch records its launches.
 
     Args:
@@ -90,13 +91,12 @@ def torch_op(name: str, *, mutates: Sequence[str]) -> Callable[[Callable[Concate
     """
 
     def register(function: Callable[Concatenate[On, P], None]) -> Callable[P, None]:
-        library = _torch().library
-        body = _body(function)
+        custom_op, body = attrgetter("library.custom_op")(_torch()), _body(function)
         try:
-            made: Callable[P, None] = library.custom_op(name, body, mutates_args=tuple(mutates))
+            made: Callable[P, None] = custom_op(name, body, mutates_args=tuple(mutates))
         except (ValueError, TypeError, RuntimeError, AssertionError) as problem:
             required, fix = (
-                "what torch.library.custom_op takes",
+                "what torch's custom_op takes",
                 "annotate each parameter; name tensors of it in `mutates`; namespace::name",
             )
             raise _refused(NOT_AN_OP, f"`{function.__name__}` cannot be an operator of torch", str(problem), required, fix) from problem

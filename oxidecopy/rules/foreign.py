@@ -151,14 +151,14 @@ RULES: Final[tuple[Rule, ...]] = (
         50,
         "An operator of torch takes torch.",
         "`oxidecopy.frameworks.torch` registers pipelines with it; all else does not. No script shows this rule: torch may be there.",
-        "torch.library",
+        "PyTorch documentation: custom operators",
         error="UsageError",
     ),
     _rule(
         51,
         "A function that becomes an operator of torch takes an On first, and what torch knows by its annotations.",
         "torch reads the operator's schema from them: tensors, numbers, strings, lists. No script shows this rule: it takes torch.",
-        "torch.library.custom_op",
+        "PyTorch documentation: custom_op, what a schema is made of",
         error="UsageError",
     ),
     _rule(

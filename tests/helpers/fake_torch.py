@@ -61,7 +61,7 @@ class CustomOp:
 
 
 def custom_op(name: str, body: Callable[..., None], *, mutates_args: Sequence[str]) -> CustomOp:
-    """As `torch.library.custom_op`."""
+    """As torch has it."""
     return CustomOp(name, body, mutates_args)
 
 
