@@ -1,4 +1,4 @@
-"""Copies between two GPUs of one host, beside the driver's own: a pipeline loads from the other GPU, or stores to it, or each GPU does a half."""
+"""Copies between two GPUs of one host beside the driver's own: loads from the other GPU, stores to it, and a half by each GPU."""
 
 from __future__ import annotations
 
@@ -157,8 +157,8 @@ def _row(way: Way, rates: Sequence[Rate]) -> Measured:
     return Measured(
         what=f"{way.words}, of cuMemcpyPeer", unit="x", samples=tuple(best.driver_ms / t for t in best.times_ms),
         target=_OF_DRIVER, better="higher",
-        of=f"{nbytes >> 30} GiB f32, {best.copy.schedule}, boxes of {boxes}, {best.copy.described}: {nbytes / median(best.times_ms) / 1e6:.0f} "
-        f"GB/s; cuMemcpyPeerAsync {nbytes / best.driver_ms / 1e6:.0f}; the ways tried gave {tried}",
+        of=f"{nbytes >> 30} GiB f32, {best.copy.schedule}, boxes of {boxes}, {best.copy.described}: "
+        f"{nbytes / median(best.times_ms) / 1e6:.0f} GB/s; cuMemcpyPeerAsync {nbytes / best.driver_ms / 1e6:.0f}; all ways gave {tried}",
     )  # fmt: skip
 
 

@@ -222,8 +222,13 @@ def pipeline(*misplaced: object, threads: Any = None, warps: Any = None, cluster
 
 def check_stream(stream: object) -> None:
     """Refuses what names no CUDA stream."""
-    if isinstance(stream, bool) or not (isinstance(stream, int) or hasattr(stream, "__cuda_stream__")):
-        required, fix = "an int, or an object with __cuda_stream__", "pass a stream of cuda.core, or its handle"
+    if type(stream) is bool or not (isinstance(stream, int) or hasattr(stream, "__cuda_stream__")):
+        from oxidecopy.engines.cuda.stream import way_out
+
+        required = "an ox.Stream, an object with __cuda_stream__, or a handle as an int"
+        refuse(ArgumentError, "OX1051", "this is no CUDA stream", got=described(stream), required=required, fix=way_out(stream))
+    if isinstance(stream, int) and not 0 <= stream < 1 << 64:
+        required, fix = "a stream's handle: 0 to 2^64 - 1", "0 is the default stream, as is a launch without .on"
         refuse(ArgumentError, "OX1051", "this is no CUDA stream", got=described(stream), required=required, fix=fix)
 
 

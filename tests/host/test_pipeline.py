@@ -113,7 +113,7 @@ def test_streams() -> None:
     load, a = pipe(), array()
     for stream in (0, 7, Stream()):
         load[2, 2].on(stream)(desc(a), DEV.empty((32, 32), ox.f32))
-    for wrong in ("s", None, 1.0, True):
+    for wrong in ("s", None, 1.0, True, -1, 1 << 64):
         raises(ArgumentError, "OX1051", lambda w=wrong: load[2, 2].on(w))  # type: ignore[misc]  # bound now
 
 
