@@ -57,7 +57,8 @@ def main(arguments: list[str]) -> int:
         whole = normalised(group, theirs(x[bounds(group, len(x))].copy()))
         square = multiplied(group, theirs(small[bounds(group, 48)].copy()), theirs(small.T[:, bounds(group, 48)].copy()))
         right = equal(whole, x * np.float32(2) + np.float32(1)) and equal(square, small @ small.T)
-        print(f"rank {group.rank} of {group.size}: {'equal to numpy' if right else 'NOT EQUAL to numpy'}")
+        said = f"rank {group.rank} of {group.size}: {'equal to numpy' if right else 'NOT EQUAL to numpy'}\n"
+        print(said, end="", flush=True)  # in one piece: ranks share the terminal
     return 0 if right else 1
 
 
