@@ -42,15 +42,19 @@ class DeviceNDArray:
         }  # fmt: skip
 
 
+def handle(stream: ox.Stream) -> int:
+    return stream.__cuda_stream__()[1]
+
+
 def test_in_on_their_stream_and_out_again(tmp_path: Path) -> None:
-    dev, _, driver = fake_device(tmp_path)
+    dev, engine, driver = fake_device(tmp_path)
     theirs, mine = ox.Stream(dev), ox.Stream(dev)
     at, out = driver.foreign_allocation(4096), dev.zeros((32, 32), ox.f32)
-    driver.hold(theirs.inner.handle)
-    with theirs.inner.context:
-        driver.give(theirs.inner.handle, lambda: driver.poke(at, numbers(4).tobytes()))
-    x: Any = DeviceNDArray(at, (32, 32), NumbaStream(theirs.inner.handle))
-    a = dev.borrow(x, ox.f32, rank=2, stream=int(NumbaStream(mine.inner.handle)))
+    driver.hold(handle(theirs))
+    with engine.context:
+        driver.give(handle(theirs), lambda: driver.poke(at, numbers(4).tobytes()))
+    x: Any = DeviceNDArray(at, (32, 32), NumbaStream(handle(theirs)))
+    a = dev.borrow(x, ox.f32, rank=2, stream=int(NumbaStream(handle(mine))))
     assert a.buffer.address == at
     seen: list[bytes] = []
     driver.on_launch = lambda _: seen.append(driver.bytes_at(at, 4096))
@@ -82,6 +86,6 @@ def test_its_streams_are_numbers(tmp_path: Path) -> None:
     out, stream = dev.zeros((32, 32), ox.f32), ox.Stream(dev)
     launch: Any = copy_pipeline()[2, 2].on
     with pytest.raises(ArgumentError) as caught:
-        launch(NumbaStream(stream.inner.handle))(descriptor(out), out)
+        launch(NumbaStream(handle(stream)))(descriptor(out), out)
     (said,) = caught.value.diagnostics
     assert (said.rule, said.fix) == ("OX1051", "pass int(stream)")
