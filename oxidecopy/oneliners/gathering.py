@@ -175,7 +175,12 @@ _BOX_BYTES: Final = 16 << 10  # of a box, at most
 
 def gather(plan: Plan, machine: Machine, out: Part, table: Part, numbers: Part, choice: Pieces | None) -> None:
     """Adds the launches that gather rows."""
-    row, own_row = (joint(p.shape[1:], (p.strides_bytes[1:],), leader=0, sizes=(p.size,)) for p in (table, out))
+    lying = (0, *sorted(range(1, len(table.shape)), key=lambda k: -table.strides_bytes[k]))  # dimensions, as the table's rows lie
+    table, out = (
+        p.seen(p.dtype, tuple(p.shape[k] for k in lying), tuple(p.strides_bytes[k] for k in lying)) for p in (table, out)
+    )
+    row = joint(table.shape[1:], (table.strides_bytes[1:],), leader=0, sizes=(table.size,))
+    alike = joint(table.shape[1:], (table.strides_bytes[1:], out.strides_bytes[1:]), leader=0, sizes=(table.size, out.size))
     if row.rank > 1 or row.inner(0) != table.size:
         _refuse_rows(table, "elements of a row do not follow each other")
     width = row.extents[0] * table.size
@@ -185,8 +190,8 @@ def gather(plan: Plan, machine: Machine, out: Part, table: Part, numbers: Part, 
     if reason:
         _refuse_rows(table, reason)
     target = out.seen(BITS[word], (out.shape[0], words), (out.strides_bytes[0], word))
-    apart = own_row.rank > 1 or own_row.inner(0) != out.size
-    reason = "elements of a row do not follow each other in it" if apart else why_no_store(target, plan.operands)
+    apart = alike.rank > 1 or alike.inner(1) != out.size
+    reason = "elements of a row do not follow each other in it as in the table" if apart else why_no_store(target, plan.operands)
     if reason:
         plan.why.append(f"the rows are gathered in an array of their own, and copied to the output by elements: {reason}")
         target = plan.temporary(BITS[word], target.shape)
