@@ -229,7 +229,7 @@ def _made(
                     f"the array runs backwards in dimension {axis}" if stride < 0 else f"dimension {axis} steps by parts of elements",
                     got=f"{stride} bytes from one index to the next",
                     required=f"0, or a positive multiple of {size} bytes, the size of an element",
-                    fix="borrow it as it lies and copy it the other way round" if stride < 0 else "make a dense copy of it",
+                    fix="copy it first, so that it runs forwards: x.copy()" if stride < 0 else "make a dense copy of it",
                 )
                 for axis, stride in uneven
             )

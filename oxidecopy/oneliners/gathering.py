@@ -176,9 +176,7 @@ _BOX_BYTES: Final = 16 << 10  # of a box, at most
 def gather(plan: Plan, machine: Machine, out: Part, table: Part, numbers: Part, choice: Pieces | None) -> None:
     """Adds the launches that gather rows."""
     lying = (0, *sorted(range(1, len(table.shape)), key=lambda k: -table.strides_bytes[k]))  # dimensions, as the table's rows lie
-    table, out = (
-        p.seen(p.dtype, tuple(p.shape[k] for k in lying), tuple(p.strides_bytes[k] for k in lying)) for p in (table, out)
-    )
+    table, out = (p.seen(p.dtype, tuple(p.shape[k] for k in lying), tuple(p.strides_bytes[k] for k in lying)) for p in (table, out))
     row = joint(table.shape[1:], (table.strides_bytes[1:],), leader=0, sizes=(table.size,))
     alike = joint(table.shape[1:], (table.strides_bytes[1:], out.strides_bytes[1:]), leader=0, sizes=(table.size, out.size))
     if row.rank > 1 or row.inner(0) != table.size:

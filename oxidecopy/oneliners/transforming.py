@@ -239,7 +239,8 @@ def _check_inputs(inputs: Sequence[object]) -> None:
             required=f"1 to {INPUTS_MAX} arrays and values",
             fix="split the work, or let the function close over plain numbers",
         )
-    plain = [i for i in arrays if isinstance(i, int | float)]
+    # numpy's numbers, and its arrays of no dimensions, have `item`
+    plain = [i.item() if hasattr(i, "item") else i for i in arrays if isinstance(i, int | float) or getattr(i, "shape", None) == ()]
     if plain:
         refuse(
             ArgumentError,

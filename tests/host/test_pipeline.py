@@ -206,6 +206,8 @@ def test_no_grid_at_all() -> None:
     load = cast("Any", pipe())
     a = array()
     assert "load[4, 2](...)" in raises(ArgumentError, "OX1033", lambda: load(desc(a), a))
+    assert "load[4, 2].bind(...)" in raises(ArgumentError, "OX1033", lambda: load.bind(desc(a), a))
+    assert not hasattr(load, "bound")
 
 
 @pytest.mark.parametrize("threads", [None, 0, -1, 1025, 1.0, "128", True, (128,)])

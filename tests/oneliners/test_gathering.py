@@ -51,7 +51,8 @@ def test_rows_whose_dimensions_lie_in_another_order(dev: ox.Device) -> None:
     assert (ox.gather_rows(turned, numbers).numpy() == x.transpose(0, 2, 1)[at]).all()
     out = dev.empty((3, 16, 12), ox.f32)
     said = ox.gather_rows(turned, numbers, out=out.permute(0, 2, 1), explain=True)
-    assert not said.temporaries and (out.numpy() == x[at]).all()
+    assert not said.temporaries
+    assert (out.numpy() == x[at]).all()
 
 
 def test_a_number_beyond_the_table_is_reported(dev: ox.Device) -> None:
