@@ -15,7 +15,7 @@ VALUES = {"n": Const(3), "i0": expr.add(X, Const(2))}
 
 
 @settings(max_examples=30)
-@given(st.lists(expressions([X, N, I0], 4), min_size=1, max_size=4), conditions([X, N, I0], []))
+@given(st.lists(expressions((X, N, I0), 4), min_size=1, max_size=4), conditions((X, N, I0), ()))
 def test_it_is_substitution(some: list[Expr], cond: expr.Cond) -> None:
     known = Rewriter(VALUES)
     assert [known.expr(e) for e in some] == [substitute(e, VALUES) for e in some]
