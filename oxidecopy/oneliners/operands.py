@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations, count
+from itertools import count
 from math import prod
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, Protocol, final
 
 from oxidecopy.engines.views import View, shared_views, view
 from oxidecopy.errors import ArgumentError, Diagnostic, DTypeError, ShapeError
 from oxidecopy.host.borrowing import borrow_any, home_of
-from oxidecopy.isa.limits import STORE_EDGE_BYTES
+from oxidecopy.isa.limits import GLOBAL_ADDRESS_ALIGN, STORE_EDGE_BYTES
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.refusal import described, refuse
@@ -168,11 +168,30 @@ def _dense(given: Array) -> bool:
 
 
 # ---- keys
+@final
+class Mark:
+    """What plans need to know of an array, looked at once.
+
+    Attributes:
+        kind: a number for its geometry, and where in a line of L2 it begins; equal arrays have one, unless there are very many.
+        start: address of the memory that it lies in; `end` is behind it.
+        place: address of its first element.
+    """
+
+    __slots__ = ("end", "kind", "place", "start")
+
+    def __init__(self, kind: int, start: int, end: int, place: int) -> None:
+        self.kind = kind
+        self.start = start
+        self.end = end
+        self.place = place
+
+
 class Key(NamedTuple):
-    """What a plan is kept by, and where the operands lie."""
+    """What a plan is kept by, and what is known of the operands."""
 
     key: tuple[object, ...]
-    places: tuple[int, ...]
+    marks: tuple[Mark, ...]
 
 
 def key_of(kind: object, arrays: Sequence[Array], stream: AnyStream) -> Key:
@@ -181,36 +200,34 @@ def key_of(kind: object, arrays: Sequence[Array], stream: AnyStream) -> Key:
     It is made for every call, so it is as short as can be: addresses count only by where they lie in a line of L2, and for memory that
     operands share by their distance.
     """
-    key: list[object] = [kind, stream]
-    spans: list[tuple[int, int, int]] = []
-    for a in arrays:
-        buffer, offset = a.buffer, a.offset_bytes
-        start = buffer.address
-        place = start + offset
-        key.append(a.mark or _marked(a))
-        key.append((place % _PLACE, offset < place % 16) if place % 16 else place % _PLACE)
-        spans.append((start, start + buffer.nbytes, place))
-    for (low, high, place), (other_low, other_high, other_place) in combinations(spans, 2):
-        if low < other_high and other_low < high:
-            key += (spans.index((low, high, place)), other_place - place)
-    return Key(tuple(key), tuple([place for _, _, place in spans]))
+    marks = tuple([a.mark or mark_of(a) for a in arrays])
+    near: list[int] = []
+    for i, one in enumerate(marks):
+        for k in range(i):
+            other = marks[k]
+            if one.start < other.end and other.start < one.end:
+                near += (k, i, one.place - other.place)
+    return Key((kind, stream, *[m.kind for m in marks], *near), marks)
 
 
-_marks: dict[object, int] = {}
+_kinds: dict[object, int] = {}
 _numbers = count(1)
-_MARKS_MAX: Final = 4_096
+_KINDS_MAX: Final = 4_096
 
 
-def _marked(a: Array) -> int:
-    """A number for all of an array but its memory; equal arrays have one, unless there are very many."""
+def mark_of(a: Array) -> Mark:
+    """Looks at an array; it keeps the answer."""
     size = a.dtype.info.bits // 8 or 1
     partial = any(s == size and n * size % STORE_EDGE_BYTES for n, s in zip(a.shape, a.strides_bytes, strict=True))
     behind = (a.rows, a.offset_bytes) if partial else None  # what lies behind its rows, where a store may reach
-    what = (a.dtype, a.shape, a.strides_bytes, a.readonly, behind)
-    if len(_marks) >= _MARKS_MAX:
-        _marks.clear()
-    mark = _marks.get(what)
-    if mark is None:
-        mark = _marks[what] = next(_numbers)
-    a.mark = mark
+    start = a.buffer.address
+    place = start + a.offset_bytes
+    lead = place % GLOBAL_ADDRESS_ALIGN
+    what = (a.dtype, a.shape, a.strides_bytes, a.readonly, behind, place % _PLACE, a.offset_bytes < lead)
+    if len(_kinds) >= _KINDS_MAX:
+        _kinds.clear()
+    kind = _kinds.get(what)
+    if kind is None:
+        kind = _kinds[what] = next(_numbers)
+    a.mark = mark = Mark(kind, start, start + a.buffer.nbytes, place)
     return mark

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from dis import get_instructions
-from functools import lru_cache
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, final, overload
 
@@ -186,13 +185,19 @@ def transform(fn: Any, /, *inputs: Any, out: Any = None, stream: AnyStream = Non
         ArgumentError: for memory that is shared otherwise than in place, or cannot be written to.
         RecordError: for what `fn` does that no map can.
     """
-    numbers = tuple([i.number for i in inputs if type(i) is Value])
-    scalars = tuple([i.dtype if type(i) is Value else None for i in inputs])
+    numbers: tuple[float, ...] = ()
+    scalars: tuple[type[DType] | None, ...] = ()
+    arrays, known = inputs, type(out) is GlobalArray
+    for i in inputs:
+        if type(i) is not GlobalArray:
+            numbers = tuple([i.number for i in inputs if type(i) is Value])
+            scalars = tuple([i.dtype if type(i) is Value else None for i in inputs])
+            arrays = tuple([i for i in inputs if type(i) is not Value])
+            known = known and all([type(a) is GlobalArray for a in arrays])  # noqa: C419  # no generator on the fast path
+            break
     key = _key_of(fn, scalars)
-    if not (tune or explain) and key is not None and type(out) is GlobalArray:
-        arrays = (out, *[i for i in inputs if type(i) is not Value])
-        if all([type(a) is GlobalArray for a in arrays]) and hot(key, arrays, numbers, stream):  # noqa: C419  # no generator on the fast path
-            return out
+    if known and key is not None and not (tune or explain) and hot(key, (out, *arrays), numbers, stream):
+        return out
     asked = Asked.of(stream, explain, tune)
     _check_inputs(inputs)
     names = [f"input {k}" for k, i in enumerate(inputs) if not isinstance(i, Value)]
@@ -313,17 +318,21 @@ def _key_of(fn: Any, scalars: tuple[object, ...]) -> object:
     ):  # a bound method has its function's code, and an object besides
         return None
     code = fn.__code__
-    names = _global_names(code)
-    if names is None:
+    told = _looked_up.get(id(code))
+    if told is None:
+        told = _names_in(code)
+    if told.names is None:
         return None
+    if not told.names and not fn.__closure__:
+        return (told, scalars) if scalars else told
     known = fn.__globals__
-    values: list[object] = [known[name] for name in names if name in known]
+    values: list[object] = [known[name] for name in told.names if name in known]
     try:
         values += [cell.cell_contents for cell in fn.__closure__ or ()]
     except ValueError:  # not assigned yet
         return None
-    told = tuple([(type(value), repr(value)) if isinstance(value, _PLAIN) else value for value in values])  # -0.0 equals 0.0
-    return ("transform", code, told, scalars) if all([_is_told(value) for value in values]) else None  # noqa: C419  # as above
+    seen = tuple([(type(value), repr(value)) if isinstance(value, _PLAIN) else value for value in values])  # -0.0 equals 0.0
+    return (told, seen, scalars) if all([_is_told(value) for value in values]) else None  # noqa: C419  # as above
 
 
 def _is_told(value: object) -> bool:
@@ -335,14 +344,33 @@ def _is_told(value: object) -> bool:
     return isinstance(value, _PLAIN) or (isinstance(value, type) and issubclass(value, DType))
 
 
-@lru_cache(maxsize=256)
-def _global_names(code: CodeType) -> tuple[str, ...] | None:
-    """Names outside of a function that it, or a function inside it, may look up; None when it imports what nobody knows before."""
-    found, names = [code], {}
+@final
+class _Code:
+    """What a function looks up, by its code; one for each code, which it keeps, so that the code's id stays its own.
+
+    Attributes:
+        names: outside of it that it, or a function inside it, may look up; None when it imports what nobody knows before.
+    """
+
+    __slots__ = ("code", "names")
+
+    def __init__(self, code: CodeType, names: tuple[str, ...] | None) -> None:
+        self.code = code
+        self.names = names
+
+
+_looked_up: dict[int, _Code] = {}
+_CODES_MAX: Final = 1_024
+
+
+def _names_in(code: CodeType) -> _Code:
+    found, names, imports = [code], {}, False
     while found:
         part = found.pop()
-        if any(step.opname == "IMPORT_NAME" for step in get_instructions(part)):
-            return None
+        imports = imports or any(step.opname == "IMPORT_NAME" for step in get_instructions(part))
         found += [c for c in part.co_consts if isinstance(c, CodeType)]
         names.update(dict.fromkeys(part.co_names))
-    return tuple(names)
+    if len(_looked_up) >= _CODES_MAX:
+        _looked_up.clear()
+    made = _looked_up[id(code)] = _Code(code, None if imports else tuple(names))
+    return made
