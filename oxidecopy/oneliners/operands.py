@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from itertools import count
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, Protocol, final
+from weakref import ref
 
 from oxidecopy.engines.views import View, shared_views, view
 from oxidecopy.errors import ArgumentError, Diagnostic, DTypeError, ShapeError
-from oxidecopy.host.borrowing import borrow_any, home_of
+from oxidecopy.host.borrowing import borrow_any, follow, home_of
+from oxidecopy.interop import torch_tensor
 from oxidecopy.isa.limits import GLOBAL_ADDRESS_ALIGN, STORE_EDGE_BYTES
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.global_array import GlobalArray
@@ -56,10 +58,11 @@ def taken(names: Sequence[str], given: Sequence[object], stream: AnyStream, *, l
     for i, (name, a) in enumerate(zip(names, given, strict=True)):
         if isinstance(a, GlobalArray) or (a is None and i < left_out):
             arrays.append(a)
-        elif home_of(a) is None:
-            _refuse_argument((name,), (a,))
         else:
-            arrays.append(borrow_any(device, a, stream))
+            known = _borrowed_before(device, a, stream)
+            if known is None and home_of(a) is None:
+                _refuse_argument((name,), (a,))
+            arrays.append(_borrowed(device, a, stream) if known is None else known)
     others = [a for a in arrays if a is not None and a.device is not device]
     if others:
         refuse(
@@ -71,6 +74,35 @@ def taken(names: Sequence[str], given: Sequence[object], stream: AnyStream, *, l
             fix="make all arrays with one device: open it once",
         )
     return Taken(device, tuple(arrays))
+
+
+class _Borrowed(NamedTuple):
+    """An array over a tensor's storage, which it keeps; the tensor it does not."""
+
+    tensor: ref[Any]
+    signature: torch_tensor.Signature
+    array: Array
+
+
+def _borrowed_before(device: Device, x: object, stream: AnyStream) -> Array | None:
+    """The array over a tensor that is still what it was when it was borrowed."""
+    found: _Borrowed | None = device.kept.get("tensors", _NONE).get(id(x))
+    if found is None or found.tensor() is not x or not torch_tensor.unchanged(x, found.signature):
+        return None
+    follow(device, x, stream)
+    return found.array
+
+
+def _borrowed(device: Device, x: object, stream: AnyStream) -> Array:
+    made = borrow_any(device, x, stream)
+    if made.buffer.address and torch_tensor.is_tensor(x):
+        tensors = device.kept.setdefault("tensors", {})
+        key = id(x)
+        tensors[key] = _Borrowed(ref(x, lambda gone: tensors.pop(key, None)), torch_tensor.signature(x), made)
+    return made
+
+
+_NONE: Final[dict[int, _Borrowed]] = {}
 
 
 def opened(name: str) -> Device:

@@ -185,45 +185,67 @@ def transform(fn: Any, /, *inputs: Any, out: Any = None, stream: AnyStream = Non
         ArgumentError: for memory that is shared otherwise than in place, or cannot be written to.
         RecordError: for what `fn` does that no map can.
     """
-    numbers: tuple[float, ...] = ()
-    scalars: tuple[type[DType] | None, ...] = ()
-    arrays, known = inputs, type(out) is GlobalArray
-    for i in inputs:
-        if type(i) is not GlobalArray:
-            numbers = tuple([i.number for i in inputs if type(i) is Value])
-            scalars = tuple([i.dtype if type(i) is Value else None for i in inputs])
-            arrays = tuple([i for i in inputs if type(i) is not Value])
-            known = known and all([type(a) is GlobalArray for a in arrays])  # noqa: C419  # no generator on the fast path
-            break
+    if all([type(i) is GlobalArray for i in inputs]):  # noqa: C419  # no generator on the fast path
+        numbers, scalars, arrays = _NO_NUMBERS, _NO_SCALARS, inputs
+    else:
+        numbers = tuple([i.number for i in inputs if type(i) is Value])
+        scalars = tuple([i.dtype if type(i) is Value else None for i in inputs])
+        arrays = tuple([i for i in inputs if type(i) is not Value])
     key = _key_of(fn, scalars)
-    if known and key is not None and not (tune or explain) and hot(key, (out, *arrays), numbers, stream):
+    hurry = key is not None and not (tune or explain)
+    ours = type(out) is GlobalArray and all([type(a) is GlobalArray for a in arrays])  # noqa: C419
+    if ours and hurry and hot(key, (out, *arrays), numbers, stream):
         return out
     asked = Asked.of(stream, explain, tune)
     _check_inputs(inputs)
     names = [f"input {k}" for k, i in enumerate(inputs) if not isinstance(i, Value)]
-    device, (into, *given) = taken(("out", *names), (out, *[i for i in inputs if not isinstance(i, Value)]), stream, left_out=1)
+    device, (into, *given) = taken(("out", *names), (out, *arrays), stream, left_out=1)
+    told = (key, *[a.dtype for a in given])
+    if hurry and into is None and told in _results:
+        into = new_output(device, _common(given), _results[told], given)
+    if hurry and into is not None and hot(key, (into, *given), numbers, stream):
+        return into if out is None else out
     operands = _operands(inputs, given)
+    node = _checked(fn, operands, names, into, given)
+    if into is None:
+        into = new_output(device, _common(given), _element_type(node), given)
+    _remember(told, into.dtype)
+    result = into if out is None else out
+    said = perform(_work(key if key is not None else (node, scalars), node, fn, into, given, _Inputs(operands, numbers)), asked)
+    return result if said is None else replace(said, out=result)
+
+
+_NO_NUMBERS: Final[tuple[float, ...]] = ()
+_NO_SCALARS: Final[tuple[type[DType] | None, ...]] = ()
+_results: dict[object, type[DType]] = {}  # of functions that were traced, by what tells them and their inputs' element types
+
+
+def _remember(told: object, dtype: type[DType]) -> None:
+    if len(_results) >= _CODES_MAX:
+        _results.clear()
+    _results[told] = dtype
+
+
+def _checked(fn: Any, operands: Sequence[Operand], names: Sequence[str], into: Array | None, given: Sequence[Array]) -> elem.Elem:
+    """The function as it was traced, for an output that it fits where there is one."""
     nodes = [
         elem.Parameter(f"x{k}", i.dtype.info.name) if i.scalar else elem.Input(i.number, i.dtype.info.name, elem.Along.ALL)
         for k, i in enumerate(operands)
     ]
     node = trace(None, fn, nodes)
     shape = _common(given)
-    if into is None:
-        into = new_output(device, shape, _element_type(node), given)
-    check_shape("out", into, shape, "what the inputs make together")
-    check_written("out", into, "which one would be left is not known")
-    if node.dtype != into.dtype.info.name:
-        refuse_types(
-            "the function does not give what `out` holds",
-            node.dtype,
-            into.dtype.info.name,
-            f"cast its result: `.cast(ox.{into.dtype.__name__})`",
-        )
-    check_apart(("out", *names), (into, *given), same=True)
-    result = into if out is None else out
-    said = perform(_work(key if key is not None else (node, scalars), node, fn, into, given, _Inputs(operands, numbers)), asked)
-    return result if said is None else replace(said, out=result)
+    if into is not None:
+        check_shape("out", into, shape, "what the inputs make together")
+        check_written("out", into, "which one would be left is not known")
+        if node.dtype != into.dtype.info.name:
+            refuse_types(
+                "the function does not give what `out` holds",
+                node.dtype,
+                into.dtype.info.name,
+                f"cast its result: `.cast(ox.{into.dtype.__name__})`",
+            )
+        check_apart(("out", *names), (into, *given), same=True)
+    return node
 
 
 class _Inputs(NamedTuple):

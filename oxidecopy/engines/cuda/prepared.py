@@ -113,7 +113,7 @@ class Room:
     watch: Watch
 
 
-# What the memory that a launch points to knows of its stream: nothing yet; what is noted until somebody waits; that it is used again and again.
+# What the memory that a launch points to knows of its stream: nothing; what is noted until somebody waits; that it is used again and again.
 _NOT_YET, _ONCE, _FOR_GOOD = "not yet", "once", "for good"
 
 
@@ -128,7 +128,20 @@ class CudaLaunch(Repeatable):
         bindings: its arguments.
     """
 
-    __slots__ = ("_is_capturing", "_nothing", "_own", "_ownership", "_room", "_table", "_told", "_words_at", "bindings", "code", "slot", "waits")
+    __slots__ = (
+        "_is_capturing",
+        "_nothing",
+        "_own",
+        "_ownership",
+        "_room",
+        "_table",
+        "_told",
+        "_words_at",
+        "bindings",
+        "code",
+        "slot",
+        "waits",
+    )
 
     def __init__(self, room: Room, code: Code, bindings: Bindings, shape: LaunchShape, stream: Stream, *, waits: bool) -> None:
         context, watch = room.context, room.watch

@@ -61,7 +61,9 @@ class MapEncoder:
         if known is None:
             tried = [address, 0x1234_5678_9AB0, 0x7F00_0000_0010]
             found = [(at, self.encode(tensor_map, at)) for at in tried]
-            known = len({data[_WORD:] for _, data in found}) == 1 and all(data[:_WORD] == at.to_bytes(_WORD, "little") for at, data in found)
+            known = len({data[_WORD:] for _, data in found}) == 1 and all(
+                data[:_WORD] == at.to_bytes(_WORD, "little") for at, data in found
+            )
             if len(self._plain) >= TEMPLATES_MAX:
                 self._plain.clear()
             self._plain[tensor_map] = known

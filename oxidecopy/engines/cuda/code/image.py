@@ -169,9 +169,7 @@ class Image:
 
     def scalar_words(self, scalars: Mapping[str, int | float]) -> list[tuple[int, int]]:
         """Words of the parameter that hold scalars, and what is in them."""
-        return [
-            (self.args_at // 8 + s.word, bits_of(scalars[s.name], s.dtype, cast=s.cast)) for s in self.scalars
-        ]
+        return [(self.args_at // 8 + s.word, bits_of(scalars[s.name], s.dtype, cast=s.cast)) for s in self.scalars]
 
     def parameter(
         self,
