@@ -15,7 +15,7 @@ from oxidecopy.oneliners.explanation import Explanation
 from oxidecopy.oneliners.machine import Machine, machine_of
 from oxidecopy.oneliners.moving import move
 from oxidecopy.oneliners.operands import SHAPES, TYPES, Array, ForeignArray, check_apart, check_shape, check_written, refuse_types, taken
-from oxidecopy.oneliners.pipelines import CTA_BYTES, SHARED_SM, rows_by_number
+from oxidecopy.oneliners.pipelines import CTA_BYTES, SHARED_SM, padding_for, rows_by_number
 from oxidecopy.oneliners.spaces import boxes, joint
 from oxidecopy.oneliners.steps import BITS, MapOf, Part, Plan, Step, part_of, why_no_map, why_no_store
 from oxidecopy.typed.dtypes import DType, i32, i64, u8, u16, u32, u64
@@ -157,22 +157,27 @@ class Pieces(NamedTuple):
 
     Attributes:
         rows: of a box, at most.
-        stages: of the ring.
-        per_sm: CTAs for each multiprocessor, as far as shared memory goes.
+        stages: of the ring; 1: each box has a CTA of its own.
+        per_sm: CTAs for each multiprocessor, as far as shared memory goes; without a ring the most that run at once (0: any number).
+        box_bytes: of a box, at most.
     """
 
     rows: int = 16
     stages: int = 3
     per_sm: int = 8
+    box_bytes: int = 16 << 10
 
     @property
     def words(self) -> str:
         """In words."""
-        return f"boxes of up to {self.rows} rows, {self.stages} stages, up to {self.per_sm} CTAs for each multiprocessor"
+        boxes = f"boxes of up to {self.rows} rows and {self.box_bytes:,} bytes"
+        if self.stages == 1:
+            return f"{boxes}, a CTA for each, {self.per_sm or 'as many as fit'} at once on a multiprocessor"
+        return f"{boxes}, {self.stages} stages, up to {self.per_sm} CTAs for each multiprocessor"
 
 
+_SOURCE: Final = "not measured"
 _CHOICES: Final = tuple(Pieces(*c) for c in ((16, 3, 8), (16, 4, 4), (8, 4, 8), (8, 8, 4), (32, 3, 4), (32, 2, 8), (4, 4, 8)))
-_BOX_BYTES: Final = 16 << 10  # of a box, at most
 
 
 def gather(plan: Plan, machine: Machine, out: Part, table: Part, numbers: Part, choice: Pieces | None) -> None:
@@ -212,12 +217,12 @@ def _step(plan: Plan, machine: Machine, out: Part, table: Part, numbers: Part, c
     piece: tuple[int, ...]
     if down:
         shape, steps = (down, across), (across * word, word)
-        piece = (min(down, BOX_DIM_MAX, max(1, _BOX_BYTES // (across * word))), across)
+        piece = (min(down, BOX_DIM_MAX, max(1, pieces.box_bytes // (across * word))), across)
     else:
         whole = -(-words // -(-words // BOX_DIM_MAX))
         piece = (min(BOX_DIM_MAX, -(-whole // unit) * unit),)
     nbytes = prod(piece) * word
-    rows = max(1, min(pieces.rows, 1 << (out.shape[0] - 1).bit_length(), 1 << (_BOX_BYTES // nbytes).bit_length() - 1))
+    rows = max(1, min(pieces.rows, 1 << (out.shape[0] - 1).bit_length(), 1 << max(1, pieces.box_bytes // nbytes).bit_length() - 1))
     per_sm = max(1, min(pieces.per_sm, SHARED_SM // (pieces.stages * rows * nbytes + CTA_BYTES)))
     source = table.seen(out.dtype, (table.shape[0], *shape), (table.strides_bytes[0], *steps))
     target = out.seen(out.dtype, (out.shape[0], *shape), (out.strides_bytes[0], *steps))
@@ -226,10 +231,11 @@ def _step(plan: Plan, machine: Machine, out: Part, table: Part, numbers: Part, c
     if down:
         plan.why.append(f"rows of {words:,} words are copied as {down:,} of {across}: one copy takes {piece[0]:,} of them")
     plan.why.append(f"box {box}: {rows} copies of {nbytes:,} bytes each; {count:,} of them cover {target.shape}")
-    plan.why.append(f"{pieces.stages} stages, {per_sm} CTAs for each multiprocessor ({'measured here' if choice else 'not measured'})")
+    plan.why.append(f"{pieces.words} ({'measured here' if choice else _SOURCE})")
+    once = pieces.stages == 1
     return Step(
-        pipeline=rows_by_number(rows, pieces.stages),
-        grid=min(count, per_sm * machine.sms),
+        pipeline=rows_by_number(rows, pieces.stages, padding_for(pieces.per_sm, rows * nbytes) if once else 0),
+        grid=count if once else min(count, per_sm * machine.sms),
         arguments={"table": MapOf(source, (1, *piece)), "indices": numbers, "out": MapOf(target, box)},
         what=f"boxes of {rows} rows, loaded row by row",
     )

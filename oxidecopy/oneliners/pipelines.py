@@ -103,21 +103,22 @@ def boxes_ring(stages: int, schedule: Schedule) -> Pipeline[...]:
 
 
 @lru_cache(maxsize=_KEPT_MAX)
-def plain_stores(stages: int) -> Pipeline[...]:
+def plain_stores(stages: int, warps: int) -> Pipeline[...]:
     """Boxes of `src` come through a ring; all threads of a group store their elements wherever `out` has them."""
 
     def copy_elements(cta: Cta, src: Any, out: Any) -> None:
         ring = cta.ring(stages=stages, tiles=(src,))
+        work = cta.schedule(src, order=order.counter())
         with cta.producer() as leader:
-            for at in cta.tiles(src):
+            for at in work:
                 with ring.produce(leader) as (slot,):
                     slot.load(src, at)
         with cta.consumers() as group:
-            for at in cta.tiles(src):
-                with ring.consume(group) as (tile,):
-                    cta.store(out, tile, at)
+            for stage in ring.stages(group, work):
+                (tile,) = stage.tiles
+                cta.store(out, tile, stage.at)
 
-    return _made(copy_elements, {"src": _MAP, "out": _ARRAY}, warps=roles(producer=1, consumers=_PLAIN_WARPS))
+    return _made(copy_elements, {"src": _MAP, "out": _ARRAY}, warps=roles(producer=1, consumers=warps))
 
 
 @lru_cache(maxsize=_KEPT_MAX)
@@ -127,17 +128,73 @@ def turned_boxes(stages: int, warps: int) -> Pipeline[...]:
     def copy_transposed(cta: Cta, src: Any, dst: Any) -> None:
         ring = cta.ring(stages=stages, tiles=(src,))
         outs = cta.store_ring(dst, stages=1)
+        work = cta.schedule(src, order=order.counter())
         with cta.producer() as leader:
-            for at in cta.tiles(src):
+            for at in work:
                 with ring.produce(leader) as (slot,):
                     slot.load(src, at)
         with cta.consumers() as group:
-            for at in cta.tiles(src):
-                *outer, i, j = at
-                with ring.consume(group) as (tile,), outs.put(group, (*outer, j, i)) as out:
+            for stage in ring.stages(group, work):
+                (tile,) = stage.tiles
+                *outer, i, j = stage.at
+                with outs.put(group, (*outer, j, i)) as out:
                     group.transpose(tile, out=out)
 
     return _made(copy_transposed, {"src": _MAP, "dst": _MAP}, warps=roles(producer=1, consumers=warps))
+
+
+class Shift(NamedTuple):
+    """Where rows that begin between multiples of 16 bytes lie in memory that is seen from such a multiple on; counted in elements.
+
+    Attributes:
+        lead: the first row begins so far behind.
+        axis: of the dimension along which rows begin further and further behind; -1 where all begin at the same place.
+        step: so much for each index of it.
+        unit: places where a load may begin are so far apart.
+    """
+
+    lead: int
+    axis: int
+    step: int
+    unit: int
+
+
+@lru_cache(maxsize=_KEPT_MAX)
+def shifted_boxes(stages: int, warps: int, box: tuple[int, ...], counts: tuple[int, ...], shift: Shift) -> Pipeline[...]:
+    """Boxes of rows that begin between multiples of 16 bytes: loaded from the multiple before, and stored where their elements belong.
+
+    `src` has the dimensions of `out`, and rows that are longer by what lies before them. `counts` are the boxes along each of the
+    dimensions. A box has one index of `shift.axis`.
+    """
+
+    def copy_shifted(cta: Cta, src: Any, out: Any) -> None:
+        ring = cta.ring(stages=stages, tiles=(src,))
+        worker, workers = cta.block_idx.x, cta.grid_dim.x
+        trips = (prod(counts) - worker + workers - 1) // workers
+
+        def place(i: SymIdx) -> tuple[tuple[Idx, ...], tuple[Idx, ...]]:
+            """Where the box is loaded from, and the coordinates of its first element in `out`, which may be before a row."""
+            left, index = worker + i * workers, []
+            for k, n in reversed(list(enumerate(counts))):
+                index.append(left % n * box[k])
+                left = left // n
+            index.reverse()
+            start: Idx = shift.lead + (index[shift.axis] * shift.step if shift.axis >= 0 else 0)
+            first = start // shift.unit * shift.unit + index[-1]
+            return (*index[:-1], first), (*index[:-1], first - start)
+
+        with cta.producer() as leader:
+            for i in cta.range(trips):
+                at, _ = place(i)
+                with ring.produce(leader) as (slot,):
+                    slot.load(src, at)
+        with cta.consumers() as group:
+            for i in cta.range(trips):
+                _, at = place(i)
+                with ring.consume(group) as (tile,):
+                    cta.store(out, tile, at)
+
+    return _made(copy_shifted, {"src": _MAP, "out": _ARRAY}, warps=roles(producer=1, consumers=warps))
 
 
 @lru_cache(maxsize=_KEPT_MAX)
@@ -202,27 +259,57 @@ def sums_of_rows(columns: int, stages: int, warps: int) -> Pipeline[...]:
         sums = cta.shared(dst)
         trips = (src.shape[1] + columns - 1) // columns
         with cta.producer() as leader:
-            for (i,) in cta.tiles(dst):
+            for (i,) in cta.tiles(dst, order=order.once):
                 for j in cta.range(trips):
                     with ring.produce(leader) as (slot,):
                         slot.load(src, (i, j * columns))
         with cta.consumers() as group:
-            for at in cta.tiles(dst):
-                group.fill(sums, 0)
-                group.sync()
-                for _ in cta.range(trips):
-                    with ring.consume(group) as (tile,):
-                        group.sum(tile, axis=1, out=sums, accumulate=True)
-                group.sync()
-                cta.fence_proxy_async()
-                group.sync()
+            for at in cta.tiles(dst, order=order.once):
+                _add_up(cta, group, ring, sums, trips, axis=1)
                 with group.elect() as elected:
                     dst.reduce(add, elected, sums, at)
                     elected.commit_group()
                     elected.wait_group_read(0)
-                group.sync()
 
     return _made(add_rows, {"src": _MAP, "dst": _MAP}, warps=roles(producer=1, consumers=warps))
+
+
+@lru_cache(maxsize=_KEPT_MAX)
+def sums_of_columns(rows: int, columns: int, parts: int, stages: int, warps: int) -> Pipeline[...]:
+    """Columns of `src` are summed in shared memory, from boxes of so many rows and columns, and added to the elements of `dst`.
+
+    Each `parts` CTAs share some columns: part p takes boxes p, p + parts, ... of them.
+    """
+
+    def add_columns(cta: Cta, src: Any, dst: Any) -> None:
+        ring = cta.ring(stages=stages, tiles=(src,))
+        sums = cta.shared(dst)
+        part, column = cta.block_idx.x % parts, cta.block_idx.x // parts * columns
+        trips = ((src.shape[0] + rows - 1) // rows - part + parts - 1) // parts
+        with cta.producer() as leader:
+            for i in cta.range(trips):
+                with ring.produce(leader) as (slot,):
+                    slot.load(src, ((part + i * parts) * rows, column))
+        with cta.consumers() as group:
+            _add_up(cta, group, ring, sums, trips, axis=0)
+            with group.elect() as elected:
+                dst.reduce(add, elected, sums, (column,))
+                elected.commit_group()
+                elected.wait_group_read(0)
+
+    return _made(add_columns, {"src": _MAP, "dst": _MAP}, warps=roles(producer=1, consumers=warps))
+
+
+def _add_up(cta: Any, group: Any, ring: Any, sums: Any, trips: Any, *, axis: int) -> None:
+    """Sums of so many stages, ready to be stored from shared memory."""
+    group.fill(sums, 0)
+    group.sync()
+    for _ in cta.range(trips):
+        with ring.consume(group) as (tile,):
+            group.sum(tile, axis=axis, out=sums, accumulate=True)
+    group.sync()
+    cta.fence_proxy_async()
+    group.sync()
 
 
 # ---- elements
@@ -264,18 +351,20 @@ def elements(fn: Callable[..., Any], inputs: Sequence[Input], *, name: str, stag
         parts = [(maps[k : k + _RING_TILES], loaded[k : k + _RING_TILES]) for k in range(0, len(maps), _RING_TILES)]
         rings: list[Any] = [cta.ring(stages=stages, tiles=(*some,)) for some, _ in parts]
         outs = cta.store_ring(out, stages=out_stages)
+        work = cta.schedule(out, order=order.counter())
         with cta.producer() as leader:
-            for at in cta.tiles(out):
+            for at in work:
                 for ring, (some, what) in zip(rings, parts, strict=True):
                     with ring.produce(leader) as slots:
                         for slot, desc, i in zip(slots, some, what, strict=True):
                             slot.load(desc, placed(at, i.along))
         with cta.consumers() as group:
-            for at in cta.tiles(out):
+            first, *others = rings
+            for stage in first.stages(group, work):
                 with ExitStack() as stack:
-                    tiles = [tile for ring in rings for tile in stack.enter_context(ring.consume(group))]
+                    tiles = [*stage.tiles, *(tile for ring in others for tile in stack.enter_context(ring.consume(group)))]
                     spread: list[Any] = [_SPREAD[i.along](tile) for i, tile in zip(loaded, tiles, strict=True)]
-                    into = stack.enter_context(outs.put(group, at))
+                    into = stack.enter_context(outs.put(group, stage.at))
                     group.map(called, *spread, out=into)
 
     compute.__name__ = name
@@ -299,21 +388,27 @@ def placed(at: tuple[Any, ...], along: Along) -> tuple[Any, ...]:
 
 # ---- rows by number
 @lru_cache(maxsize=_KEPT_MAX)
-def rows_by_number(rows: int, stages: int) -> Pipeline[...]:
-    """Rows of `table` by the numbers in `indices`: `rows` of them to a box of `out`, each loaded by a copy of its own."""
+def rows_by_number(rows: int, stages: int, padding: int) -> Pipeline[...]:
+    """Rows of `table` by the numbers in `indices`: `rows` of them to a box of `out`, each loaded by a copy of its own.
+
+    Boxes go through a ring of several stages, or, with one, each to a CTA of its own. `padding` is shared memory beside them.
+    """
+    work = order.once if stages == 1 else order.linear
 
     def gather_rows(cta: Cta, table: Any, indices: Any, out: Any) -> None:
         ring = cta.ring(stages=stages, tiles=(out,))
+        if padding:
+            cta.shared(u8, (padding,), align=A128)
         last = indices.shape[0] - 1
         with cta.producer() as leader:
-            for at in cta.tiles(out):
+            for at in cta.tiles(out, order=work):
                 with ring.produce(leader) as (slot,):
-                    for r in cta.range(rows):
+                    for r in cta.range(rows) if rows > 1 else (0,):
                         # Rows behind the last one are loaded once more, and not stored.
                         row = cta.load_index(indices, minimum(at[0] + r, last), below=table.shape[0])
                         slot.load_part(table, (row, *at[1:]), r, of=rows)
         with cta.storer() as leader:
-            for at in cta.tiles(out):
+            for at in cta.tiles(out, order=work):
                 ring.forward(leader, out, at, pending=stages // 2)
 
     return _made(gather_rows, {"table": _MAP, "indices": _ARRAY, "out": _MAP}, warps=roles(producer=1, consumers=(), store=1))
