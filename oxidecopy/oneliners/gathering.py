@@ -15,7 +15,7 @@ from oxidecopy.oneliners.explanation import Explanation
 from oxidecopy.oneliners.machine import Machine, machine_of
 from oxidecopy.oneliners.moving import move
 from oxidecopy.oneliners.operands import SHAPES, TYPES, Array, ForeignArray, check_apart, check_shape, check_written, refuse_types, taken
-from oxidecopy.oneliners.pipelines import CTA_BYTES, SHARED_SM, padding_for, rows_by_number
+from oxidecopy.oneliners.pipelines import CTA_BYTES, SHARED_SM, padding_for, rows_by_number, rows_by_number_once
 from oxidecopy.oneliners.spaces import boxes, joint
 from oxidecopy.oneliners.steps import BITS, MapOf, Part, Plan, Step, part_of, why_no_map, why_no_store
 from oxidecopy.typed.dtypes import DType, i32, i64, u8, u16, u32, u64
@@ -160,12 +160,14 @@ class Pieces(NamedTuple):
         stages: of the ring; 1: each box has a CTA of its own.
         per_sm: CTAs for each multiprocessor, as far as shared memory goes; without a ring the most that run at once (0: any number).
         box_bytes: of a box, at most.
+        warps: that load, without a ring, side by side.
     """
 
     rows: int = 16
     stages: int = 3
     per_sm: int = 8
     box_bytes: int = 16 << 10
+    warps: int = 4
 
     @property
     def words(self) -> str:
@@ -234,7 +236,9 @@ def _step(plan: Plan, machine: Machine, out: Part, table: Part, numbers: Part, c
     plan.why.append(f"{pieces.words} ({'measured here' if choice else _SOURCE})")
     once = pieces.stages == 1
     return Step(
-        pipeline=rows_by_number(rows, pieces.stages, padding_for(pieces.per_sm, rows * nbytes) if once else 0),
+        pipeline=rows_by_number_once(rows, min(rows, pieces.warps), padding_for(pieces.per_sm, rows * nbytes))
+        if once
+        else rows_by_number(rows, pieces.stages),
         grid=count if once else min(count, per_sm * machine.sms),
         arguments={"table": MapOf(source, (1, *piece)), "indices": numbers, "out": MapOf(target, box)},
         what=f"boxes of {rows} rows, loaded row by row",

@@ -10,11 +10,10 @@ from oxidecopy.isa.limits import BOX_DIM_MAX, GLOBAL_ADDRESS_ALIGN, MAX_RANK
 from oxidecopy.oneliners.machine import Machine
 from oxidecopy.oneliners.measured import Way, measured, ways_for
 from oxidecopy.oneliners.pipelines import (
-    CTA_BYTES,
-    SHARED_SM,
     Shift,
     boxes_once,
     boxes_ring,
+    grid_for,
     padding_for,
     plain_stores,
     shifted_boxes,
@@ -30,9 +29,10 @@ NO_WAY: Final = "OX1203"
 _COLUMNS: Final = (16_384, 8_192, 4_096, 2_048, 1_024)  # of one long row, seen as rows: widths at which copies were fastest
 _LONG: Final = 16 * _COLUMNS[-1]  # elements: shorter rows stay what they are
 _PLAIN_STAGES: Final = 4
-_PLAIN_PER_SM: Final = 8
-_PLAIN_BYTES: Final = 8 << 10  # of a box whose elements are stored by threads
+_PLAIN_PER_SM: Final = 0  # CTAs at once on a multiprocessor whose threads store elements; 0: as many as fit
+_PLAIN_BYTES: Final = 16 << 10  # of their boxes
 _PLAIN_WARPS: Final = 4
+_RUNS_PER_SM: Final = 8
 _PLAIN_SOURCE: Final = "not measured"
 _TURNED: Final = {1: (256, 256), 2: (128, 256), 4: (128, 128), 8: (64, 64)}  # rows and columns of transposed boxes, by an element's bytes
 _TURNED_LEAST: Final = 128  # bytes of a row of such a box, where there are few of them
@@ -199,12 +199,10 @@ def _by_elements(plan: Plan, machine: Machine, dst: Part, src: Part) -> None:
     reason = why_no_map(of, plan.operands)
     if not reason:
         box = box_of(space, _PLAIN_BYTES // word, unit=max(1, GLOBAL_ADDRESS_ALIGN // word), element_bytes=word)
-        grid = min(boxes(space.extents, box), _plain_per_sm(prod(box) * word) * machine.sms)
+        grid, pipe = boxes(space.extents, box), plain_stores(_PLAIN_WARPS, padding_for(_PLAIN_PER_SM, prod(box) * word))
         plan.why.append(f"boxes {box} are loaded in the order of the source; {_PLAIN_WARPS} warps store their elements ({_PLAIN_SOURCE})")
         arguments: dict[str, Argument] = {"src": MapOf(of, box), "out": to}
-        plan.steps.append(
-            Step(pipeline=plain_stores(_PLAIN_STAGES, _PLAIN_WARPS), grid=grid, arguments=arguments, what=f"boxes {box}, stored by threads")
-        )
+        plan.steps.append(Step(pipeline=pipe, grid=grid, arguments=arguments, what=f"boxes {box}, stored by threads"))
         return
     plan.why.append(f"no map of the source: {reason}")
     _shifted(plan, machine, space, to, of)
@@ -226,10 +224,6 @@ def _widest(space: Space, dst: Part, src: Part, plan: Plan) -> int:
     return next((w for w in _WORDS if not any(n % w for n in places)), 1) if size < 8 else size
 
 
-def _plain_per_sm(nbytes: int) -> int:
-    return max(1, min(_PLAIN_PER_SM, SHARED_SM // (_PLAIN_STAGES * nbytes + CTA_BYTES)))
-
-
 def _shifted(plan: Plan, machine: Machine, space: Space, dst: Part, src: Part) -> None:
     """The memory of the source is loaded from multiples of 16 bytes on, and stored where its elements belong."""
     lead_bytes = src.address(plan.operands) % GLOBAL_ADDRESS_ALIGN
@@ -247,7 +241,7 @@ def _shifted(plan: Plan, machine: Machine, space: Space, dst: Part, src: Part) -
 def _shifted_boxes(plan: Plan, machine: Machine, space: Space, dst: Part, src: Part) -> bool:
     """By boxes of rows that begin at the same place behind a multiple of 16 bytes; False where rows are short, or begin everywhere.
 
-    Of rows that are no multiple of 16 bytes apart every second, fourth, ... is: these make a dimension, and those between two of them another.
+    Of rows that are no multiple of 16 bytes apart every second, fourth, ... is: these make a dimension, and those between them another.
     """
     steps = space.strides[1]
     uneven = [k for k, s in enumerate(steps[:-1]) if s % GLOBAL_ADDRESS_ALIGN]
@@ -293,13 +287,13 @@ def _shifted_step(plan: Plan, machine: Machine, space: Space, dst: Part, src: Pa
     counts = (*(-(-n // b) for n, b in zip(outer, box, strict=False)), -(-(inner + unit - 1) // run))
     count = prod(counts)
     plan.why.append(
-        f"boxes {tuple(box)} are loaded from multiples of {GLOBAL_ADDRESS_ALIGN} bytes, rows of {space.extents} that begin at the same place behind "
-        f"one together; {_PLAIN_WARPS} warps store their elements: {count:,} loads ({_PLAIN_SOURCE})"
+        f"boxes {tuple(box)} of {space.extents} are loaded from multiples of {GLOBAL_ADDRESS_ALIGN} bytes on; {_PLAIN_WARPS} warps store their "
+        f"elements: {count:,} loads ({_PLAIN_SOURCE})"
     )
     plan.steps.append(
         Step(
-            pipeline=shifted_boxes(_PLAIN_STAGES, _PLAIN_WARPS, tuple(box), counts, shift),
-            grid=min(count, _plain_per_sm(prod(box) * size) * machine.sms),
+            pipeline=shifted_boxes(_PLAIN_WARPS, padding_for(_PLAIN_PER_SM, prod(box) * size), tuple(box), counts, shift),
+            grid=grid_for(counts),
             arguments={"src": MapOf(memory, tuple(box)), "out": dst.seen(dst.dtype, space.extents, space.strides[0])},
             what=f"boxes {tuple(box)}, stored by threads",
         )
@@ -326,7 +320,7 @@ def _shifted_runs(plan: Plan, machine: Machine, space: Space, dst: Part, src: Pa
     plan.steps.append(
         Step(
             pipeline=pipe,
-            grid=min(total, _PLAIN_PER_SM * machine.sms),
+            grid=min(total, _RUNS_PER_SM * machine.sms),
             arguments={"src": MapOf(memory, (*ones, run)), "out": dst},
             what=f"runs of {run} elements, stored by threads",
         )

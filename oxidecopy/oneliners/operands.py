@@ -11,6 +11,7 @@ from weakref import ref
 from oxidecopy.engines.views import View, shared_views, view
 from oxidecopy.errors import ArgumentError, Diagnostic, DTypeError, ShapeError
 from oxidecopy.host.borrowing import borrow_any, follow, home_of
+from oxidecopy.host.stream import Stream
 from oxidecopy.interop import torch_tensor
 from oxidecopy.isa.limits import GLOBAL_ADDRESS_ALIGN, STORE_EDGE_BYTES
 from oxidecopy.typed.dtypes import DType
@@ -53,7 +54,7 @@ def taken(names: Sequence[str], given: Sequence[object], stream: AnyStream, *, l
         homes = [home for a in given if a is not None and (home := home_of(a)) is not None]
         if not homes:
             _refuse_argument(names, given)
-        device = opened(homes[0])
+        device = _device_of(stream, homes[0])
     arrays: list[Array | None] = []
     for i, (name, a) in enumerate(zip(names, given, strict=True)):
         if isinstance(a, GlobalArray) or (a is None and i < left_out):
@@ -74,6 +75,12 @@ def taken(names: Sequence[str], given: Sequence[object], stream: AnyStream, *, l
             fix="make all arrays with one device: open it once",
         )
     return Taken(device, tuple(arrays))
+
+
+def _device_of(stream: AnyStream, home: str) -> Device:
+    """The device of the stream, where it is one of ours and on that GPU; else the process's own."""
+    device: Device | None = getattr(stream, "device", None) if isinstance(stream, Stream) else None
+    return device if device is not None and device.name == home else opened(home)
 
 
 class _Borrowed(NamedTuple):

@@ -31,6 +31,8 @@ SHARED_SM: Final = 227 << 10  # bytes that the CTAs of a multiprocessor share (c
 CTA_BYTES: Final = 2 << 10  # what a CTA takes beside its tiles: barriers, and what the system keeps
 _PLAIN_WARPS: Final = 4
 _KEPT_MAX: Final = 64  # pipelines of a kind: equal ones are recorded once
+_GRID_RANK: Final = 3
+_GRID_MAX: Final = 65_535  # CTAs in y and z
 _RING_TILES: Final = 3  # of one ring, at most
 _MAP: Final = TmaDescriptor
 _ARRAY: Final = GlobalArray
@@ -103,22 +105,27 @@ def boxes_ring(stages: int, schedule: Schedule) -> Pipeline[...]:
 
 
 @lru_cache(maxsize=_KEPT_MAX)
-def plain_stores(stages: int, warps: int) -> Pipeline[...]:
-    """Boxes of `src` come through a ring; all threads of a group store their elements wherever `out` has them."""
+def plain_stores(warps: int, padding: int) -> Pipeline[...]:
+    """A CTA for each box of `src`: loaded, and its elements stored by all threads wherever `out` has them."""
 
     def copy_elements(cta: Cta, src: Any, out: Any) -> None:
-        ring = cta.ring(stages=stages, tiles=(src,))
-        work = cta.schedule(src, order=order.counter())
-        with cta.producer() as leader:
-            for at in work:
-                with ring.produce(leader) as (slot,):
-                    slot.load(src, at)
-        with cta.consumers() as group:
-            for stage in ring.stages(group, work):
-                (tile,) = stage.tiles
-                cta.store(out, tile, stage.at)
+        tile = cta.shared(src)
+        if padding:
+            cta.shared(u8, (padding,), align=A128)
+        full = cta.barrier().init(1)
+        for at in cta.tiles(src, order=order.once):
+            _load(cta, full, src, tile, at)
+            cta.store(out, tile, at)
 
-    return _made(copy_elements, {"src": _MAP, "out": _ARRAY}, warps=roles(producer=1, consumers=warps))
+    return _made(copy_elements, {"src": _MAP, "out": _ARRAY}, threads=32 * warps)
+
+
+def _load(cta: Any, full: Any, src: Any, tile: Any, at: Any) -> None:
+    """A tile, landed for all threads."""
+    with cta.elect() as leader:
+        token = full.arrive_expect_tx(leader, tile.nbytes)
+        src.g2s(leader, tile, at, token)
+    full.wait_phase(0)
 
 
 @lru_cache(maxsize=_KEPT_MAX)
@@ -160,41 +167,37 @@ class Shift(NamedTuple):
 
 
 @lru_cache(maxsize=_KEPT_MAX)
-def shifted_boxes(stages: int, warps: int, box: tuple[int, ...], counts: tuple[int, ...], shift: Shift) -> Pipeline[...]:
-    """Boxes of rows that begin between multiples of 16 bytes: loaded from the multiple before, and stored where their elements belong.
+def shifted_boxes(warps: int, padding: int, box: tuple[int, ...], counts: tuple[int, ...], shift: Shift) -> Pipeline[...]:
+    """A CTA for each box of rows that begin between multiples of 16 bytes: loaded from the multiple before, and stored by all threads.
 
     `src` has the dimensions of `out`, and rows that are longer by what lies before them. `counts` are the boxes along each of the
-    dimensions. A box has one index of `shift.axis`.
+    dimensions; the grid is `grid_for(counts)`. A box has one index of `shift.axis`.
     """
+    whole = len(grid_for(counts)) == len(counts)
 
     def copy_shifted(cta: Cta, src: Any, out: Any) -> None:
-        ring = cta.ring(stages=stages, tiles=(src,))
-        worker, workers = cta.block_idx.x, cta.grid_dim.x
-        trips = (prod(counts) - worker + workers - 1) // workers
+        tile = cta.shared(src)
+        if padding:
+            cta.shared(u8, (padding,), align=A128)
+        full = cta.barrier().init(1)
+        number: list[Any] = [cta.block_idx.x, cta.block_idx.y, cta.block_idx.z][: len(counts)][::-1] if whole else []
+        left: Any = cta.block_idx.x
+        for n in () if whole else reversed(counts):
+            number.insert(0, left % n)
+            left = left // n
+        index = [i * n for i, n in zip(number, box, strict=True)]
+        start = shift.lead + (index[shift.axis] * shift.step if shift.axis >= 0 else 0)
+        first = start // shift.unit * shift.unit + index[-1]
+        _load(cta, full, src, tile, (*index[:-1], first))
+        cta.store(out, tile, (*index[:-1], first - start))  # what is before the row is not stored
 
-        def place(i: SymIdx) -> tuple[tuple[Idx, ...], tuple[Idx, ...]]:
-            """Where the box is loaded from, and the coordinates of its first element in `out`, which may be before a row."""
-            left, index = worker + i * workers, []
-            for k, n in reversed(list(enumerate(counts))):
-                index.append(left % n * box[k])
-                left = left // n
-            index.reverse()
-            start: Idx = shift.lead + (index[shift.axis] * shift.step if shift.axis >= 0 else 0)
-            first = start // shift.unit * shift.unit + index[-1]
-            return (*index[:-1], first), (*index[:-1], first - start)
+    return _made(copy_shifted, {"src": _MAP, "out": _ARRAY}, threads=32 * warps)
 
-        with cta.producer() as leader:
-            for i in cta.range(trips):
-                at, _ = place(i)
-                with ring.produce(leader) as (slot,):
-                    slot.load(src, at)
-        with cta.consumers() as group:
-            for i in cta.range(trips):
-                _, at = place(i)
-                with ring.consume(group) as (tile,):
-                    cta.store(out, tile, at)
 
-    return _made(copy_shifted, {"src": _MAP, "out": _ARRAY}, warps=roles(producer=1, consumers=warps))
+def grid_for(counts: tuple[int, ...]) -> tuple[int, ...]:
+    """A dimension of the grid for each, innermost first, as far as it has them; else one for all."""
+    fits = len(counts) <= _GRID_RANK and all(n <= _GRID_MAX for n in counts[:-1])
+    return counts[::-1] if fits else (prod(counts),)
 
 
 @lru_cache(maxsize=_KEPT_MAX)
@@ -388,27 +391,49 @@ def placed(at: tuple[Any, ...], along: Along) -> tuple[Any, ...]:
 
 # ---- rows by number
 @lru_cache(maxsize=_KEPT_MAX)
-def rows_by_number(rows: int, stages: int, padding: int) -> Pipeline[...]:
-    """Rows of `table` by the numbers in `indices`: `rows` of them to a box of `out`, each loaded by a copy of its own.
-
-    Boxes go through a ring of several stages, or, with one, each to a CTA of its own. `padding` is shared memory beside them.
-    """
-    work = order.once if stages == 1 else order.linear
+def rows_by_number(rows: int, stages: int) -> Pipeline[...]:
+    """Rows of `table` by the numbers in `indices`: `rows` of them to a box of `out`, each loaded by a copy of its own."""
 
     def gather_rows(cta: Cta, table: Any, indices: Any, out: Any) -> None:
         ring = cta.ring(stages=stages, tiles=(out,))
-        if padding:
-            cta.shared(u8, (padding,), align=A128)
         last = indices.shape[0] - 1
         with cta.producer() as leader:
-            for at in cta.tiles(out, order=work):
+            for at in cta.tiles(out):
                 with ring.produce(leader) as (slot,):
-                    for r in cta.range(rows) if rows > 1 else (0,):
+                    for r in cta.range(rows):
                         # Rows behind the last one are loaded once more, and not stored.
                         row = cta.load_index(indices, minimum(at[0] + r, last), below=table.shape[0])
                         slot.load_part(table, (row, *at[1:]), r, of=rows)
         with cta.storer() as leader:
-            for at in cta.tiles(out, order=work):
+            for at in cta.tiles(out):
                 ring.forward(leader, out, at, pending=stages // 2)
 
     return _made(gather_rows, {"table": _MAP, "indices": _ARRAY, "out": _MAP}, warps=roles(producer=1, consumers=(), store=1))
+
+
+@lru_cache(maxsize=_KEPT_MAX)
+def rows_by_number_once(rows: int, warps: int, padding: int) -> Pipeline[...]:
+    """A CTA for each box of `out`, whose rows are loaded by so many warps side by side: what takes a row's time is its number."""
+    each = rows // warps
+
+    def gather_rows(cta: Cta, table: Any, indices: Any, out: Any) -> None:
+        tile = cta.shared(out)
+        if padding:
+            cta.shared(u8, (padding,), align=A128)
+        full = cta.barrier().init(warps)
+        last = indices.shape[0] - 1
+        for at in cta.tiles(out, order=order.once):
+            for warp in range(warps):
+                with cta.warps(warp, warp + 1) as group, group.elect() as leader:
+                    token = full.arrive_expect_tx(leader, tile.nbytes // warps)
+                    for r in range(warp * each, warp * each + each):
+                        # Rows behind the last one are loaded once more, and not stored.
+                        row = cta.load_index(indices, minimum(at[0] + r, last), below=table.shape[0])
+                        table.g2s(leader, tile.part(r, of=rows) if rows > 1 else tile, (row, *at[1:]), token)
+                    if warp == 0:
+                        full.wait_phase(0)
+                        out.s2g(leader, tile, at)
+                        leader.commit_group()
+                        leader.wait_group_read(0)
+
+    return _made(gather_rows, {"table": _MAP, "indices": _ARRAY, "out": _MAP}, threads=32 * warps)
