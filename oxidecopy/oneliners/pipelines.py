@@ -391,29 +391,11 @@ def placed(at: tuple[Any, ...], along: Along) -> tuple[Any, ...]:
 
 # ---- rows by number
 @lru_cache(maxsize=_KEPT_MAX)
-def rows_by_number(rows: int, stages: int) -> Pipeline[...]:
-    """Rows of `table` by the numbers in `indices`: `rows` of them to a box of `out`, each loaded by a copy of its own."""
+def rows_by_number(rows: int, warps: int, padding: int, *, whole: bool) -> Pipeline[...]:
+    """Rows of `table` by the numbers in `indices`: a CTA for each box of `out`, whose rows are loaded each by a copy of its own.
 
-    def gather_rows(cta: Cta, table: Any, indices: Any, out: Any) -> None:
-        ring = cta.ring(stages=stages, tiles=(out,))
-        last = indices.shape[0] - 1
-        with cta.producer() as leader:
-            for at in cta.tiles(out):
-                with ring.produce(leader) as (slot,):
-                    for r in cta.range(rows):
-                        # Rows behind the last one are loaded once more, and not stored.
-                        row = cta.load_index(indices, minimum(at[0] + r, last), below=table.shape[0])
-                        slot.load_part(table, (row, *at[1:]), r, of=rows)
-        with cta.storer() as leader:
-            for at in cta.tiles(out):
-                ring.forward(leader, out, at, pending=stages // 2)
-
-    return _made(gather_rows, {"table": _MAP, "indices": _ARRAY, "out": _MAP}, warps=roles(producer=1, consumers=(), store=1))
-
-
-@lru_cache(maxsize=_KEPT_MAX)
-def rows_by_number_once(rows: int, warps: int, padding: int) -> Pipeline[...]:
-    """A CTA for each box of `out`, whose rows are loaded by so many warps side by side: what takes a row's time is its number."""
+    Several warps do so side by side: what takes a row's time is its number. `whole`: `out` has no part of a box.
+    """
     each = rows // warps
 
     def gather_rows(cta: Cta, table: Any, indices: Any, out: Any) -> None:
@@ -428,7 +410,8 @@ def rows_by_number_once(rows: int, warps: int, padding: int) -> Pipeline[...]:
                     token = full.arrive_expect_tx(leader, tile.nbytes // warps)
                     for r in range(warp * each, warp * each + each):
                         # Rows behind the last one are loaded once more, and not stored.
-                        row = cta.load_index(indices, minimum(at[0] + r, last), below=table.shape[0])
+                        number = at[0] + r if whole else minimum(at[0] + r, last)
+                        row = cta.load_index(indices, number, below=table.shape[0])
                         table.g2s(leader, tile.part(r, of=rows) if rows > 1 else tile, (row, *at[1:]), token)
                     if warp == 0:
                         full.wait_phase(0)
