@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import gcd, prod
 from typing import Any, Final, NamedTuple, NoReturn
 
@@ -267,20 +266,21 @@ def _shifted_boxes(plan: Plan, machine: Machine, space: Space, dst: Part, src: P
         split = tuple((*s[:axis], turn * s[axis], *s[axis + 1 :]) for s in space.strides)
         for k in range(turn):
             part = Space((*before, (n - k + turn - 1) // turn, *behind), split)
-            _shifted_step(plan, machine, part, *_later((dst, src), k, space, axis), -1)
+            _shifted_step(plan, machine, part, *_later(dst, src, k, space, axis), -1)
         return True
     split = tuple((*s[:axis], turn * s[axis], *s[axis:]) for s in space.strides)
     if n >= turn:
         _shifted_step(plan, machine, Space((*before, n // turn, turn, *behind), split), dst, src, axis + 1)
     if n % turn:
         rest = Space((*before, n % turn, *behind), space.strides)
-        _shifted_step(plan, machine, rest, *_later((dst, src), n // turn * turn, space, axis), axis)
+        _shifted_step(plan, machine, rest, *_later(dst, src, n // turn * turn, space, axis), axis)
     return True
 
 
-def _later(parts: Sequence[Part], index: int, space: Space, axis: int) -> list[Part]:
+def _later(dst: Part, src: Part, index: int, space: Space, axis: int) -> tuple[Part, Part]:
     """The views from an index of a dimension on."""
-    return [p.seen(p.dtype, p.shape, p.strides_bytes, index * s[axis]) for p, s in zip(parts, space.strides, strict=True)]
+    to, of = (p.seen(p.dtype, p.shape, p.strides_bytes, index * s[axis]) for p, s in zip((dst, src), space.strides, strict=True))
+    return to, of
 
 
 def _shifted_step(plan: Plan, machine: Machine, space: Space, dst: Part, src: Part, axis: int) -> None:

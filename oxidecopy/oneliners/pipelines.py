@@ -173,7 +173,7 @@ def shifted_boxes(warps: int, padding: int, box: tuple[int, ...], counts: tuple[
     `src` has the dimensions of `out`, and rows that are longer by what lies before them. `counts` are the boxes along each of the
     dimensions; the grid is `grid_for(counts)`. A box has one index of `shift.axis`.
     """
-    whole = len(grid_for(counts)) == len(counts)
+    whole = isinstance(grid_for(counts), tuple)
 
     def copy_shifted(cta: Cta, src: Any, out: Any) -> None:
         tile = cta.shared(src)
@@ -194,10 +194,12 @@ def shifted_boxes(warps: int, padding: int, box: tuple[int, ...], counts: tuple[
     return _made(copy_shifted, {"src": _MAP, "out": _ARRAY}, threads=32 * warps)
 
 
-def grid_for(counts: tuple[int, ...]) -> tuple[int, ...]:
+def grid_for(counts: tuple[int, ...]) -> int | tuple[int, int, int]:
     """A dimension of the grid for each, innermost first, as far as it has them; else one for all."""
-    fits = len(counts) <= _GRID_RANK and all(n <= _GRID_MAX for n in counts[:-1])
-    return counts[::-1] if fits else (prod(counts),)
+    if len(counts) > _GRID_RANK or any(n > _GRID_MAX for n in counts[:-1]):
+        return prod(counts)
+    x, y, z = (*counts[::-1], 1, 1)[:_GRID_RANK]
+    return x, y, z
 
 
 @lru_cache(maxsize=_KEPT_MAX)
