@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from oxidecopy.bench.lines import row_numbers
+
 if TYPE_CHECKING:
     from oxidecopy.bench.peers import Call, Given
 
@@ -15,6 +17,8 @@ _WAYS: Final[dict[str, tuple[str, Callable[[Any], object]]]] = {
     "transpose": ("x.T.contiguous()", lambda x: x.T.contiguous()),
     "cast": ("x.bfloat16()", lambda x: x.bfloat16()),
     "sums": ("x.sum(1)", lambda x: x.sum(1)),
+    "copied": ("x.clone()", lambda x: x.clone()),
+    "sum of rows": ("x.sum(0, keepdim=True)", lambda x: x.sum(0, keepdim=True)),
 }
 
 
@@ -25,7 +29,7 @@ def start(work: str, given: Given) -> Mapping[str, Call]:
         return _product(torch, work, given)
     stream = torch.cuda.ExternalStream(given.stream.handle)
     x = torch.from_dlpack(given.inputs[0])
-    words, call = _WAYS[work]
+    words, call = _way(torch, work, x)
 
     def on_stream() -> object:
         with torch.cuda.stream(stream):
@@ -34,6 +38,16 @@ def start(work: str, given: Given) -> Mapping[str, Call]:
     with torch.cuda.stream(stream):
         torch.from_dlpack(given.output).copy_(call(x))
     return {words: on_stream}
+
+
+def _way(torch: Any, work: str, x: Any) -> tuple[str, Callable[[Any], object]]:
+    if work.startswith("from column"):
+        start = int(work.rpartition(" ")[2])
+        return f"x[:, {start}:].contiguous()", lambda x: x[:, start:].contiguous()
+    if work.startswith("rows of"):
+        numbers = torch.from_numpy(row_numbers(x.shape[0])).to(x.device)
+        return "torch.index_select", lambda x: torch.index_select(x, 0, numbers)
+    return _WAYS[work]
 
 
 def _product(torch: Any, work: str, given: Given) -> Mapping[str, Call]:
