@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from typing_extensions import TypeVar
 
+from oxidecopy.isa.limits import GLOBAL_ADDRESS_ALIGN
 from oxidecopy.oneliners.calls import Asked, Work, hot, perform
 from oxidecopy.oneliners.computing import SHAPES, cast
 from oxidecopy.oneliners.explanation import Explanation
@@ -164,10 +165,10 @@ def _work(into: Array, of: Array) -> Work:
     return Work("copy", words, (into, of), (), planned, "copy", ways[:WAYS_TUNED])
 
 
-def _meet(a: Array, b: Array) -> bool:
-    """From the first to the last element of each, they have memory in common."""
-    (low, high), (other_low, other_high) = (_span(a), _span(b))
-    return low < other_high and other_low < high
+def _meet(into: Array, of: Array) -> bool:
+    """The destination, from its first to its last element, has memory in common with what is loaded for the source, by units of a map."""
+    (low, high), (first, last) = _span(into), _span(of)
+    return low < last + -last % GLOBAL_ADDRESS_ALIGN and first - first % GLOBAL_ADDRESS_ALIGN < high
 
 
 def _span(a: Array) -> tuple[int, int]:

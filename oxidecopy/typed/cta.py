@@ -360,7 +360,7 @@ class Cta:
         same_type(f"{what}: the tile", source._request.dtype, param.dtype)
         coords = self._recorder.coordinates(at, param.rank, what)
         if len(source.shape) != param.rank:
-            fix = "use a tile with the array's number of dimensions"
+            fix = "use a tile with the array's number of dimensions, or an array with the tile's: a view or a reshaped one"
             refuse(
                 ShapeError,
                 "OX1013",

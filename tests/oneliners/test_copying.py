@@ -308,3 +308,10 @@ def test_parts_that_lie_between_each_other_go_through_an_array_of_their_own(dev:
     assert ox.copy(a[into], a[of], explain=True).temporaries
     x[into] = x[of].copy()
     assert (a.numpy() == x).all()
+
+
+def test_an_element_is_copied_to_one_beside_it(dev: ox.Device) -> None:
+    x = numbers((1, 8))
+    a = dev.array(x)
+    ox.copy(a[:, :1], a[:, 1:2])  # what is loaded begins with the destination
+    assert (a.numpy()[0] == [x[0, 1], *x[0, 1:]]).all()

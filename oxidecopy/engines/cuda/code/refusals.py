@@ -31,7 +31,7 @@ def contraction(where: Where, why: str) -> Diagnostic:
         what="no device code computes this contraction",
         got=why,
         required="`contract` as a whole, by a device with a kernel for it",
-        fix="see docs/contract.md for what runs where; the simulator runs all of it",
+        fix="give each group of consumers sums of a shape that there is (by boxes and `part=`): docs/contract.md; the simulator runs all",
         site=where.site,
     )
 
