@@ -1,14 +1,12 @@
-"""Nodes -> records: where each value is computed, in which register it lives, and where jumps go.
+"""Nodes -> records: which register each value lives in, and where jumps go.
 
-A *region* is a body: the agent's whole code, that of a loop or of a branch. A value is wanted in the region of the op that uses it, or
-further out: it leaves every loop that it does not depend on. Each region computes what is wanted of it in one go at its head; values that
-hang on something an op in the region reads, right behind that. When this needs more registers than there are, the agent is emitted again
-in the `lean` way: each value is computed right before its op, and forgotten after it.
+Each region (`placing.py`) computes what is wanted of it in one go at its head; values that hang on something an op in the region reads,
+right behind that. When this needs more registers than there are, the agent is written again in the `lean` way: each value is computed
+right before its op, and forgotten after it.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from typing import Final, final
 
@@ -18,17 +16,21 @@ from oxidecopy.engines.cuda.code import refusals
 from oxidecopy.engines.cuda.code.coordinates import spot
 from oxidecopy.engines.cuda.code.image import Where
 from oxidecopy.engines.cuda.code.nodes import Fused, If, Node, Op, Repeat
-from oxidecopy.engines.cuda.code.scalars import Found, Instruction, Key, OverflowingError, Scalars, Token, registers_of
+from oxidecopy.engines.cuda.code.placing import Placing, Region, asks
+from oxidecopy.engines.cuda.code.records import COPY, INSTRUCTION, RING, Records
+from oxidecopy.engines.cuda.code.scalars import Found, Instruction, Key, OverflowingError, Scalars, Token
 from oxidecopy.engines.cuda.code.values import INT_MAX, INT_MIN, WIDE_MAX, WIDE_MIN, ZERO, Lin, Terms, Test, Values
 from oxidecopy.errors import Diagnostic
 
-_RECORD: Final = struct.Struct("<4B8B5i")
-_INSTRUCTION: Final = struct.Struct("<BBHi")
-_RING: Final = struct.Struct("<4iHBBHHii")
-_COPY: Final = struct.Struct("<4B3iHHBB10x")
 _KEPT: Final = 5  # first of the registers of a kept token
 _LANES: Final = 32  # of a warp: the registers that a lane each has first
 _SPARE: Final = 12  # registers that a region's head leaves to the regions in it
+_BUILT_IN: Final = (
+    ("block_idx.x", abi.REG_BLOCK_X),
+    ("block_idx.y", abi.REG_BLOCK_Y),
+    ("block_idx.z", abi.REG_BLOCK_Z),
+    ("cta_rank", abi.REG_RANK),
+)
 
 
 class NoRegisterError(Exception):
@@ -44,22 +46,6 @@ class EmissionError(Exception):
 
 
 @final
-class Region:
-    """A body while its values are placed. `wants`: the first and last node here that needs a value; `have`: the values' registers."""
-
-    __slots__ = ("above", "at", "have", "late", "loop", "own", "wants")
-
-    def __init__(self, above: Region | None, *, loop: bool, own: int) -> None:
-        self.above = above
-        self.loop = loop
-        self.at = 0  # the node that is being looked at
-        self.own = own  # symbols that come into being here: the loop's counter, and `late` ones, which ops read
-        self.late = 0
-        self.wants: dict[tuple[Key, int], list[int]] = {}  # the lean way tells uses by different nodes apart
-        self.have: dict[Key, int] = {}
-
-
-@final
 class Emitter:
     """Writes agents one after the other into one code; `wide` code has integers of 64 bits, that with `places` has PLACE.
 
@@ -71,14 +57,12 @@ class Emitter:
         self._wide = wide
         self._places = places
         self._sums = sums
-        self.records: list[bytes] = []
-        self.sites: dict[int, Where] = {}
+        self.records = Records()
         self._fixed: dict[Terms, int] = {}
         self._free: list[int] = []
         self._answers: dict[Test, int] = {}
-        self._region = Region(None, loop=False, own=0)
-        self._regions: dict[int, Region] = {}
-        self._lean = False
+        self._placing = Placing(values, [], wide=wide, lean=False)
+        self._region = self._placing.outermost
         for name, register in _BUILT_IN:
             found = values.named(name)
             if found is not None and found[1]:
@@ -91,115 +75,32 @@ class Emitter:
             try:
                 self._agent(nodes, answers, end, lean=lean)
             except NoRegisterError:
-                del self.records[entry:]
-                self.sites = {pc: where for pc, where in self.sites.items() if pc < entry}
+                self.records.cut(entry)
                 if lean:
                     raise EmissionError from None
             else:
                 break
         return entry
 
-    def given(self, records: list[bytes], where: Where) -> int:
-        """As `agent`, of code that is there already, with one op in it."""
-        entry = len(self.records)
-        self.sites[entry] = where
-        self.records += records
-        return entry
-
     def _agent(self, nodes: list[Node], answers: Sequence[Test], end: Where, *, lean: bool) -> None:
-        self._lean = lean
         self._free = list(range(abi.REGISTERS - 1, abi.FIRST_FREE_REG - 1, -1))
         self._symbols: dict[Terms, int] = dict(self._fixed)
         self._answers = {test: self._take() for test in answers}
-        self._region = Region(None, loop=False, own=0)
-        self._regions = {}
+        self._placing = Placing(self.values, nodes, wide=self._wide, lean=lean)
+        self._region = self._placing.outermost
         clear = [i for r in self._answers.values() for i in (Instruction(EvalFn.IMM), Instruction(EvalFn.STORE, r))]
         if clear:
             self._eval(clear, end)
-        self._place(nodes, self._region)
         self._body(nodes, self._region)
-        self._record(DeviceOp.END, end)
+        self.records.add(DeviceOp.END, end)
 
-    # ---- first pass: who wants what, where
-    def _place(self, nodes: list[Node], region: Region) -> None:
-        outside, self._region = self._region, region
-        region.late = self._read_in(nodes)
-        region.own |= region.late
-        for i, node in enumerate(nodes):
-            region.at = i
-            match node:
-                case Op():
-                    whole = [value for _, value in node.exact]
-                    for key in (*[self._parts(value)[1] for _, value in node.operands], *whole, self._parts(node.slot)[1]):
-                        self._want(key)
-                case If():
-                    self._want_test(node.test)
-                    self._inner(node, loop=False, own=0)
-                case Repeat():
-                    for value in (node.start, node.stop, (node.step, ())):
-                        self._want(self._parts(value)[1])
-                    self._inner(node, loop=True, own=self.values.symbols_of(node.counter) | self.values.symbols_of(node.tile))
-                case Fused():
-                    self._want_fused(node)
-        self._region = outside
-
-    def _parts(self, value: Lin) -> tuple[int, Lin]:
-        """An operand as immediate and what a register holds: in wide code all of it where no immediate holds the constant."""
-        if self._wide and not INT_MIN <= value[0] <= INT_MAX:
-            return 0, value
-        return value[0], (0, value[1])
-
-    def _read_in(self, nodes: list[Node]) -> int:
-        """Symbols that ops of this body read."""
-        bits = 0
-        for node in nodes:
-            if isinstance(node, Op) and node.result is not None and not isinstance(node.result, Test):
-                bits |= self.values.symbols_of(node.result)
-        return bits
-
-    def _want_fused(self, node: Fused) -> None:
-        for value in (node.start, node.stop, *[c.tile for c in node.copies], *[c.mask for c in node.copies]):
-            self._want((0, value[1]))
-        for token in (*registers_of(node.code), *[token for place in node.places for token in (place.reg, place.base_reg)]):
-            if isinstance(token, tuple):
-                self._want((0, token))
-
-    def _inner(self, node: If | Repeat, *, loop: bool, own: int) -> None:
-        region = self._regions[id(node)] = Region(self._region, loop=loop, own=own)
-        self._place(node.body, region)
-
-    def _want_test(self, test: Test) -> None:
-        if test.kind == "other":
-            self._want((0, test.a[1]))
-        elif not asks(test):
-            self._want(test)
-
-    def _want(self, key: Key) -> None:
-        if key == ZERO or (not isinstance(key, Test) and key[0] == 0 and self._is_symbol(key[1])):
-            return
-        best = here = self._region
-        if not self._lean:
-            bits = self._bits(key)
-            while here.above is not None and not here.own & bits:
-                if here.loop:
-                    best = here.above
-                here = here.above
-                if (key, 0) in here.wants:
-                    best = here
-        spot = best.wants.setdefault((key, best.at if self._lean else 0), [best.at, best.at])
-        spot[1] = best.at
-
-    def _is_symbol(self, terms: Terms) -> bool:
-        return len(terms) == 1 and terms[0][1] == 1 and self.values.atoms[terms[0][0]].kind == "sym"
-
-    # ---- second pass: records
     def _body(self, nodes: list[Node], region: Region) -> None:
         outside, self._region = self._region, region
         symbols = dict(self._symbols)
         due: dict[int, list[Key]] = {}
         ends: dict[int, list[Key]] = {}
-        at_head = {key for key, _ in region.wants if not self._bits(key) & region.late}
-        eager = not self._lean and len(at_head) <= len(self._free) - _SPARE
+        at_head = {key for key, _ in region.wants if not self._placing.symbols_of(key) & region.late}
+        eager = not self._placing.lean and len(at_head) <= len(self._free) - _SPARE
         for (key, _), (first, last) in region.wants.items():
             due.setdefault(0 if eager and key in at_head else first, []).append(key)
             ends.setdefault(last, []).append(key)
@@ -212,9 +113,6 @@ class Emitter:
         self._free += [register for terms, register in self._symbols.items() if terms not in symbols]
         self._symbols = symbols
         self._region = outside
-
-    def _bits(self, key: Key) -> int:
-        return self.values.symbols_of_test(key) if isinstance(key, Test) else self.values.symbols_of(key)
 
     def _compute(self, keys: list[Key], where: Where) -> None:
         temporary: list[int] = []
@@ -256,8 +154,8 @@ class Emitter:
                 parts[register] = found
         if parts:
             mask = sum(1 << register for register in parts)
-            self._record(DeviceOp.PLACE, where, None, [0, mask - (mask >> _LANES - 1 << _LANES), 0, 0, 0])  # records hold signed numbers
-            self._tail(b"".join([parts[register] for register in sorted(parts)]))
+            self.records.add(DeviceOp.PLACE, where, imms=[0, mask - (mask >> _LANES - 1 << _LANES), 0, 0, 0])  # records hold signed numbers
+            self.records.tail(b"".join([parts[register] for register in sorted(parts)]))
             self._region.have |= {key: register for key, register in made.items() if register in parts}
         return left
 
@@ -303,8 +201,8 @@ class Emitter:
             regs[2] = self._new_symbol(node.result)
         for k, register in enumerate(node.kept, _KEPT):
             regs[k] = self._answers[register]
-        self._record(node.op, node.where, regs, imms, node.aux, self._slot(node, imms), node.flags)
-        self._tail(node.tail)
+        self.records.add(node.op, node.where, regs, imms, aux=node.aux, slot=self._slot(node, imms), flags=node.flags)
+        self.records.tail(node.tail)
 
     def _slot(self, node: Op, imms: list[int]) -> int:
         """The map of a record: a slot that is known and fits, or what stands in immediates 3 and 4."""
@@ -328,53 +226,37 @@ class Emitter:
             self._free.append(regs[1])
         else:
             regs[1] = self._register(test)
-        jump = self._record(DeviceOp.JUMP_UNLESS, node.where, regs, imms)
-        self._body(node.body, self._regions[id(node)])
+        jump = self.records.add(DeviceOp.JUMP_UNLESS, node.where, regs, imms)
+        self._body(node.body, self._placing.regions[id(node)])
         imms[0] = len(self.records)
-        self.records[jump] = _packed(DeviceOp.JUMP_UNLESS, regs, imms)
+        self.records.put(jump, DeviceOp.JUMP_UNLESS, regs, imms)
 
     def _repeat(self, node: Repeat) -> None:
         regs, imms = [NO_REG] * 8, [0] * 5
         counter = regs[0] = self._take()
         for k, value in ((1, node.start), (2, node.stop), (3, (node.step, ()))):
             regs[k], imms[k] = self._operand(value, node.where)
-        head = self._record(DeviceOp.LOOP, node.where, regs, imms)
+        head = self.records.add(DeviceOp.LOOP, node.where, regs, imms)
         begin = len(self.records)
         outside = dict(self._symbols)
         if node.counter[1]:
             self._symbols[node.counter[1]] = counter
         if node.stages:
             begin = self._next_stage(node, counter)
-        self._body(node.body, self._regions[id(node)])
-        self._record(DeviceOp.NEXT, node.where, [counter, NO_REG, *regs[2:]], [0, 0, imms[2], imms[3], begin])
+        self._body(node.body, self._placing.regions[id(node)])
+        self.records.add(DeviceOp.NEXT, node.where, [counter, NO_REG, *regs[2:]], [0, 0, imms[2], imms[3], begin])
         imms[4] = len(self.records)
-        tight = self._places and node.step > 0 and self._tighten(head + 1)
-        self.records[head] = _packed(DeviceOp.LOOP, regs, imms, 0, 0, abi.LOOP_TIGHT if tight else 0)
+        tight = self._places and node.step > 0 and self.records.tighten(head + 1)
+        self.records.put(head, DeviceOp.LOOP, regs, imms, flags=abi.LOOP_TIGHT if tight else 0)
         if node.stages:
-            self._patch_exit(begin)
+            self.records.leave_at(begin)
         self._free += [r for terms, r in self._symbols.items() if terms not in outside and r != counter]
         self._symbols = outside
         self._free.append(counter)
 
-    def _tighten(self, begin: int) -> bool:
-        """Writes into the records from `begin` on how many follow each, if they can be a tight loop: see `abi.LOOP_TIGHT`."""
-        heads = sorted(pc for pc in self.sites if pc >= begin)
-        follow = [later - pc - 1 for pc, later in zip(heads, [*heads[1:], len(self.records)], strict=True)]
-        fields = [_RECORD.unpack(self.records[pc]) for pc in heads]
-        if max(follow) > _TAIL_MAX or not all(_is_tight(f) for f in fields):
-            return False
-        for pc, tail, (op, aux, slot, _, *rest) in zip(heads, follow, fields, strict=True):
-            self.records[pc] = _RECORD.pack(op, aux, slot, tail, *rest)
-        return True
-
     def _next_stage(self, node: Repeat, counter: int) -> int:
         tile = self._new_symbol(node.tile)
-        return self._record(DeviceOp.NEXT_STAGE, node.where, [counter, NO_REG, tile, *[NO_REG] * 5], [0, node.full, node.stages, 0, 0])
-
-    def _patch_exit(self, pc: int) -> None:
-        fields = list(_RECORD.unpack(self.records[pc]))
-        fields[-1] = len(self.records)
-        self.records[pc] = _RECORD.pack(*fields)
+        return self.records.add(DeviceOp.NEXT_STAGE, node.where, [counter, NO_REG, tile, *[NO_REG] * 5], [0, node.full, node.stages, 0, 0])
 
     def _fused(self, node: Fused) -> None:
         regs, imms = [NO_REG] * 8, [0] * 5
@@ -382,20 +264,22 @@ class Emitter:
             self._check(value, node.where)
         for k, value in ((0, node.start), (1, node.stop)):
             regs[k], imms[k] = self._operand(value, node.where)
-        self._record(node.op, node.where, regs, imms)
+        self.records.add(node.op, node.where, regs, imms)
         words = len(node.code) + len(node.places) * abi.COORDINATE_BYTES // abi.EVAL_BYTES
         ring = (node.full, node.empty, node.nbytes, node.offset, node.stages, len(node.copies), node.flags, words)
-        self.records.append(_RING.pack(*ring, node.empty_behind, node.first, node.peers))
+        self.records.tail(RING.pack(*ring, node.empty_behind, node.first, node.peers))
         for copy in node.copies:
             what = (copy.map, copy.rank, copy.kind, copy.reduce, copy.tile[0], copy.stride, copy.mask[0], copy.begin, copy.end)
-            self.records.append(_COPY.pack(*what, self._register((0, copy.tile[1])), self._register((0, copy.mask[1]))))
+            self.records.tail(COPY.pack(*what, self._register((0, copy.tile[1])), self._register((0, copy.mask[1]))))
         self._instructions(node.code)
-        self._tail(b"".join([place.packed(self._register((0, place.reg)), self._register((0, place.base_reg))) for place in node.places]))
+        self.records.tail(
+            b"".join([place.packed(self._register((0, place.reg)), self._register((0, place.base_reg))) for place in node.places])
+        )
 
     def _operand(self, value: Lin, where: Where) -> tuple[int, int]:
         """Its register and immediate."""
         self._check(value, where)
-        imm, key = self._parts(value)
+        imm, key = self._placing.parts(value)
         return self._register(key), imm
 
     def _check(self, value: Lin, where: Where) -> None:
@@ -432,11 +316,11 @@ class Emitter:
         raise KeyError(key)  # nobody wanted it: a bug of ours
 
     def _eval(self, code: Sequence[Instruction], where: Where) -> None:
-        self._record(DeviceOp.EVAL, where, None, [len(code), 0, 0, 0, 0])
+        self.records.add(DeviceOp.EVAL, where, imms=[len(code), 0, 0, 0, 0])
         self._instructions(code)
 
     def _instructions(self, code: Sequence[Instruction]) -> None:
-        self._tail(b"".join([_INSTRUCTION.pack(i.fn, self._number(i.reg), 0, i.imm) for i in code]))
+        self.records.tail(b"".join([INSTRUCTION.pack(i.fn, self._number(i.reg), 0, i.imm) for i in code]))
 
     def _number(self, token: Token) -> int:
         if isinstance(token, int):
@@ -444,49 +328,6 @@ class Emitter:
         if isinstance(token, Test):
             return self._answers[token]
         return self._register((0, token)) if isinstance(token, tuple) else NO_REG
-
-    def _tail(self, data: bytes) -> None:
-        size = abi.RECORD_BYTES
-        self.records += [data[at : at + size].ljust(size, b"\0") for at in range(0, len(data), size)]
-
-    def _record(self, op: DeviceOp, where: Where, regs: list[int] | None = None, imms: list[int] | None = None, *rest: int) -> int:
-        pc = len(self.records)
-        self.sites[pc] = where
-        self.records.append(_packed(op, regs or _NO_REGS, imms or _NO_IMMS, *rest))
-        return pc
-
-
-_NO_REGS: Final = [NO_REG] * 8
-_NO_IMMS: Final = [0] * 5
-_BUILT_IN: Final = (
-    ("block_idx.x", abi.REG_BLOCK_X),
-    ("block_idx.y", abi.REG_BLOCK_Y),
-    ("block_idx.z", abi.REG_BLOCK_Z),
-    ("cta_rank", abi.REG_RANK),
-)
-
-
-_TAIL_MAX: Final = 255
-_TIGHT: Final = frozenset({
-    DeviceOp.PLACE, DeviceOp.COMPUTE, DeviceOp.BAR_SYNC, DeviceOp.WARP_SYNC, DeviceOp.MBARRIER_WAIT_PHASE, DeviceOp.NEXT_STAGE,
-    DeviceOp.NEXT, DeviceOp.FENCE_PROXY_ASYNC, DeviceOp.TENSOR_S2G, DeviceOp.COMMIT_GROUP, DeviceOp.WAIT_GROUP, DeviceOp.WAIT_GROUP_READ,
-    DeviceOp.MBARRIER_ARRIVE, DeviceOp.TRANSPOSE_TILE, DeviceOp.REDUCE_TILE, DeviceOp.STENCIL_TILE,
-})  # fmt: skip
-
-
-def _is_tight(fields: tuple[int, ...]) -> bool:
-    """True for a record that a tight loop may have: its flags are free, and a copy's map is known."""
-    op, _, _, flags, *rest = fields
-    return op in _TIGHT and not flags and (op != DeviceOp.TENSOR_S2G or (rest[-2] == 0 and rest[-1] == 0))
-
-
-def _packed(op: DeviceOp, regs: list[int], imms: list[int], aux: int = 0, slot: int = 0, flags: int = 0) -> bytes:
-    return _RECORD.pack(op, aux, slot, flags, *regs, *imms)
-
-
-def asks(test: Test) -> bool:
-    """True when an answer is in it, which an op before it may have changed."""
-    return test.kind == "answer" or any(asks(part) for part in test.parts)
 
 
 def _size(key: Key) -> tuple[int, int]:

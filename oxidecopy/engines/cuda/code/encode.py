@@ -161,7 +161,9 @@ def _once(program: Program, low: Lowering, stream: Stream, emitter: Emitter, thr
         return -1
     for key, note in low.notes.items():
         low.notes[key] = note._replace(fused="once", why="")
-    return emitter.given(found.records, found.where)
+    entry = len(emitter.records)
+    emitter.records.given(found.records, found.where)
+    return entry
 
 
 def _raise(wrong: list[Diagnostic]) -> None:
@@ -192,13 +194,13 @@ def _warps(threads: int, warps: int, entry: int, agent: int) -> list[Warp]:
 def _image(
     program: Program, low: Lowering, emitter: Emitter, warps: tuple[Warp, ...], agents: tuple[AgentNote, ...], *, timed: bool
 ) -> Image:
-    records, words = emitter.records, tuple(low.words.words)
+    records, words = emitter.records.data, tuple(low.words.words)
     wrong = [refusals.too_long(program, len(records))] if len(records) > refusals.RECORDS_MAX else []
     if low.single_maps > refusals.MAPS_MAX:
         wrong.append(refusals.maps(program, low.single_maps))
     code = b"".join(records)
     tokens = low.tokens
-    family = _family([records[pc] for pc in emitter.sites], len(warps))
+    family = _family([records[pc] for pc in emitter.records.sites], len(warps))
     if tokens is not None:
         family = MANY_FAMILY if low.cast.many else TIMED_FAMILY if timed else WIDE_FAMILY
     table = 0 if tokens is not None else len(warps)  # else it lies behind the records
@@ -226,7 +228,7 @@ def _image(
         maps=tuple(low.maps),
         arrays=low.words.arrays,
         scalars=tuple(low.words.scalars.values()),
-        sites=emitter.sites,
+        sites=emitter.records.sites,
         barriers=_barriers(program),
         loops=tuple([low.notes[key] for key in sorted(low.notes)]),
         shares=low.deal.words,

@@ -11,16 +11,12 @@ from oxidecopy.engines.cuda.abi import COMPUTE_ARGUMENT, NO_REG, ComputeFn, Devi
 from oxidecopy.engines.cuda.code.compute import INSTRUCTION as COMPUTE
 from oxidecopy.engines.cuda.code.coordinates import COORDINATE
 from oxidecopy.engines.cuda.code.image import Image
+from oxidecopy.engines.cuda.code.records import COPY, INSTRUCTION, ONCE, RECORD, RING
 from oxidecopy.isa.dtypes import REDUCE_OPS
 from oxidecopy.isa.ops import FOLDS, MAP_FIELDS, PRIMARY_POLICIES, SECONDARY_POLICIES
 
-_RECORD: Final = struct.Struct("<4B8B5i")
-_EVAL: Final = struct.Struct("<BBHi")
 _ELEM: Final = struct.Struct("<4BI")
-_RING: Final = struct.Struct("<4iHBBHHii")
-_COPY: Final = struct.Struct("<4B3iHHBB10x")
 _EXTRA: Final = struct.Struct("<4BfiB19x")
-_ONCE: Final = struct.Struct("<4B2i20x")
 _LAYOUT: Final = struct.Struct("<6i4Bi")
 _CONTRACT: Final = struct.Struct("<6i5B3x")
 _EPILOGUE: Final = struct.Struct("<i3BxH2x4B16x")
@@ -95,7 +91,7 @@ def listing(image: Image) -> str:
 def _agent(image: Image, begin: int, end: int) -> Iterator[str]:
     heads = sorted(pc for pc in image.sites if begin <= pc < end)
     for pc, following in zip(heads, [*heads[1:], end], strict=True):
-        op, aux, slot, flags, *rest = _RECORD.unpack_from(image.code, pc * abi.RECORD_BYTES)
+        op, aux, slot, flags, *rest = RECORD.unpack_from(image.code, pc * abi.RECORD_BYTES)
         regs, imms = rest[:8], rest[8:]
         where = image.sites[pc]
         tail = image.code[(pc + 1) * abi.RECORD_BYTES : following * abi.RECORD_BYTES]
@@ -225,7 +221,7 @@ def _extra(tail: bytes) -> str:
 
 
 def _ring(image: Image, op: DeviceOp, tail: bytes) -> Iterator[str]:
-    full, empty, nbytes, offset, stages, copies, flags, _, behind, first, peers = _RING.unpack_from(tail)
+    full, empty, nbytes, offset, stages, copies, flags, _, behind, first, peers = RING.unpack_from(tail)
     names = [image.barriers.get(at, str(at)) for at in (full, empty)]
     if op is DeviceOp.PRODUCE:
         text = f"k = counter{offset:+}, {stages} stages: wait {names[1]} for k // {stages} - 1, announce {nbytes} on {names[0]}"
@@ -235,7 +231,7 @@ def _ring(image: Image, op: DeviceOp, tail: bytes) -> Iterator[str]:
         text += f" on {peers} blocks" if peers else ""
     yield text + (", tiles from the counter" if flags & abi.RING_FLAG_COUNTER else "")
     for i in range(copies):
-        slot, rank, kind, _, tile, stride, mask, begin, end, tile_reg, mask_reg = _COPY.unpack_from(tail, (1 + i) * abi.RECORD_BYTES)
+        slot, rank, kind, _, tile, stride, mask, begin, end, tile_reg, mask_reg = COPY.unpack_from(tail, (1 + i) * abi.RECORD_BYTES)
         words = [DeviceOp(kind).name.lower(), image.maps[slot], f"{_operand(tile_reg, tile)} + {stride} * stage"]
         if kind == DeviceOp.TENSOR_G2S_MULTICAST:
             words.append(f"mask {_operand(mask_reg, mask)}")
@@ -249,13 +245,13 @@ def _ring(image: Image, op: DeviceOp, tail: bytes) -> Iterator[str]:
 
 
 def _once(image: Image, head: bytes, tail: bytes) -> Iterator[str]:
-    _, loads, stores, flags, bar, nbytes = _ONCE.unpack(head)
+    _, loads, stores, flags, bar, nbytes = ONCE.unpack(head)
     name = image.barriers.get(bar, str(bar))
     yield f"init {name}, announce {nbytes} on it"
     for i in range(loads + stores):
         if i == loads:
             yield f"wait {name} for 0"
-        slot, rank, kind, how, tile, _, _, begin, *_ = _COPY.unpack_from(tail, i * abi.RECORD_BYTES)
+        slot, rank, kind, how, tile, _, _, begin, *_ = COPY.unpack_from(tail, i * abi.RECORD_BYTES)
         at = (loads + stores) * abi.RECORD_BYTES
         coordinates = ", ".join(_coordinate(tail, at + abi.COORDINATE_BYTES * (begin + d)) for d in reversed(range(rank)))
         words = [DeviceOp(kind).name.lower(), image.maps[slot], str(tile), f"[{coordinates}]"]
@@ -286,7 +282,7 @@ def _layout(tail: bytes, at: int) -> str:
 
 
 def _evals(code: bytes, begin: int, end: int) -> str:
-    return "; ".join(_eval(*_EVAL.unpack_from(code, abi.EVAL_BYTES * i)) for i in range(begin, end))
+    return "; ".join(_eval(*INSTRUCTION.unpack_from(code, abi.EVAL_BYTES * i)) for i in range(begin, end))
 
 
 def _eval(fn: int, reg: int, _spare: int, imm: int) -> str:

@@ -5,7 +5,6 @@ What is recognised is what an agent does after lowering: syncs of its one warp, 
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, final
 
@@ -13,6 +12,7 @@ from oxidecopy.engines.cuda import abi
 from oxidecopy.engines.cuda.abi import NO_REG, DeviceOp
 from oxidecopy.engines.cuda.code.coordinates import NotPlacedError, placement
 from oxidecopy.engines.cuda.code.nodes import Node, Op
+from oxidecopy.engines.cuda.code.records import COPY, ONCE
 from oxidecopy.engines.cuda.code.values import INT_MAX, INT_MIN, Lin, Values
 from oxidecopy.program.program import BLOCK_SYMBOLS
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from oxidecopy.engines.cuda.code.image import Where
 
 COPIES_MAX: Final = 4  # loads, and stores as many
-_ONCE: Final = struct.Struct("<4B2i20x")
-_COPY: Final = struct.Struct("<4B3iHHBB10x")
 _STORES: Final = (DeviceOp.TENSOR_S2G, DeviceOp.TENSOR_REDUCE)
 _GROUPS: Final = (DeviceOp.WAIT_GROUP, DeviceOp.WAIT_GROUP_READ)
 _FIRST_COORDINATE: Final = 3  # operand
@@ -76,7 +74,7 @@ class _Line:
         fits = 1 <= len(loads) <= COPIES_MAX and len(stores) <= COPIES_MAX and self.next == len(self.ops)
         if not fits or self._constant(wait, 1) != 0 or any(self._constant(load, 1) != bar for load in loads):
             raise _OtherError
-        head = _ONCE.pack(DeviceOp.ONCE, len(loads), len(stores), flags, bar, dict(announce.imms)[1])
+        head = ONCE.pack(DeviceOp.ONCE, len(loads), len(stores), flags, bar, dict(announce.imms)[1])
         return OneShot([head, *self._copies([*loads, *stores])], wait.where)
 
     # ---- ops one after the other
@@ -121,7 +119,7 @@ class _Line:
             slot, chosen = op.slot
             if chosen:  # an entry of a table
                 raise _OtherError
-            yield _COPY.pack(slot, op.aux, op.op, op.flags, tile, 0, 0, begin, begin + op.aux, NO_REG, NO_REG)
+            yield COPY.pack(slot, op.aux, op.op, op.flags, tile, 0, 0, begin, begin + op.aux, NO_REG, NO_REG)
         for start in range(0, len(coordinates), abi.RECORD_BYTES):
             yield coordinates[start : start + abi.RECORD_BYTES].ljust(abi.RECORD_BYTES, b"\0")
 

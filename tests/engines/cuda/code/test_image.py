@@ -7,8 +7,7 @@ import struct
 import pytest
 
 from oxidecopy.engines.cuda import abi
-from oxidecopy.engines.cuda.code import Image, encode_program
-from oxidecopy.engines.cuda.code import emit as emission
+from oxidecopy.engines.cuda.code import Image, encode_program, records
 from oxidecopy.engines.cuda.code import listing as listings
 from oxidecopy.engines.cuda.code.image import INLINE_MAPS, form_of, room
 from oxidecopy.engines.cuda.code.listing import listing
@@ -139,13 +138,11 @@ def test_the_listing_names_what_the_user_named() -> None:
 @pytest.mark.parametrize(
     ("layout", "form"),
     [
-        (abi.RECORD, emission._RECORD),
-        (abi.EVAL_INSTR, emission._INSTRUCTION),
-        (abi.RING, emission._RING),
-        (abi.COPY, emission._COPY),
-        (abi.RECORD, listings._RECORD),
-        (abi.RING, listings._RING),
-        (abi.COPY, listings._COPY),
+        (abi.RECORD, records.RECORD),
+        (abi.EVAL_INSTR, records.INSTRUCTION),
+        (abi.RING, records.RING),
+        (abi.COPY, records.COPY),
+        (abi.ONCE, records.ONCE),
         (abi.LAYOUT, listings._LAYOUT),
     ],
 )
