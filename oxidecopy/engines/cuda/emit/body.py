@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Final, assert_never, final
 
 from oxidecopy.engines.cuda.code.numbers import bits_of
-from oxidecopy.engines.cuda.emit.carried import stamp
+from oxidecopy.engines.cuda.emit.barriers import synchronisation
 from oxidecopy.engines.cuda.emit.context import Context
 from oxidecopy.engines.cuda.emit.copies import copy_text
 from oxidecopy.engines.cuda.emit.elements import literal_bits
@@ -21,14 +21,11 @@ from oxidecopy.engines.cuda.emit.tiles import view_of
 from oxidecopy.errors import Site
 from oxidecopy.isa import elem, ops
 from oxidecopy.isa.dtypes import DTYPES
-from oxidecopy.isa.expr import Add, Const, Expr, Mod, Sym, SymKind, mod
-from oxidecopy.isa.limits import WARP
+from oxidecopy.isa.expr import Const, Sym, SymKind, mod
 from oxidecopy.isa.ops import ThreadSet
 from oxidecopy.program.program import Step
 
 COMMENT_COLUMN: Final = 100
-# A token of a branch that the verified launch does not take has no phase.
-_NEVER: Final = "__trap();  // the launch that was verified does not come here"
 
 
 @final
@@ -39,9 +36,7 @@ class Body:
         self.ctx = ctx
         self.lines: list[str] = []
         self._depth = 1
-        self._threads = ThreadSet(((0, ctx.program.threads),))
         self._site = ""
-        self._counters: list[str] = []  # of the loops around
 
     def run(self) -> list[str]:
         self._name_common("")
@@ -105,12 +100,12 @@ class Body:
 
     # ---- blocks
     def _scope(self, op: ops.Scope, step: Step) -> None:
-        outer = self._threads
+        outer = self.ctx.threads
         test = members(op.threads, outer)
         self._open(f"if ({test})" if test else "", step.site)
-        self._threads = op.threads
+        self.ctx.threads = op.threads
         self._steps(step.body)
-        self._threads = outer
+        self.ctx.threads = outer
         self._close()
 
     def _loop(self, op: ops.Loop, step: Step) -> None:
@@ -125,9 +120,9 @@ class Body:
         kind = "int" if past.narrow and stop.narrow and not exprs.write(op.stop).wide else "i64"
         name = self.ctx.fresh(op.counter, reach)
         if share is not None:
-            self._counters.append(op.counter)
+            self.ctx.loops.append(op.counter)
             self._counted(share, name, op.counter, step)
-            self._counters.pop()
+            self.ctx.loops.pop()
             return
         step_text = {1: f"++{name}", -1: f"--{name}"}.get(op.step, f"{name} += {op.step}")
         sign = "<" if op.step > 0 else ">"
@@ -137,9 +132,9 @@ class Body:
             head = f"for ({kind} {name} = {first}, {name}_end = {end}; {name} {sign} {name}_end; {step_text})"
         self._open(head, step.site)
         self._name_common(op.counter)
-        self._counters.append(op.counter)
+        self.ctx.loops.append(op.counter)
         self._steps(step.body)
-        self._counters.pop()
+        self.ctx.loops.pop()
         self._close()
 
     def _counted(self, share: CountedShare, name: str, counted: str, step: Step) -> None:
@@ -184,9 +179,10 @@ class Body:
 
     # ---- ops
     def _statements(self, op: ops.Instr) -> list[str]:
+        ctx = self.ctx
         match op:
             case op if isinstance(op, ops.Copy):
-                return [copy_text(self.ctx, op)]
+                return [copy_text(ctx, op)]
             case ops.StoreGlobal() | ops.Fill() | ops.Iota() | ops.MapTiles() | ops.TransposeTile() | ops.ReduceTile() | ops.StencilTile():
                 return [self._together(op)]
             case ops.LoadIndex():
@@ -194,138 +190,18 @@ class Body:
             case ops.ShareTiles():
                 return self._share(op)
             case ops.NextTile(name=name, trips=trips, index=index):
-                made = self.ctx.exprs.write(fixed_tile(index))
-                most = self.ctx.exprs.span(trips).hi
+                made = ctx.exprs.write(fixed_tile(index))
+                most = ctx.exprs.span(trips).hi
                 kind = "i64" if made.wide else "int"
-                return [f"const {kind} {self.ctx.fresh(name, Span(0, max(0, most - 1)))} = {made.text};"]
+                return [f"const {kind} {ctx.fresh(name, Span(0, max(0, most - 1)))} = {made.text};"]
             case _:
-                found = map_statements(self.ctx, op)
-                return self._synchronisation(op) if found is None else found
-
-    def _synchronisation(self, op: ops.Instr) -> list[str]:  # noqa: C901 - one case per op
-        ptx, exprs = self.ctx.ptx, self.ctx.exprs
-        match op:
-            case ops.BarSync(number=number, threads=threads):
-                if number == 0 and threads == self.ctx.program.threads:
-                    return ["__syncthreads();"]
-                return [f"{ptx.use('bar_sync')}({number}, {-(-threads // WARP) * WARP});"]
-            case ops.ClusterSync():
-                return [f"{ptx.use(name)}();" for name in ("barrier_cluster_arrive_release", "barrier_cluster_wait_acquire")]
-            case ops.FenceProxyAsync():
-                return [f"{ptx.use('fence_proxy_async_shared_cta')}();"]
-            case ops.FenceMbarrierInit():
-                return [f"{ptx.use('fence_mbarrier_init_release_cluster')}();"]
-            case ops.CommitGroup():
-                return [f"{ptx.use('cp_async_bulk_commit_group')}();"]
-            case ops.WaitGroup(pending=n):
-                return [f"{ptx.use('cp_async_bulk_wait_group')}<{n}>();"]
-            case ops.WaitGroupRead(pending=n):
-                return [f"{ptx.use('cp_async_bulk_wait_group_read')}<{n}>();"]
-            case ops.MbarrierWait(bar=bar, tokens=tokens):
-                if any(t not in self.ctx.phases and t not in self.ctx.carried for t in tokens):
-                    return [_NEVER]
-                parities = dict.fromkeys(self._parity(self.ctx.phases[t]) for t in tokens if t in self.ctx.phases)
-                waits = [f"{ptx.wait()}({self.ctx.barrier(bar)}, {parity});" for parity in parities]
-                return [*waits, *(self._wait_token(bar, t) for t in tokens if t in self.ctx.carried)]
-            case ops.MbarrierWaitPhase(bar=bar, phase=phase):
-                most = exprs.span(phase)
-                if most.hi < 0:
-                    return []
-                low, rest = (-phase.b.value, phase.a) if isinstance(phase, Add) and isinstance(phase.b, Const) else (0, phase)
-                guard = f"if ({exprs.write(rest).at(7)} >= {low}) " if most.lo < 0 else ""
-                return [f"{guard}{ptx.wait()}({self.ctx.barrier(bar)}, {self._parity(phase)});"]
-            case ops.MbarrierWaitParity(bar=bar, parity=parity):
-                return [f"{ptx.wait()}({self.ctx.barrier(bar)}, {self._parity(parity)});"]
-            case ops.MbarrierTestToken(form=form, bar=bar, token=token, pred=pred):
-                self.ctx.answers.add(pred)
-                if token in self.ctx.carried:
-                    return [f"answer{pred} = {self._test_token(bar, token)};"]
-                named = self.ctx.phases.get(token)
-                return [_NEVER if named is None else self._test(form, bar, self._parity(named), pred)]
-            case ops.MbarrierTestParity(form=form, bar=bar, parity=parity, pred=pred):
-                return [self._test(form, bar, self._parity(parity), pred)]
-            case ops.MbarrierArrive(token=token) | ops.MbarrierArriveDrop(token=token) if token in self.ctx.carried:
-                return self._arrive_for_token(op, token)
-            case ops.MbarrierArriveExpectTx(token=token) if token in self.ctx.carried:
-                return self._arrive_for_token(op, token)
-            case _:
-                return [self._barrier(op)]
-
-    # ---- tokens whose phase cannot be told
-    def _stamp(self) -> str:
-        """The iteration of the loops around, plus 1."""
-        made = self.ctx.exprs.write(stamp(self.ctx.exprs, self._counters))
-        return f"(u64)({made.text})" if made.text != "1" else "1"
-
-    def _arrive_for_token(self, op: ops.MbarrierArrive | ops.MbarrierArriveDrop | ops.MbarrierArriveExpectTx, token: int) -> list[str]:
-        ctx, carried, name = self.ctx, self.ctx.carried[token], self.ctx.token_names[token]
-        bytes_of = f", {op.nbytes}" if isinstance(op, ops.MbarrierArriveExpectTx) else ""
-        kind = {ops.MbarrierArrive: "", ops.MbarrierArriveDrop: "_drop", ops.MbarrierArriveExpectTx: "_expect_tx"}[type(op)]
-        call = f"{ctx.ptx.state(f'mbarrier_arrive{kind}_state')}({ctx.barrier(op.bar)}{bytes_of})"
-        if carried.offset < 0:
-            return [f"{name} = {call};", f"{name}_of = {self._stamp()};"]
-        self._share_tokens()
-        one = f"if (thread == {carried.first}) " if len(self._threads) > 1 else ""
-        put = f"put_token(smem + {carried.offset}, {carried.entries}, {self._stamp()}, {name}_state);"
-        return [f"const u64 {name}_state = {call};", f"{one}{put}"]
-
-    def _wait_token(self, bar: ops.BarrierRef, token: int) -> str:
-        carried, at = self.ctx.carried[token], self.ctx.barrier(bar)
-        if carried.offset < 0:
-            return f"{self.ctx.ptx.wait_state()}({at}, {self.ctx.token_names[token]});"
-        self._share_tokens()
-        return f"wait_token({at}, smem + {carried.offset}, {carried.entries}, {self._stamp()});"
-
-    def _test_token(self, bar: ops.BarrierRef, token: int) -> str:
-        carried, at, name = self.ctx.carried[token], self.ctx.barrier(bar), self.ctx.token_names[token]
-        if carried.offset < 0:
-            return f"{name}_of == {self._stamp()} && {self.ctx.ptx.state('mbarrier_try_wait')}({at}, {name})"
-        self._share_tokens()
-        return f"test_token({at}, smem + {carried.offset}, {carried.entries}, {self._stamp()})"
-
-    def _share_tokens(self) -> None:
-        self.ctx.helpers.add("tokens")
-        for name in ("mbarrier_try_wait", "atom_add_shared", "ld_acquire_shared", "st_shared", "st_release_shared"):
-            self.ctx.ptx.state(name)
-
-    def _barrier(self, op: ops.Instr) -> str:  # noqa: C901 - one case per op
-        use = self.ctx.ptx.use
-        match op:
-            case ops.MbarrierInit(bar=bar, count=count):
-                return f"{use('mbarrier_init')}({self.ctx.barrier(bar)}, {count});"
-            case ops.MbarrierInval(bar=bar):
-                return f"{use('mbarrier_inval')}({self.ctx.barrier(bar)});"
-            case ops.MbarrierArrive(bar=bar):
-                return f"{use('mbarrier_arrive')}({self.ctx.barrier(bar)});"
-            case ops.MbarrierArriveDrop(bar=bar):
-                return f"{use('mbarrier_arrive_drop')}({self.ctx.barrier(bar)});"
-            case ops.MbarrierArriveExpectTx(bar=bar, nbytes=nbytes):
-                return f"{use('mbarrier_arrive_expect_tx')}({self.ctx.barrier(bar)}, {nbytes});"
-            case ops.MbarrierExpectTx(bar=bar, nbytes=nbytes):
-                return f"{use('mbarrier_expect_tx')}({self.ctx.barrier(bar)}, {nbytes});"
-            case ops.MbarrierCompleteTx(bar=bar, nbytes=nbytes):
-                return f"{use('mbarrier_complete_tx')}({self.ctx.barrier(bar)}, {nbytes});"
-            case ops.MbarrierArriveRemote(bar=bar, rank=rank):
-                return f"{use('mbarrier_arrive_remote')}({self._peer(bar, rank)});"
-            case ops.MbarrierArriveExpectTxRemote(bar=bar, nbytes=nbytes, rank=rank):
-                return f"{use('mbarrier_arrive_expect_tx_remote')}({self._peer(bar, rank)}, {nbytes});"
-            case _:
-                raise TypeError(f"{op.mnemonic} has no C++ yet")  # a bug of ours: every op has a case
-
-    def _peer(self, bar: ops.BarrierRef, rank: Expr) -> str:
-        return f"{self.ctx.ptx.use('mapa')}({self.ctx.barrier(bar)}, {self.ctx.exprs.narrow(rank)})"
-
-    def _parity(self, phase: Expr) -> str:
-        return self.ctx.exprs.text(mod(phase, Const(2)) if not isinstance(phase, Mod) or phase.b != Const(2) else phase)
-
-    def _test(self, form: str, bar: ops.BarrierRef, parity: str, pred: int) -> str:
-        self.ctx.answers.add(pred)
-        return f"answer{pred} = {self.ctx.ptx.test(form)}({self.ctx.barrier(bar)}, {parity});"
+                found = map_statements(ctx, op)
+                return synchronisation(ctx, op) if found is None else found
 
     # ---- all threads in scope together
     def _together(self, op: ops.StoreGlobal | ops.Fill | ops.Iota | ops.Made) -> str:
         ctx = self.ctx
-        who = f"{rank_of(self._threads)}, {len(self._threads)}"
+        who = f"{rank_of(ctx.threads)}, {len(ctx.threads)}"
         match op:
             case ops.StoreGlobal():
                 return f"{self._store(op)}, {who});"

@@ -17,7 +17,7 @@ from oxidecopy.engines.cuda.emit.tiles import Tiles, part_bytes
 from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.isa.expr import Const, Expr
 from oxidecopy.isa.limits import MBARRIER_BYTES
-from oxidecopy.isa.ops import BarrierRef, TileRef
+from oxidecopy.isa.ops import BarrierRef, ThreadSet, TileRef
 from oxidecopy.program.program import (
     BLOCK_SYMBOLS,
     RANK_SYMBOL,
@@ -43,7 +43,12 @@ BUILT_IN: Final = {
 
 @final
 class Context:
-    """One source in the making; `program` is expanded."""
+    """One source in the making; `program` is expanded.
+
+    Attributes:
+        threads: those in scope where statements are being written.
+        loops: the counters of the loops around that place.
+    """
 
     def __init__(
         self,
@@ -55,6 +60,8 @@ class Context:
     ) -> None:
         self.program = program
         self.launch = launch
+        self.threads = ThreadSet(((0, program.threads),))
+        self.loops: list[str] = []
         self.phases = phases
         self.counted = counted
         self.carried = carried
