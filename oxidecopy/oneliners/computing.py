@@ -126,12 +126,25 @@ def pick(plan: Plan, machine: Machine, dst: Part, src: Part) -> bool:
 
 def compute(plan: Plan, fn: Callable[..., Any], inputs: Sequence[Operand], name: str, choice: Shape | None) -> None:
     """Adds the launches that set operand 0 to `fn` of the inputs, each of its shape or repeated along dimensions of one element."""
-    machine = machine_of(plan.operands[0].device)
     out = part_of(0, plan.operands[0])
     arrays = [i for i in inputs if not i.scalar]
-    views = [out.strides_bytes, *(_spread(plan.operands[i.number], out.shape) for i in arrays)]
-    sizes = (out.size, *(i.dtype.info.nbytes for i in arrays))
-    space = joint(out.shape, views, leader=0, sizes=sizes)
+    sources = [(part_of(i.number, plan.operands[i.number]), _spread(plan.operands[i.number], out.shape)) for i in arrays]
+    shape = choice or (DEFAULT if len(arrays) > 1 else _ONE_INPUT)
+    _compute(plan, out, sources, _Function(fn, tuple(inputs), name, shape))
+    plan.why.append(f"{shape.words} ({'measured here' if choice else _SOURCE})")
+
+
+def convert(plan: Plan, dst: Part, src: Part) -> None:
+    """Adds the launches that copy `src` to `dst`, of one shape and different element types."""
+    function = _Function(lambda v: v.cast(dst.dtype), (Operand(src.operand, src.dtype),), "convert", _ONE_INPUT)
+    _compute(plan, dst, [(src, src.strides_bytes)], function)
+
+
+def _compute(plan: Plan, out: Part, given: Sequence[tuple[Part, tuple[int, ...]]], function: _Function) -> None:
+    """`given` are the arrays among the inputs, with their strides over the shape of the output."""
+    machine = machine_of(plan.operands[0].device)
+    sizes = (out.size, *(part.size for part, _ in given))
+    space = joint(out.shape, [out.strides_bytes, *(strides for _, strides in given)], leader=0, sizes=sizes)
     if space.extents != out.shape:
         plan.why.append(f"shape {out.shape} is {space.extents} once dimensions that follow each other in all arrays are one")
     target = final = out.seen(out.dtype, space.extents, space.strides[0])
@@ -140,13 +153,10 @@ def compute(plan: Plan, fn: Callable[..., Any], inputs: Sequence[Operand], name:
         plan.why.append(f"the result goes through an array of its own, and is copied to the output by elements: {reason}")
         target = plan.temporary(out.dtype, space.extents)
         space = Space(space.extents, (target.strides_bytes, *space.strides[1:]))
-    sources = [_source(plan, machine, space, v + 1, part_of(i.number, plan.operands[i.number])) for v, i in enumerate(arrays)]
+    sources = [_source(plan, machine, space, v, part) for v, (part, _) in enumerate(given, 1)]
     space = Space(space.extents, (space.strides[0], *(s.strides for s in sources)))
-    shape = choice or (DEFAULT if len(arrays) > 1 else _ONE_INPUT)
-    function = _Function(fn, tuple(inputs), name, shape)
     for block in blocks(space, sizes) if all(s.along is Along.ALL for s in sources) else [Block(space, (0,) * len(sizes))]:
         plan.steps.append(_step(plan, machine, block, target, sources, function))
-    plan.why.append(f"{shape.words} ({'measured here' if choice else _SOURCE})")
     if reason:
         move(plan, machine, final, target)
 

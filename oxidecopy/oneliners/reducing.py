@@ -11,6 +11,7 @@ from typing_extensions import TypeVar
 from oxidecopy.errors import ArgumentError, ShapeError
 from oxidecopy.isa.limits import MAX_RANK
 from oxidecopy.oneliners.calls import Asked, Work, hot, perform
+from oxidecopy.oneliners.computing import convert
 from oxidecopy.oneliners.explanation import Explanation
 from oxidecopy.oneliners.machine import Machine, machine_of
 from oxidecopy.oneliners.measured import Way, ways_for
@@ -20,7 +21,7 @@ from oxidecopy.oneliners.pipelines import sums_of_columns, sums_of_rows
 from oxidecopy.oneliners.spaces import Space, joint
 from oxidecopy.oneliners.steps import MapOf, Part, Plan, Step, part_of, why_no_map, why_no_store
 from oxidecopy.typed.descriptor_checks import reduction
-from oxidecopy.typed.dtypes import DType, f32
+from oxidecopy.typed.dtypes import DType, bf16, f16, f32
 from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.reduce import ReduceOp, add
 from oxidecopy.typed.refusal import refuse
@@ -40,6 +41,8 @@ _SUMMED_WARPS: Final = 8
 _SUMMED_SOURCE: Final = "0.95 of the copy's speed in bytes, NVIDIA H200: docs/performance.md"
 _COLUMNS: Final = (64, 256)  # rows and columns of boxes whose columns are summed
 _COLUMNS_PER_SM: Final = 1
+_COLUMN_TURNS: Final = 4  # boxes below each other, at least: fewer rows are added by the memory system
+_NARROW: Final = (f16, bf16)  # added up in f32
 _COLUMNS_SOURCE: Final = "4.09 TB/s, NVIDIA H200"
 _SEVERAL: Final = 64  # rows that very many are combined into first: one row would be written to by all at once
 _SEVERAL_BYTES: Final = 16 << 20  # of them, at most: they are to stay in L2
@@ -121,7 +124,11 @@ def reduce_into(out: Any, x: Any, op: Any, /, *, stream: AnyStream = None, tune:
 
     def planned(choice: Any) -> Plan:
         plan = Plan(operands=[into, of])
-        combine(plan, machine_of(into.device), part_of(0, into), part_of(1, of), op, choice)
+        machine, to, source = machine_of(into.device), part_of(0, into), part_of(1, of)
+        if op is add and into.dtype in _NARROW and prod(into.shape) < prod(of.shape):
+            _in_f32(plan, machine, to, source)
+        else:
+            combine(plan, machine, to, source, op, choice)
         return plan
 
     nbytes = prod(of.shape) * of.dtype.info.nbytes
@@ -144,10 +151,47 @@ def _check_shapes(out: Array, x: Array) -> None:
     )
 
 
-def combine(plan: Plan, machine: Machine, out: Part, x: Part, op: ReduceOp[Any], way: Way | None) -> None:
-    """Adds the launches that combine `x` into `out`."""
+def _in_f32(plan: Plan, machine: Machine, out: Part, x: Part) -> None:
+    """Sums of halves: in an array of f32, which begins as the output, so that each sum is rounded once."""
+    plan.why.append(f"it is added up in an array of f32, which begins as a copy of the output: a sum of {x.dtype.__name__} is rounded once")
+    own = _like(plan, f32, out)
+    convert(plan, own, out)
+    _accumulate(plan, machine, own, x)
+    convert(plan, out, own)
+
+
+def _accumulate(plan: Plan, machine: Machine, own: Part, x: Part) -> None:
+    """Adds the launches that add halves to an array of f32: by sums in shared memory, else as a copy of f32."""
+    space = joint(x.shape, (_steps(own, x), x.strides_bytes), leader=1, sizes=(own.size, x.size))
+    if _by_sums(plan, machine, space, own, x) or _by_columns(plan, machine, space, own, x):
+        return
+    if not any(space.strides[0]) and space.rank == 1 and space.extents[0] >= _COLUMN_TURNS * _COLUMNS[0] * _PARTIAL:
+        n, step = space.extents[0], space.strides[1][0]
+        rows = n // _PARTIAL
+        plan.why.append(f"{rows:,} rows of {_PARTIAL:,} are added up into one first, which begins as a copy of the first row")
+        row = plan.temporary(f32, (_PARTIAL,))
+        convert(plan, row, x.seen(x.dtype, (_PARTIAL,), (step,)))
+        _accumulate(plan, machine, row, x.seen(x.dtype, (rows - 1, _PARTIAL), (_PARTIAL * step, step), _PARTIAL * step))
+        element = own.seen(own.dtype, (1,), (own.size,))
+        combine(plan, machine, element, row, add, None)
+        if n % _PARTIAL:
+            _accumulate(plan, machine, element, x.seen(x.dtype, (n % _PARTIAL,), (step,), rows * _PARTIAL * step))
+        return
+    plan.why.append("`x` is copied to an array of f32 first")
+    wide = plan.temporary(f32, x.shape)
+    convert(plan, wide, x)
+    combine(plan, machine, own, wide, add, None)
+
+
+def _steps(out: Part, x: Part) -> tuple[int, ...]:
+    """The output's strides over the shape of `x`: 0 where elements are combined."""
     added = len(x.shape) - len(out.shape)
-    steps = (*(0,) * added, *(0 if n == 1 and m > 1 else s for n, m, s in zip(out.shape, x.shape[added:], out.strides_bytes, strict=True)))
+    return (*(0,) * added, *(0 if n == 1 and m > 1 else s for n, m, s in zip(out.shape, x.shape[added:], out.strides_bytes, strict=True)))
+
+
+def combine(plan: Plan, machine: Machine, out: Part, x: Part, op: ReduceOp[Any], way: Way | None) -> None:
+    """Adds the launches that combine `x` into `out`, both of one element type."""
+    steps = _steps(out, x)
     reason = why_no_store(_in_order(out), plan.operands)
     if reason:
         _by_copy(plan, machine, out, x, op, way, reason)
@@ -188,15 +232,20 @@ def _by_boxes(plan: Plan, machine: Machine, space: Space, out: Part, x: Part, op
 
 
 def _by_copy(plan: Plan, machine: Machine, out: Part, x: Part, op: ReduceOp[Any], way: Way | None, reason: str) -> None:
-    """Combines in an array whose rows begin at multiples of 16 bytes. To have rows, it has the dimensions of one element outermost."""
+    """Combines in an array whose rows begin at multiples of 16 bytes."""
     plan.why.append(f"it is combined in an array of its own, which begins as a copy of the output: {reason}")
-    order = sorted(range(len(out.shape)), key=lambda k: out.shape[k] > 1)
-    made = plan.temporary(out.dtype, tuple(out.shape[k] for k in order))
-    steps = dict(zip(order, made.strides_bytes, strict=True))
-    own = made.seen(out.dtype, out.shape, tuple(steps[k] for k in range(len(out.shape))))
+    own = _like(plan, out.dtype, out)
     move(plan, machine, own, out)
     combine(plan, machine, own, x, op, way)
     move(plan, machine, out, own)
+
+
+def _like(plan: Plan, dtype: type[DType], out: Part) -> Part:
+    """An array of its own, of the output's shape. To have rows, it has the dimensions of one element outermost."""
+    order = sorted(range(len(out.shape)), key=lambda k: out.shape[k] > 1)
+    made = plan.temporary(dtype, tuple(out.shape[k] for k in order))
+    steps = dict(zip(order, made.strides_bytes, strict=True))
+    return made.seen(dtype, out.shape, tuple(steps[k] for k in range(len(out.shape))))
 
 
 def _in_order(out: Part) -> Part:
@@ -206,31 +255,36 @@ def _in_order(out: Part) -> Part:
 
 
 def _by_sums(plan: Plan, machine: Machine, space: Space, out: Part, x: Part) -> bool:
-    """Rows of f32 are summed in shared memory, and their sums are added to the output; False where that cannot be."""
-    if x.dtype is not f32 or space.rank != 2 or space.strides[0] != (out.size, 0) or space.inner(1) != x.size:
+    """Rows are summed in shared memory, and their sums are added to an output of f32; False where that cannot be."""
+    if not _in_shared(space, out, x) or space.strides[0] != (out.size, 0) or space.inner(1) != x.size:
         return False
     of = x.seen(x.dtype, space.extents, space.strides[1])
     to = out.seen(out.dtype, space.extents[:1], space.strides[0][:1])
     if why_no_map(of, plan.operands) or why_no_store(to, plan.operands):
         return False
-    rows, columns = _SUMMED
+    rows, columns = _SUMMED[0], _SUMMED[1] * f32.info.nbytes // x.size
     count = -(-space.extents[0] // rows)
     plan.why.append(f"sums of {rows} rows at a time, by boxes of {columns} columns ({_SUMMED_SOURCE}); {count:,} of them")
     plan.steps.append(
         Step(
             pipeline=sums_of_rows(columns, _SUMMED_STAGES, _SUMMED_WARPS),
             grid=count,
-            arguments={"src": MapOf(of, _SUMMED), "dst": MapOf(to, (rows,))},
-            what=f"boxes {_SUMMED}, rows summed in shared memory",
+            arguments={"src": MapOf(of, (rows, columns)), "dst": MapOf(to, (rows,))},
+            what=f"boxes {rows, columns}, rows summed in shared memory",
         )
     )
     return True
 
 
+def _in_shared(space: Space, out: Part, x: Part) -> bool:
+    """Sums in shared memory are of these."""
+    return out.dtype is f32 and x.dtype in (f32, *_NARROW) and space.rank == 2
+
+
 def _by_columns(plan: Plan, machine: Machine, space: Space, out: Part, x: Part) -> bool:
-    """Columns of f32 are summed in shared memory, and their sums are added to the output; False where there are few rows, or no maps."""
+    """Columns are summed in shared memory, and their sums are added to an output of f32; False where there are few rows, or no maps."""
     rows, columns = _COLUMNS
-    if x.dtype is not f32 or space.rank != 2 or space.strides[0] != (0, out.size) or space.extents[0] < 4 * rows:
+    if not _in_shared(space, out, x) or space.strides[0] != (0, out.size) or space.extents[0] < _COLUMN_TURNS * rows:
         return False
     of = x.seen(x.dtype, space.extents, space.strides[1])
     to = out.seen(out.dtype, space.extents[1:], space.strides[0][1:])

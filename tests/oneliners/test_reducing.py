@@ -10,6 +10,7 @@ import pytest
 
 import oxidecopy as ox
 from oxidecopy.errors import ArgumentError, DTypeError, OxidecopyError, ShapeError
+from oxidecopy.oneliners import reducing
 
 Array = npt.NDArray[Any]
 add, least, most, both, some, odd = np.add, np.minimum, np.maximum, np.bitwise_and, np.bitwise_or, np.bitwise_xor
@@ -111,3 +112,28 @@ def test_what_is_refused(dev: ox.Device) -> None:
     refused("OX1206", ArgumentError, dev.zeros((64,), ox.u32), dev.zeros((64,), ox.u32), ox.reduce.inc)
     with pytest.raises(DTypeError):
         ox.reduce_into(dev.zeros((64,), ox.f32), dev.zeros((8, 64), ox.f32), ox.reduce.max)  # type: ignore[misc]  # no type variable solves it
+
+
+@pytest.mark.parametrize(
+    ("shape", "into"), [((300, 96), (1, 96)), ((300, 96), (300, 1)), ((40, 3, 50), (3, 1)), ((16_501,), (1,)), ((6, 4, 70), (4, 70))]
+)
+@pytest.mark.parametrize(("dtype", "kind"), [(ox.f16, np.float16), (ox.bf16, "bfloat16")], ids=["f16", "bf16"])
+def test_sums_of_halves_are_rounded_once(
+    dev: ox.Device, dtype: Any, kind: Any, shape: Any, into: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Small integers, whose sums f32 holds and halves do not: in any order of additions, with one rounding, the bits are numpy's."""
+    monkeypatch.setattr(reducing, "_PARTIAL", 64)
+    kind = np.dtype(getattr(pytest.importorskip("ml_dtypes"), kind) if isinstance(kind, str) else kind)
+    rng = np.random.default_rng(len(shape))
+    x, y = (rng.integers(0, 2, n).astype(kind) for n in (shape, into))
+    out = dev.array(y, dtype)
+    ox.reduce_into(out, dev.array(x, dtype), ox.reduce.add)
+    wanted = combined(y.astype(np.float32), x.astype(np.float32), add)
+    assert (out.numpy().view(np.uint16) == wanted.astype(kind).view(np.uint16)).all()
+
+
+def test_one_half_for_each_is_added_where_it_lies(dev: ox.Device) -> None:
+    out, x = dev.array(np.ones((16, 64), np.float16)), dev.array(np.full((16, 64), 2, np.float16))
+    said = ox.reduce_into(out, x, ox.reduce.add, explain=True)
+    assert (len(said.launches), said.temporaries) == (1, ())
+    assert (out.numpy() == 3).all()
