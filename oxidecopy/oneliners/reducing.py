@@ -86,7 +86,7 @@ def reduce_into(out: Any, x: Any, op: Any, /, *, stream: AnyStream = None, tune:
         out: what is combined into; it begins with what changes nothing (0 for `ox.reduce.add`), or with what else is to take part.
         x: of the element type of `out`.
         op: `ox.reduce.add`, `min`, `max`, `bit_and`, `bit_or`, `bit_xor`, as far as the hardware has it for the type. Floats are added in
-            no certain order: their sums differ in the last bits from run to run.
+            no certain order: their sums differ in the last bits from run to run. Halves are added up in f32, and their sum is rounded once.
         stream: a CUDA stream; the call does not wait for it. None waits for the end.
         tune: measure the ways to do it, once for these shapes on this device, and take the fastest from then on.
         explain: give an `Explanation` in place of the array, whose `out` it is.
