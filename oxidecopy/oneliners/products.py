@@ -37,7 +37,8 @@ class Tile(NamedTuple):
         m: rows of one warpgroup.
         n: columns.
         groups: warpgroups, which share the rows of a tile.
-        cluster: CTAs below each other, each of which loads a part of b for all.
+        down: CTAs of a cluster below each other, each of which loads a part of b for all of them.
+        across: CTAs of a cluster side by side, each of which loads a part of a for all of them.
         stages: of the ring.
         staged: tiles that each group's results leave through.
     """
@@ -45,7 +46,8 @@ class Tile(NamedTuple):
     m: int = 64
     n: int = 256
     groups: int = 2
-    cluster: int = 2
+    down: int = 2
+    across: int = 1
     stages: int = 4
     staged: int = 2
 
@@ -55,10 +57,21 @@ class Tile(NamedTuple):
         return self.m * self.groups
 
     @property
+    def cluster(self) -> int:
+        """CTAs of a cluster."""
+        return self.down * self.across
+
+    @property
+    def box(self) -> tuple[int, int]:
+        """Rows and columns that a cluster computes in one turn."""
+        return self.rows * self.down, self.n * self.across
+
+    @property
     def words(self) -> str:
         """In words."""
-        shared = f", clusters of {self.cluster} that share b" if self.cluster > 1 else ""
-        return f"tiles of {self.rows} x {self.n} by {self.groups} warpgroups, {self.stages} stages{shared}"
+        shared = " and ".join(name for name, n in (("a", self.across), ("b", self.down)) if n > 1)
+        clusters = f", clusters of {self.down} x {self.across} that share {shared}" if shared else ""
+        return f"tiles of {self.rows} x {self.n} by {self.groups} warpgroups, {self.stages} stages{clusters}"
 
     @property
     def shared_bytes(self) -> int:
@@ -70,12 +83,12 @@ class Tile(NamedTuple):
 # With how much of the tensor cores' speed each is worth, by the operands that a tile needs for its products; an estimate, not measured.
 TILES: Final[tuple[tuple[Tile, float], ...]] = (
     (Tile(), 1.0),
-    (Tile(cluster=1), 0.95),
-    (Tile(m=128, n=128, cluster=1), 0.93),
-    (Tile(n=128, cluster=2, stages=6), 0.85),
-    (Tile(n=128, cluster=1, stages=6), 0.8),
-    (Tile(n=64, cluster=1, stages=8), 0.55),
-    (Tile(n=64, groups=1, cluster=1, stages=8), 0.35),
+    (Tile(down=1), 0.95),
+    (Tile(m=128, n=128, down=1), 0.93),
+    (Tile(n=128, stages=6), 0.85),
+    (Tile(n=128, down=1, stages=6), 0.8),
+    (Tile(n=64, down=1, stages=8), 0.55),
+    (Tile(n=64, groups=1, down=1, stages=8), 0.35),
 )
 CHOICES: Final = tuple(tile for tile, _ in TILES)
 
@@ -100,23 +113,25 @@ class Product(NamedTuple):
     epilogue: Callable[..., Any] | None
 
 
-def chosen(shape: tuple[int, ...], dtype: str, *, shares: bool, sms: int) -> Tile:
-    """The tile that takes the fewest turns, each weighed by its size and worth; `shares`: b can be loaded by a cluster together."""
+def chosen(shape: tuple[int, ...], dtype: str, *, majors: tuple[str, str], sms: int) -> Tile:
+    """The tile that takes the fewest turns, each weighed by its size and worth."""
     *batch, m, n = shape
 
     def cost(entry: tuple[Tile, float]) -> float:
         tile, worth = entry
-        count = prod(batch) * -(-m // (tile.rows * tile.cluster)) * -(-n // tile.n)
+        rows, columns = tile.box
+        count = prod(batch) * -(-m // rows) * -(-n // columns)
         turns = -(-count // max(1, sms // tile.cluster))
         return turns * tile.rows * tile.n / worth
 
-    fitting = [entry for entry in TILES if fits(entry[0], dtype) and (entry[0].cluster == 1 or (shares and m > entry[0].rows))]
+    fitting = [entry for entry in TILES if fits(entry[0], dtype, majors) and (entry[0].down == 1 or m > entry[0].rows)]
     return min(fitting, key=cost)[0]
 
 
-def fits(tile: Tile, dtype: str) -> bool:
-    """The sums of a group have registers."""
-    return not mma.shape_problem(tile.m, tile.n, dtype)
+def fits(tile: Tile, dtype: str, majors: tuple[str, str]) -> bool:
+    """The sums of a group have registers, and what a cluster shares lies in rows."""
+    a, b = majors
+    return not mma.shape_problem(tile.m, tile.n, dtype) and (tile.down == 1 or b == "k") and (tile.across == 1 or a == "k")
 
 
 def multiply(plan: Plan, work: Product, choice: Tile | None) -> None:
@@ -130,10 +145,9 @@ def multiply(plan: Plan, work: Product, choice: Tile | None) -> None:
     if reason:
         plan.why.append(f"the result goes through an array of its own, and is copied to the output by elements: {reason}")
         target = plan.temporary(work.out.dtype, work.out.shape)
-    shares = work.majors[1] == "k" and len(work.out.shape) == len(_MATRIX)
     dtype = work.a.dtype.info.name
-    usable = choice is not None and fits(choice, dtype) and (choice.cluster == 1 or shares)
-    tile = choice if usable and choice is not None else chosen(work.out.shape, dtype, shares=shares, sms=machine.sms)
+    usable = choice is not None and fits(choice, dtype, work.majors)
+    tile = choice if usable and choice is not None else chosen(work.out.shape, dtype, majors=work.majors, sms=machine.sms)
     plan.why.append(f"a is {_dense(work.majors[0])}, b is {_dense(work.majors[1])}")
     plan.why.append(
         f"{tile.words}; {tile.shared_bytes:,} bytes of shared memory ({'measured here' if choice is tile else 'by turns and size'})"
@@ -168,8 +182,8 @@ def _swapped(pair: tuple[int, ...]) -> tuple[int, ...]:
 
 def _step(machine: Machine, work: Product, tile: Tile) -> Step:
     form = _form(work, tile)
-    rows = tile.m if form.rank > len(_MATRIX) else tile.rows  # of one load
-    columns = tile.n // tile.cluster
+    rows = tile.rows // tile.across if tile.across > 1 or form.rank == len(_MATRIX) else tile.m  # of one load
+    columns = tile.n // tile.down
 
     def over(part: Part, box: tuple[int, ...]) -> MapOf:
         return MapOf(part, box, swizzle=Swizzle128B)
@@ -178,7 +192,7 @@ def _step(machine: Machine, work: Product, tile: Tile) -> Step:
         "a": over(work.a, _box(work.a, work.majors[0], rows, form.depth)),
         "b": over(work.b, _box(work.b, work.majors[1], columns, form.depth)),
         "c": over(work.out, (*form.ones, _BLOCK, mma.DEPTH_BYTES // work.out.size)),
-        "a_tile": over(work.a, _tile_box(work.a, work.majors[0], rows, tile.groups, form.depth)),
+        "a_tile": over(work.a, _tile_box(work.a, work.majors[0], tile.m if form.rank > len(_MATRIX) else rows, tile.groups, form.depth)),
         "b_tile": over(work.b, _tile_box(work.b, work.majors[1], columns, 1, form.depth)),
         **{f"read{i}": part for i, (part, _) in enumerate(work.reads)},
     }
@@ -186,7 +200,7 @@ def _step(machine: Machine, work: Product, tile: Tile) -> Step:
     m, n, k = *work.out.shape[-2:], work.a.shape[-1 if work.majors[0] == "k" else -2]
     return Step(
         pipeline=_pipeline(form) if form.epilogue is None else _recorded(form),
-        grid=workers if tile.cluster == 1 else (tile.cluster, workers),  # so that a cluster's number is a block index
+        grid=(*_cluster(tile), workers) if tile.cluster > 1 else workers,  # so that a cluster's number is a block index
         arguments=arguments,
         what=f"{prod(work.out.shape[:-2])} x {m} x {n} x {k} on tensor cores",
     )
@@ -237,7 +251,7 @@ class Form(NamedTuple):
     @property
     def box(self) -> tuple[int, ...]:
         """What a CTA, or a cluster, computes in one turn."""
-        return (*self.ones, self.tile.rows * self.tile.cluster, self.tile.n)
+        return (*self.ones, *self.tile.box)
 
 
 def _form(work: Product, tile: Tile) -> Form:
@@ -261,8 +275,16 @@ def _recorded(form: Form) -> Pipeline[...]:
         if tile.cluster == 1:
             _body(form, cta, cta.ring(stages=tile.stages, tiles=(a_tile, b_tile)), (a, b, c), given)
             return
-        _body(form, cta, cta.multicast_ring(stages=tile.stages, tiles=(b_tile,), own=(a_tile,)), (a, b, c), given)
-        cta.cluster_sync()
+        pairs = ((a, a_tile, tile.across, "y"), (b, b_tile, tile.down, "x"))
+        both = tile.across > 1 and tile.down > 1
+        ring = cta.multicast_ring(
+            stages=tile.stages,
+            tiles=tuple(one for one, _, shared, _ in pairs if shared > 1),
+            own=tuple(whole for _, whole, shared, _ in pairs if shared == 1),
+            along=tuple(axis for _, _, _, axis in pairs) if both else None,
+            axis=-2,
+        )
+        _body(form, cta, ring, (a, b, c), given)
 
     return _made(matmul, len(form.spread), tile)
 
@@ -270,7 +292,10 @@ def _recorded(form: Form) -> Pipeline[...]:
 def _body(form: Form, cta: Any, ring: Any, maps: tuple[Any, Any, Any], reads: tuple[Any, ...]) -> None:
     (a, b, c), tile, depth, shared = maps, form.tile, form.depth, form.tile.cluster > 1
     steps = (a.shape[-1 if form.majors[0] == "k" else -2] + depth - 1) // depth
-    shift = cta.cta_rank * tile.rows if shared else 0
+    # Where a CTA is in its cluster; what a tuple of one ring's tiles begins with is shared.
+    below = (cta.cta_rank if tile.across == 1 else cta.cta_rank % tile.down) if tile.down > 1 else 0
+    beside = (cta.cta_rank if tile.down == 1 else cta.cta_rank // tile.down) if tile.across > 1 else 0
+    shift, swapped = (below * tile.rows, beside * tile.n), tile.down > 1 and tile.across == 1
     outs = [cta.store_ring(c, stages=tile.staged) for _ in range(tile.groups)]
     visits = order.grouped(_RASTER) if form.rank == len(_MATRIX) else order.linear
 
@@ -281,14 +306,16 @@ def _body(form: Form, cta: Any, ring: Any, maps: tuple[Any, Any, Any], reads: tu
         for *batch, row, column in places():
             for k in cta.range(steps):
                 with ring.produce(leader) as slots:
-                    left, right = slots[::-1] if shared else slots
-                    _load(left, a, (batch, row + shift, k * depth), form.majors[0], (tile.m, tile.groups))
-                    _load(right, b, (batch if form.batched else [], column, k * depth), form.majors[1], (tile.n, 1))
+                    left, right = slots[::-1] if swapped else slots
+                    at = (batch if form.batched else [], column + shift[1], k * depth)
+                    _load(left, a, (batch, row + shift[0], k * depth), form.majors[0], (tile.m, tile.groups if tile.across == 1 else 1))
+                    _load(right, b, at, form.majors[1], (tile.n, 1))
     for me in range(tile.groups):
         with cta.consumers(me) as group:
             for *batch, row, column in places():
-                group.contract(ring, outs[me], (*batch, row + shift, column), steps=steps, part=(me, tile.groups), majors=form.majors,
-                    swapped=shared, epilogue=form.epilogue, reads=reads,
+                corner = (*batch, row + shift[0], column + shift[1])
+                group.contract(ring, outs[me], corner, steps=steps, part=(me, tile.groups), majors=form.majors,
+                    swapped=swapped, epilogue=form.epilogue, reads=reads,
                 )  # fmt: skip
 
 
@@ -306,6 +333,11 @@ def _load(slot: Any, src: Any, at: tuple[Any, Any, Any], major: str, size: tuple
         slot.load(src, (*batch, first, k))
 
 
+def _cluster(tile: Tile) -> tuple[int, ...]:
+    """Its shape: one axis, or two where both operands are shared."""
+    return tuple(n for n in (tile.down, tile.across) if n > 1)
+
+
 def _made(body: Callable[..., None], reads: int, tile: Tile) -> Pipeline[...]:
     """A pipeline of `body`, whose arrays are as many as the epilogue reads."""
     kinds: dict[str, Any] = {
@@ -319,6 +351,6 @@ def _made(body: Callable[..., None], reads: int, tile: Tile) -> Pipeline[...]:
     )
     body.__annotations__ = kinds
     warps = roles(producer=1, consumers=(4,) * tile.groups)
-    decorate: Any = pipeline(warps=warps, cluster=tile.cluster) if tile.cluster > 1 else pipeline(warps=warps)
+    decorate: Any = pipeline(warps=warps, cluster=_cluster(tile)) if tile.cluster > 1 else pipeline(warps=warps)
     made: Pipeline[...] = decorate(body)
     return made

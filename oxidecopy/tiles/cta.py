@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, final, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, final, overload
 
 from typing_extensions import TypeVar, override
 
@@ -17,6 +17,7 @@ from oxidecopy.tiles.mapping import Maps
 from oxidecopy.tiles.ring import Ring, unused
 from oxidecopy.tiles.roles import Role, Roles
 from oxidecopy.tiles.schedule import Linear, Order, Per
+from oxidecopy.tiles.sharing import AXES, ClusterAxis, Sharing
 from oxidecopy.tiles.stage import Landed, Slot, Stages
 from oxidecopy.tiles.store_ring import StoreRing
 from oxidecopy.tiles.work import Boxes, Loadable, Work, loadable, make_work, parameter
@@ -31,6 +32,7 @@ from oxidecopy.typed.sites import caller_site
 from oxidecopy.typed.symbolic import Idx
 
 if TYPE_CHECKING:
+    from oxidecopy.program.program import MapParam
     from oxidecopy.typed.frames import Frame
     from oxidecopy.typed.recorder import Recorder
 
@@ -44,6 +46,7 @@ _D3 = TypeVar("_D3", bound=DType)
 _B1 = TypeVar("_B1", bound=AnyBox)
 _B2 = TypeVar("_B2", bound=AnyBox)
 _B3 = TypeVar("_B3", bound=AnyBox)
+Along: TypeAlias = tuple[ClusterAxis, ...] | None
 
 
 class Cta(level1.Cta, Maps):
@@ -144,7 +147,7 @@ class Cta(level1.Cta, Maps):
             tiles: one to three descriptors, tiled or im2col; their boxes, element types and swizzles decide the tiles.
             consumers: how many groups consume every stage; all declared ones by default.
         """
-        return self._ring(stages, (), tiles, consumers, multicast=False)
+        return self._ring(stages, tiles, consumers)
 
     @property
     def _groups(self) -> int:
@@ -152,54 +155,40 @@ class Cta(level1.Cta, Maps):
         return sum(r.name == "consumers" for r in self._roles.all) if self._roles is not None else 0
 
     def _ring(
-        self,
-        stages: int,
-        shared: tuple[TmaDescriptor[Any, Any, Any, Any], ...],
-        own: tuple[Loadable[Any, Any], ...],
-        consumers: int | None,
-        *,
-        multicast: bool,
+        self, stages: int, tiles: tuple[Loadable[Any, Any], ...], consumers: int | None, sharing: tuple[Sharing, ...] | None = None
     ) -> Ring[Any, Any]:
-        """A ring whose stages have tiles that the cluster loads together, then tiles that each CTA loads for itself."""
+        """A ring. `sharing`: of a multicast ring, who shares its first tiles; each CTA loads the others for itself."""
         recorder = self._recorder
         recorder.check_open("the cta")
         recorder.require_once("making a ring")
         groups = consumers if consumers is not None else max(1, self._groups)
-        given: tuple[object, ...] = (shared, own)
-        fits = all(isinstance(tiles, tuple) for tiles in given) and 1 <= len(shared) + len(own) <= 3 and (bool(shared) or not multicast)
+        given: object = tiles
+        fits = isinstance(given, tuple) and 1 <= len(given) <= 3
         if type(stages) is not int or not 1 <= stages <= 64 or not fits or type(groups) is not int or groups < 1:
             refuse(
                 ArgumentError,
                 "OX1113",
                 "no such ring",
-                got=f"stages={stages!r}, {f'tiles={shared!r}, own={own!r}' if multicast else f'tiles={own!r}'}, consumers={groups!r}",
-                required="1 to 64 stages, a tuple of 1 to 3 descriptors, 1 consumer group or more"
-                + (", `tiles` and `own` together, at least one of them in `tiles`" if multicast else ""),
-                fix=f"{'multicast_' if multicast else ''}ring(stages=4, tiles=(src,))",
+                got=f"stages={stages!r}, tiles={tiles!r}, consumers={groups!r}",
+                required="1 to 64 stages, a tuple of 1 to 3 descriptors, 1 consumer group or more",
+                fix=f"{'multicast_' if sharing is not None else ''}ring(stages=4, tiles=(src,))",
             )
         name = f"ring{sum(1 for b in recorder.barriers if b.name.endswith('_full'))}"
-        # The slices of a shared tile lie below each other in the array, which the pixels of an im2col load need not.
-        params = (*(parameter(t, "ring")[1] for t in shared), *(loadable(t, "ring")[1] for t in own))
+        multicast, shared = sharing is not None, sharing or ()
+        # The slices of a shared tile follow each other in the array, which the pixels of an im2col load need not.
+        params = tuple((parameter if i < len(shared) else loadable)(t, "ring")[1] for i, t in enumerate(tiles))
         made = []
         for i, p in enumerate(params):
             outer, *inner = p.layout.shape
-            size = recorder.cluster_size if i < len(shared) else 1
-            if i < len(shared) and p.layout.nbytes % limits.TENSOR_SMEM_ALIGN:
-                refuse(
-                    ArgumentError,
-                    "OX1113",
-                    f"the slices of a multicast ring would not be aligned: one box of {p.name!r} lies behind another",
-                    got=f"a box of {p.layout.nbytes} bytes",
-                    required=f"a multiple of {limits.TENSOR_SMEM_ALIGN} bytes",
-                    fix="choose a larger box",
-                )
-            request = self._request(f"{name}_{p.name}", p.dtype, (outer * size, *inner), A1024.bytes, stages)
+            if i < len(shared):
+                outer *= self._slices(p, shared[i])
+            request = self._request(f"{name}_{p.name}", p.dtype, (outer, *inner), A1024.bytes, stages)
             request.adopt(p.swizzle)
             made.append((self._add(request), request))
         full = recorder.add_barrier("TmaBarrier", stages, f"{name}_full")
         empty = recorder.add_barrier("TmaBarrier", stages, f"{name}_empty")
         self._init(full, 1, empty, groups * (recorder.cluster_size if multicast else 1), stages)
-        ring = Stages(name=name, stages=stages, full=full, empty=empty, tiles=tuple(made), params=params, shared=len(shared))
+        ring = Stages(name=name, stages=stages, full=full, empty=empty, tiles=tuple(made), params=params, sharing=shared)
         site = caller_site()
         result: Ring[Any, Any] = Ring(recorder, ring, groups)
 
@@ -211,6 +200,29 @@ class Cta(level1.Cta, Maps):
 
         recorder.frames[0].closing.append(check)
         return result
+
+    def _slices(self, p: MapParam, sharing: Sharing) -> int:
+        """How many boxes a shared tile has, one behind the other in shared memory."""
+        axis = sharing.dimension(p.rank)
+        wrong = (
+            f"slices along dimension {sharing.axis} of {p.rank}"
+            if not 0 <= axis < p.rank
+            else f"slices along dimension {axis}, a box of {p.box_dim}"
+            if any(n > 1 for n in p.box_dim[:axis])
+            else f"a box of {p.layout.nbytes} bytes"
+            if p.layout.nbytes % limits.TENSOR_SMEM_ALIGN
+            else ""
+        )
+        if wrong:
+            refuse(
+                ArgumentError,
+                "OX1113",
+                f"the slices of a multicast ring do not lie one behind the other, or are not aligned: boxes of {p.name!r}",
+                got=wrong,
+                required=f"a box of a multiple of {limits.TENSOR_SMEM_ALIGN} bytes, 1 in the dimensions before that of the slices",
+                fix="choose a larger box, or `axis=` a dimension before which the box is 1",
+            )
+        return sharing.parts
 
     def _init(self, full: int, full_count: int, empty: int, empty_count: int, stages: int) -> None:
         """Thread 0 initialises both arrays, then everybody syncs (in a cluster: the cluster)."""
@@ -302,7 +314,13 @@ class ClusterCta(Cta, level1.ClusterCta):
 
     @overload
     def multicast_ring(
-        self, *, stages: int, tiles: tuple[TmaDescriptor[_D1, Any, Any, Any]], consumers: int | None = ...
+        self,
+        *,
+        stages: int,
+        tiles: tuple[TmaDescriptor[_D1, Any, Any, Any]],
+        consumers: int | None = ...,
+        along: Along = ...,
+        axis: int = ...,
     ) -> Ring[tuple[Slot[_D1, Any]], tuple[Landed[_D1, Any]]]: ...
     @overload
     def multicast_ring(
@@ -311,6 +329,8 @@ class ClusterCta(Cta, level1.ClusterCta):
         stages: int,
         tiles: tuple[TmaDescriptor[_D1, Any, Any, Any], TmaDescriptor[_D2, Any, Any, Any]],
         consumers: int | None = ...,
+        along: Along = ...,
+        axis: int = ...,
     ) -> Ring[tuple[Slot[_D1, Any], Slot[_D2, Any]], tuple[Landed[_D1, Any], Landed[_D2, Any]]]: ...
     @overload
     def multicast_ring(
@@ -320,6 +340,8 @@ class ClusterCta(Cta, level1.ClusterCta):
         tiles: tuple[TmaDescriptor[_D1, Any, Any, Any]],
         own: tuple[Loadable[_D2, _B2]],
         consumers: int | None = ...,
+        along: Along = ...,
+        axis: int = ...,
     ) -> Ring[tuple[Slot[_D1, Any], Slot[_D2, _B2]], tuple[Landed[_D1, Any], Landed[_D2, _B2]]]: ...
     @overload
     def multicast_ring(
@@ -329,6 +351,8 @@ class ClusterCta(Cta, level1.ClusterCta):
         tiles: tuple[TmaDescriptor[_D1, Any, Any, Any]],
         own: tuple[Loadable[_D2, _B2], Loadable[_D3, _B3]],
         consumers: int | None = ...,
+        along: Along = ...,
+        axis: int = ...,
     ) -> Ring[tuple[Slot[_D1, Any], Slot[_D2, _B2], Slot[_D3, _B3]], tuple[Landed[_D1, Any], Landed[_D2, _B2], Landed[_D3, _B3]]]: ...
     @overload
     def multicast_ring(
@@ -338,6 +362,8 @@ class ClusterCta(Cta, level1.ClusterCta):
         tiles: tuple[TmaDescriptor[_D1, Any, Any, Any], TmaDescriptor[_D2, Any, Any, Any]],
         own: tuple[Loadable[_D3, _B3]],
         consumers: int | None = ...,
+        along: Along = ...,
+        axis: int = ...,
     ) -> Ring[tuple[Slot[_D1, Any], Slot[_D2, Any], Slot[_D3, _B3]], tuple[Landed[_D1, Any], Landed[_D2, Any], Landed[_D3, _B3]]]: ...
     def multicast_ring(
         self,
@@ -346,10 +372,12 @@ class ClusterCta(Cta, level1.ClusterCta):
         tiles: tuple[TmaDescriptor[Any, Any, Any, Any], ...],
         own: tuple[Loadable[Any, Any], ...] = (),
         consumers: int | None = None,
+        along: Along = None,
+        axis: int = 0,
     ) -> Ring[Any, Any]:
         """A ring whose tiles all CTAs of the cluster share: each loads one slice (its descriptor's box) into all of them.
 
-        A tile is as many boxes tall as the cluster has CTAs; `slot.load(src, at)` takes the corner of the whole tile. Producers of all
+        A tile is as many boxes tall as the CTAs that share it; `slot.load(src, at)` takes the corner of the whole tile. Producers of all
         CTAs must visit the same tiles (`cta.tiles(..., per="cluster", box=...)`).
 
         Args:
@@ -357,9 +385,28 @@ class ClusterCta(Cta, level1.ClusterCta):
             tiles: descriptors of what the cluster shares.
             own: descriptors of tiles that each CTA loads for itself, as in `ring`; a stage's block gives them behind those of `tiles`.
             consumers: as in `ring`.
+            along: for each of `tiles` the axis of the cluster along which CTAs share it, as ("y", "x") for the rows and the columns of a
+                product by a cluster of two dimensions: those with other indices along the other axes have tiles of their own.
+            axis: the dimension of the arrays in which the slices follow each other, from the end where it is negative: -2 are the rows of
+                matrices, whatever lies before them. Before it boxes are 1.
         """
         self._recorder.require_cluster("a multicast ring")
-        ring = self._ring(stages, tiles, own, consumers, multicast=True)
+        given: tuple[object, ...] = (tiles, own)
+        fits = all(isinstance(each, tuple) for each in given) and len(tiles) > 0 and len(tiles) + len(own) <= 3
+        chosen: object = (None,) * len(tiles) if fits and along is None else along
+        axes: tuple[Any, ...] = chosen if isinstance(chosen, tuple) else ()
+        fits = fits and len(axes) == len(tiles) and all(each in (None, *AXES) for each in axes)
+        if not fits or type(axis) is not int:
+            refuse(
+                ArgumentError,
+                "OX1113",
+                "no such ring",
+                got=f"tiles={tiles!r}, own={own!r}, along={along!r}, axis={axis!r}",
+                required='1 to 3 descriptors in `tiles` and `own`, at least one in `tiles`; `along` with "x", "y" or "z" for each of those',
+                fix='cta.multicast_ring(stages=4, tiles=(a, b), along=("y", "x"))',
+            )
+        sharing = tuple(Sharing(self._recorder.cluster, each, axis) for each in axes)
+        ring = self._ring(stages, (*tiles, *own), consumers, sharing)
         # Peers may still arrive here when this CTA's roles are done: nobody leaves before everybody is.
         self._recorder.frames[0].closing.append(lambda _: self._recorder.emit(ops.ClusterSync()))
         return ring

@@ -12,7 +12,7 @@ from oxidecopy.isa import expr, ops
 from oxidecopy.isa.expr import Const, Expr
 from oxidecopy.isa.ops import BarrierRef, Part, TileRef
 from oxidecopy.program.expansion import ALWAYS
-from oxidecopy.tiles.uniform import uneven
+from oxidecopy.tiles.sharing import Sharing
 from oxidecopy.tiles.work import Loadable, loadable, parameter
 from oxidecopy.typed.cache import CachePolicy, hint_of
 from oxidecopy.typed.descriptor import TmaDescriptor
@@ -134,8 +134,13 @@ class Stages:
     empty: int
     tiles: tuple[tuple[int, TileRequest], ...]
     params: tuple[MapParam, ...]
-    shared: int = 0  # the first ones, which all CTAs of the cluster load together
+    sharing: tuple[Sharing, ...] = ()  # of the first ones, which CTAs of the cluster load together
     kept: int = 0
+
+    @property
+    def shared(self) -> int:
+        """How many tiles are loaded together."""
+        return len(self.sharing)
 
     @property
     def multicast(self) -> bool:
@@ -193,7 +198,7 @@ class Slot(Generic[DT, Bx]):
     def load(self, src: Im2colDescriptor[DT, D5, Any, Bx], at: D5, /, *, offsets: O3, cache_hint: CachePolicy | None = ...) -> None: ...
     # fmt: on
     def load(self, src: Loadable[DT, Bx], at: Any, /, *, offsets: Any = (), cache_hint: CachePolicy | None = None) -> None:
-        """Loads the box of `src` at `at` (in a multicast ring: this CTA's slice of the tile whose corner is `at`, into all CTAs).
+        """Loads the box of `src` at `at` (in a multicast ring: this CTA's slice of the tile whose corner is `at`, into all that share it).
 
         Through an im2col descriptor: its pixels from the base `at` on, each at `offsets` from its base.
         """
@@ -223,26 +228,26 @@ class Slot(Generic[DT, Bx]):
             recorder.emit(ops.TensorG2S(map=src._ref, tile=TileRef(tile, slot), coords=corner, bar=bar, offsets=taps, hint=hint))
             return
         reads = {s.op.name: s.op.index for f in recorder.frames for s in f.steps if isinstance(s.op, ops.LoadIndex)}
-        chosen = () if src._index is None else (src._index,)
-        if any(uneven(c, recorder.cluster, reads) for c in (*corner, *chosen)):
+        chosen, sharing = () if src._index is None else (src._index,), ring.sharing[self._index]
+        if any(sharing.uneven(c, reads) for c in (*corner, *chosen)):
             refuse(
                 ClusterError,
                 "OX1147",
                 f"the CTAs of a cluster would load slices of different tiles into one stage of {ring.name}",
-                got="a corner that is not the same for all CTAs of the cluster",
+                got="a corner that is not the same for all CTAs that share the tile",
                 required="the corner of the whole tile, of which each CTA loads its slice",
                 fix='`cta.tiles(src, per="cluster", box=...)` in all roles; the offset of the slice is added for you',
             )
-        size = recorder.cluster_size
-        rank = expr.Sym("cta_rank", expr.SymKind.RANK)
-        first = expr.add(corner[0], expr.mul(rank, Const(param.box_dim[0])))
+        at_slice = list(corner)
+        axis = sharing.dimension(param.rank)
+        at_slice[axis] = expr.add(corner[axis], expr.mul(sharing.part, Const(param.box_dim[axis])))
         recorder.emit(
             ops.TensorG2SMulticast(
                 map=src._ref,
-                tile=TileRef(tile, slot, Part(rank, size)),
-                coords=(first, *corner[1:]),
+                tile=TileRef(tile, slot, Part(sharing.part, sharing.parts) if sharing.parts > 1 else None),
+                coords=tuple(at_slice),
                 bar=bar,
-                cta_mask=Const((1 << size) - 1),
+                cta_mask=sharing.mask,
                 hint=hint,
             )
         )

@@ -21,31 +21,38 @@ _SPREAD: Final = 2_654_435_761, 4093  # a prime factor and a prime: places that 
 _PLACES: Final = frozenset({SymKind.BLOCK, SymKind.RANK, SymKind.OPAQUE})
 
 
-def uneven(e: Expr, cluster: tuple[int, int, int], reads: Mapping[str, Expr]) -> bool:
-    """True when CTAs of one cluster get different values from `e`; `reads` are the places of the indices read so far, by name."""
+def uneven(e: Expr, cluster: tuple[int, int, int], reads: Mapping[str, Expr], along: int | None = None) -> bool:
+    """True when CTAs of one cluster get different values from `e`; `reads` are the places of the indices read so far, by name.
+
+    `along`: only CTAs that differ in this axis alone are compared.
+    """
     if not all(map(fits, (e, *reads.values()))) or not any(s.kind in _PLACES for s in symbols(e)):
         return False
     known = list({s.name: s for read in (e, *reads.values()) for s in symbols(read)}.values())
     draw = random.Random(0)  # sizes to try, the same ones each time
-    return any(len(_values(e, cluster, reads, known, draw)) > 1 for _ in range(_TRIALS))
+    return any(len(values) > 1 for _ in range(_TRIALS) for values in _values(e, cluster, reads, known, draw, along))
 
 
-def _values(e: Expr, cluster: tuple[int, int, int], reads: Mapping[str, Expr], known: list[Sym], draw: random.Random) -> set[int]:
-    """What the CTAs of one cluster get, for one drawing of everything else; empty where that divides by zero."""
+def _values(
+    e: Expr, cluster: tuple[int, int, int], reads: Mapping[str, Expr], known: list[Sym], draw: random.Random, along: int | None
+) -> list[set[int]]:
+    """What the CTAs that are compared get, for one drawing of everything else; nothing where that divides by zero."""
     drawn = {s.name: _drawn(s, cluster, draw) for s in known}
     first = [size * draw.randrange(8) for size in cluster]
-    found: set[int] = set()
+    found: dict[tuple[int, ...], set[int]] = {}
     # The x dimension is the fastest, as in the rank.
     for rank, (z, y, x) in enumerate(itertools.product(*(range(n) for n in reversed(cluster)))):
-        block = dict(zip(BLOCK_SYMBOLS, (a + b for a, b in zip(first, (x, y, z), strict=True)), strict=True))
+        place = (x, y, z)
+        block = dict(zip(BLOCK_SYMBOLS, (a + b for a, b in zip(first, place, strict=True)), strict=True))
         env = drawn | block | {RANK_SYMBOL: rank}
+        compared = () if along is None else tuple(at for axis, at in enumerate(place) if axis != along)
         try:
-            for name, place in reads.items():
-                env[name] = evaluate(place, env) * _SPREAD[0] % _SPREAD[1]
-            found.add(evaluate(e, env))
+            for name, read in reads.items():
+                env[name] = evaluate(read, env) * _SPREAD[0] % _SPREAD[1]
+            found.setdefault(compared, set()).add(evaluate(e, env))
         except ZeroDivisionError:
-            return set()
-    return found
+            return []
+    return list(found.values())
 
 
 def _drawn(symbol: Sym, cluster: tuple[int, int, int], draw: random.Random) -> int:

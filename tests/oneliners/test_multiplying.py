@@ -12,7 +12,8 @@ import pytest
 
 import oxidecopy as ox
 from oxidecopy.errors import ArgumentError, DTypeError, OxidecopyError, ShapeError
-from oxidecopy.oneliners.products import TILES, chosen
+from oxidecopy.oneliners import products
+from oxidecopy.oneliners.products import TILES, Tile, chosen
 
 NUMPY: dict[Any, Any] = {ox.bf16: ml_dtypes.bfloat16, ox.f16: np.float16, ox.tf32: np.float32, ox.e4m3: ml_dtypes.float8_e4m3fn}
 Array = npt.NDArray[Any]
@@ -52,6 +53,19 @@ def test_as_numpy(dev: ox.Device, dtype: Any, a: tuple[int, ...], b: tuple[int, 
     said: Any = ox.matmul(array(dev, x, dtype, turned[0]), array(dev, y, dtype, turned[1]), explain=True)
     assert (said.out.numpy().astype(np.float64) == x @ y).all(), said
     assert "on tensor cores" in str(said)
+
+
+@pytest.mark.parametrize(("a", "b"), [((300, 72), (72, 136)), ((2, 140, 72), (72, 136)), ((2, 140, 72), (2, 72, 136))])
+@pytest.mark.parametrize(("down", "across"), [(2, 1), (1, 2), (2, 2), (1, 4)])
+def test_clusters_share_operands(monkeypatch: pytest.MonkeyPatch, a: tuple[int, ...], b: tuple[int, ...], down: int, across: int) -> None:
+    """Each CTA loads a slice of a for those beside it, and of b for those below it."""
+    tile = Tile(n=64, groups=2, down=down, across=across, stages=2)
+    monkeypatch.setattr(products, "chosen", lambda *_, **__: tile)
+    dev = ox.Device.open("sim-fast")  # without plans of other tiles
+    x, y = small(a, 1), small(b, 2)
+    said: Any = ox.matmul(array(dev, x, ox.bf16, turned=False), array(dev, y, ox.bf16, turned=True), explain=True)
+    assert (said.out.numpy().astype(np.float64) == x @ y).all(), said
+    assert f"clusters of {down} x {across}" in str(said)
 
 
 def test_an_epilogue_reads_vectors_and_a_residual(dev: ox.Device) -> None:
@@ -122,10 +136,13 @@ def test_what_is_refused(dev: ox.Device, rule: str, error: type[OxidecopyError],
 
 
 def test_tiles_are_chosen_by_turns_and_fit() -> None:
-    big = chosen((8192, 8192), "bf16", shares=True, sms=132)
+    big = chosen((8192, 8192), "bf16", majors=("k", "k"), sms=132)
     assert (big.rows, big.n, big.cluster) == (128, 256, 2)
-    assert chosen((8192, 8192), "bf16", shares=False, sms=132).cluster == 1
-    assert chosen((64, 512, 512), "bf16", shares=False, sms=132).rows * chosen((64, 512, 512), "bf16", shares=False, sms=132).n >= 128 * 128
-    assert chosen((256, 256), "bf16", shares=True, sms=132).n == 64
-    assert chosen((8192, 8192), "e4m3", shares=True, sms=132).n == 128
+    assert chosen((8192, 8192), "bf16", majors=("k", "mn"), sms=132).cluster == 1
+    assert (
+        chosen((64, 512, 512), "bf16", majors=("k", "mn"), sms=132).rows * chosen((64, 512, 512), "bf16", majors=("k", "mn"), sms=132).n
+        >= 128 * 128
+    )
+    assert chosen((256, 256), "bf16", majors=("k", "k"), sms=132).n == 64
+    assert chosen((8192, 8192), "e4m3", majors=("k", "k"), sms=132).n == 128
     assert all(tile.shared_bytes <= 227 << 10 for tile, _ in TILES)
