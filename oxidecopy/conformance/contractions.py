@@ -48,8 +48,8 @@ class Plan:
     stages: int = 4
     staged: int = 2
     majors: tuple[Any, Any] = ("k", "k")
-    cluster: int = 1
-    shared: str = "b"  # the operand that a cluster loads together: its CTAs are below each other, else side by side
+    cluster: int | tuple[int, int] = 1
+    shared: str = "b"  # what a cluster loads together: for b its CTAs are below each other, for a side by side; for ab both
     splits: int = 1  # of K, each added to the result by a store of its own
     epilogue: Fn | None = None
     reads: tuple[str, ...] = ()
@@ -64,6 +64,13 @@ class Plan:
     def rows(self) -> int:
         """Rows of a block's result."""
         return self.m * self.groups
+
+    @property
+    def shape_of_cluster(self) -> tuple[int, int]:
+        """CTAs below each other, and side by side."""
+        if isinstance(self.cluster, tuple):
+            return self.cluster
+        return (self.cluster, 1) if self.shared == "b" else (1, self.cluster)
 
 
 def program(plan: Plan) -> Pipe:
@@ -87,8 +94,12 @@ def program(plan: Plan) -> Pipe:
     def clustered(  # noqa: PLR0917 - parameters of a launch
         cta: ox.ClusterCta, a: Map, b: Map, c: Map, a_tile: Map, b_tile: Map, row: Vec, column: Vec, residual: Whole
     ) -> None:
-        both = (b_tile, a_tile) if plan.shared == "b" else (a_tile, b_tile)
-        ring = cta.multicast_ring(stages=plan.stages, tiles=both[:1], own=both[1:])
+        tiles = (b_tile, a_tile) if plan.shared == "b" else (a_tile, b_tile)
+        ring: Any = (
+            cta.multicast_ring(stages=plan.stages, tiles=tiles, along=("y", "x"))
+            if plan.shared == "ab"
+            else cta.multicast_ring(stages=plan.stages, tiles=tiles[:1], own=tiles[1:])
+        )
         _body(plan, cta, ring, (a, b, c), {"row": ox.per_row(row), "column": ox.per_column(column), "residual": residual})
         cta.cluster_sync()
 
@@ -100,10 +111,10 @@ def _body(plan: Plan, cta: Any, ring: Any, maps: tuple[Map, Map, Map], values: d
     steps = (a.shape[1 if plan.majors[0] == "k" else 0] + plan.depth - 1) // plan.depth
     share = (steps + plan.splits - 1) // plan.splits
     outs = [cta.store_ring(c, stages=plan.staged) for _ in range(plan.groups)]
-    shared, swapped = plan.cluster > 1, plan.cluster > 1 and plan.shared == "b"
-    down, across = (plan.cluster, 1) if plan.shared == "b" else (1, plan.cluster)
-    rank = cta.cta_rank if shared else 0
-    shift = (rank * plan.rows if down > 1 else 0, rank * plan.n if across > 1 else 0)
+    down, across = plan.shape_of_cluster
+    shared = down * across > 1
+    swapped = shared and plan.shared == "b"
+    shift = (cta.cta_rank % down * plan.rows if down > 1 else 0, cta.cta_rank // down * plan.n if across > 1 else 0)
 
     def places() -> Any:
         return cta.tiles(c, box=(plan.rows * down, plan.n * across), per="cluster" if shared else "cta")
@@ -176,13 +187,15 @@ def made(plan: Plan, dev: Device, *, exact: bool = True) -> Made:
     """A launch; K-major operands are (rows, K), the others (K, rows)."""
     m, n, k = plan.shape
     x, y = _numbers(plan.a, (m, k), 1, exact=exact), _numbers(plan.b, (n, k), 2, exact=exact)
-    a, a_tile = _operand(dev, plan.a, x, plan.majors[0], plan.rows, plan.depth, plan.cluster if plan.shared == "a" else 1)
-    b, b_tile = _operand(dev, plan.b, y, plan.majors[1], plan.n, plan.depth, plan.cluster if plan.shared == "b" else 1)
+    a, a_tile = _operand(dev, plan.a, x, plan.majors[0], plan.rows, plan.depth, plan.shape_of_cluster[1])
+    b, b_tile = _operand(dev, plan.b, y, plan.majors[1], plan.n, plan.depth, plan.shape_of_cluster[0])
     out = dev.zeros((m, n), plan.out, pad=True)
     c = ox.TmaDescriptor.tiled(out, box=(64, 128 // plan.out.info.nbytes), swizzle=ox.Swizzle128B)
     row, column = (dev.array(_numbers(ox.f32, (size,), 3, exact=exact), ox.f32) for size in (m, n))
     residual = dev.array(_numbers(plan.out, (m, n), 4, exact=exact), plan.out)
-    launch = program(plan)[GRID * plan.cluster].bind(a, b, c, a_tile, b_tile, row, column, residual)
+    down, across = plan.shape_of_cluster
+    grid = (down, across, GRID) if plan.shared == "ab" else GRID * down * across
+    launch = program(plan)[grid].bind(a, b, c, a_tile, b_tile, row, column, residual)
     sizes = (np.abs(x.astype(np.float64)) @ np.abs(y.astype(np.float64)).T).astype(np.float32)
     return Made(launch=launch, outputs={"out": out}, sizes=None if exact else sizes)
 
@@ -231,6 +244,7 @@ PLANS: Final[dict[str, Plan]] = {
     "cluster of 2": Plan(cluster=2),
     "cluster of 2 that shares a": Plan(cluster=2, shared="a"),
     "cluster of 4": Plan(cluster=4, n=256, stages=3),
+    "cluster of 2 x 2 that shares both": Plan(cluster=(2, 2), shared="ab"),
     "K in two halves, added": Plan(splits=2),
     "column bias, relu": Plan(epilogue=_biased, reads=("column",)),
     "row scale, column bias, residual": Plan(out=ox.bf16, epilogue=_all, reads=("row", "column", "residual")),

@@ -184,6 +184,7 @@ FOLDED: Final = Kind("folded")  # a tile of two dimensions; the one beside it is
 AROUND: Final = Kind("around")  # a tile of f32 in two dimensions, in whose middle the one beside it lies
 TAPS: Final = Kind("taps")  # 1 to TAPS_MAX taps, which stay inside the tile beside them
 ONE_TILE: Final = (TILE, FLIPPED, FOLDED, AROUND)  # kinds of operands that are a TileRef
+TOLD: Final = Choice(("cluster", "x", "y", "xy"))  # which CTAs are told that a stage is free
 ELEM: Final = Kind("elem")  # an element expression over the tiles beside it
 GATHER: Final = Kind("gather")  # four rows, then the column that they start at: 5 expressions, in elements
 OFFSETS: Final = Kind("offsets")  # im2col: an expression for each spatial dimension, outermost first; of other copies none
@@ -286,7 +287,7 @@ class ProduceStage:
 class ConsumeStage:
     """Waits for phase `landed` of `full`, runs the body, syncs the group, then thread `lane` releases `empty` where `release` holds.
 
-    The release is one arrival, or one on every CTA of a cluster of `peers`.
+    The release is one arrival, or with `peers` one on each of so many CTAs: of the whole cluster, or of those along x, along y, or both.
     """
 
     opcode: ClassVar[int] = 0x05
@@ -297,6 +298,7 @@ class ConsumeStage:
     empty: BarrierRef = _op(BARRIER)
     release: Cond = _op(COND)
     peers: int = _op(Imm(0, limits.CLUSTER_MAX))
+    told: str = _op(TOLD)
     number: int = _op(Imm(0, limits.NAMED_BARRIERS - 1))
     threads: int = _op(Imm(1, limits.THREADS_MAX))
     lane: int = _op(Imm(0, limits.THREADS_MAX - 1))
@@ -350,6 +352,7 @@ class Contract:
     first: Expr = _op(EXPR)
     steps: Expr = _op(EXPR)
     peers: int = _op(Imm(0, limits.CLUSTER_MAX))
+    told: str = _op(TOLD)
     number: int = _op(Imm(0, limits.NAMED_BARRIERS - 1))
     threads: int = _op(Imm(1, limits.THREADS_MAX))
     lane: int = _op(Imm(0, limits.THREADS_MAX - 1))

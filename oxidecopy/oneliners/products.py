@@ -200,7 +200,7 @@ def _step(machine: Machine, work: Product, tile: Tile) -> Step:
     m, n, k = *work.out.shape[-2:], work.a.shape[-1 if work.majors[0] == "k" else -2]
     return Step(
         pipeline=_pipeline(form) if form.epilogue is None else _recorded(form),
-        grid=(*_cluster(tile), workers) if tile.cluster > 1 else workers,  # so that a cluster's number is a block index
+        grid=_grid(tile, workers),
         arguments=arguments,
         what=f"{prod(work.out.shape[:-2])} x {m} x {n} x {k} on tensor cores",
     )
@@ -333,9 +333,15 @@ def _load(slot: Any, src: Any, at: tuple[Any, Any, Any], major: str, size: tuple
         slot.load(src, (*batch, first, k))
 
 
-def _cluster(tile: Tile) -> tuple[int, ...]:
+def _cluster(tile: Tile) -> int | tuple[int, int]:
     """Its shape: one axis, or two where both operands are shared."""
-    return tuple(n for n in (tile.down, tile.across) if n > 1)
+    return (tile.down, tile.across) if tile.down > 1 and tile.across > 1 else tile.cluster
+
+
+def _grid(tile: Tile, workers: int) -> int | tuple[int, int] | tuple[int, int, int]:
+    """So that a cluster's number is a block index."""
+    shape = _cluster(tile)
+    return workers if shape == 1 else (*shape, workers) if isinstance(shape, tuple) else (shape, workers)
 
 
 def _made(body: Callable[..., None], reads: int, tile: Tile) -> Pipeline[...]:

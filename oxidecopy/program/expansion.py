@@ -7,9 +7,9 @@ from typing import Final, assert_never
 
 from oxidecopy.errors import Site
 from oxidecopy.isa import limits, mma, ops
-from oxidecopy.isa.expr import ONE, ZERO, Bool, Cond, Const, Expr, Sym, SymKind, add, floordiv, mod
+from oxidecopy.isa.expr import ONE, ZERO, Bool, Cond, Const, Expr, Sym, SymKind, add, floordiv, mod, mul
 from oxidecopy.isa.ops import BarrierRef, Instr, Stage, ThreadSet, TileRef
-from oxidecopy.program.program import Program, Step
+from oxidecopy.program.program import RANK_SYMBOL, Program, Step
 
 ALWAYS: Final = Bool(value=True)
 
@@ -44,7 +44,7 @@ def expansion(program: Program, op: Stage, body: tuple[Step, ...], at: Site | No
         case ops.ConsumeStage():
             release = (
                 Step(ops.BarSync(number=op.number, threads=op.threads), at),
-                _lane(op.lane, *_arrivals(op.empty, op.peers, op.token, at), at=at),
+                _lane(op.lane, *_arrivals(program, op, op.empty, at), at=at),
             )
             return (Step(ops.MbarrierWaitPhase(bar=op.full, phase=op.landed), at), *body, *_where(op.release, release, at))
         case ops.LoadStoreStage():
@@ -53,10 +53,10 @@ def expansion(program: Program, op: Stage, body: tuple[Step, ...], at: Site | No
                 Step(ops.TensorS2G(map=op.map, tile=op.tile, coords=op.coords, hint=op.hint), at),
                 Step(ops.CommitGroup(), at),
                 Step(ops.WaitGroupRead(pending=op.pending), at),
-                *_where(op.release, _arrivals(op.empty, 0, op.token, at), at),
+                *_where(op.release, _arrivals(program, op, op.empty, at), at),
             )
         case ops.Contract():
-            return (*_sums(op, at), *_results(program, op, at))
+            return (*_sums(program, op, at), *_results(program, op, at))
         case ops.ContractDrain():
             return (_lane(op.lane, Step(ops.WaitGroupRead(pending=0), at), at=at), Step(_sync(op), at))
         case _:
@@ -79,7 +79,7 @@ def operand(program: Program, ref: TileRef, major: str, depth: int) -> tuple[int
     return mma.operand_shape((outer // (ref.part.of if ref.part is not None else 1), *inner), major, depth) or (0, 0)
 
 
-def _sums(op: ops.Contract, at: Site | None) -> tuple[Step, ...]:
+def _sums(program: Program, op: ops.Contract, at: Site | None) -> tuple[Step, ...]:
     """The loop over K. A stage is released as soon as it is multiplied, the earliest that the op may do."""
     name = f"contract{op.token}.k"
     number = add(op.first, Sym(name, SymKind.LOOP))
@@ -90,7 +90,7 @@ def _sums(op: ops.Contract, at: Site | None) -> tuple[Step, ...]:
         Step(ops.MbarrierWaitPhase(bar=full, phase=turn), at),
         Step(ops.MmaStep(a=a, b=b, a_major=op.a_major, b_major=op.b_major, depth=op.depth), at),
         Step(_sync(op), at),
-        _lane(op.lane, *_arrivals(empty, op.peers, op.token, at), at=at),
+        _lane(op.lane, *_arrivals(program, op, empty, at), at=at),
     )
     return Step(ops.MmaZero(), at), Step(ops.Loop(counter=name, start=ZERO, stop=op.steps, step=1), at, body)
 
@@ -129,10 +129,24 @@ def _lane(lane: int, *steps: Step, at: Site | None) -> Step:
     return Step(ops.Scope(role="elect", threads=ThreadSet(((lane, lane + 1),))), at, steps)
 
 
-def _arrivals(empty: BarrierRef, peers: int, token: int, at: Site | None) -> tuple[Step, ...]:
-    if not peers:
-        return (Step(ops.MbarrierArrive(bar=empty, token=token), at),)
-    return tuple(Step(ops.MbarrierArriveRemote(bar=empty, rank=Const(rank)), at) for rank in range(peers))
+def _arrivals(
+    program: Program, op: ops.ConsumeStage | ops.LoadStoreStage | ops.Contract, empty: BarrierRef, at: Site | None
+) -> tuple[Step, ...]:
+    """What tells the producers of a stage that it is free."""
+    if isinstance(op, ops.LoadStoreStage) or not op.peers:
+        return (Step(ops.MbarrierArrive(bar=empty, token=op.token), at),)
+    return tuple(Step(ops.MbarrierArriveRemote(bar=empty, rank=rank), at) for rank in told_ranks(program.cluster, op.told))
+
+
+def told_ranks(cluster: tuple[int, int, int], told: str) -> tuple[Expr, ...]:
+    """The CTAs that are told, as the cluster rank of the one that tells them: all, those of its row (x) or of its column (y), or both."""
+    x, y, z = cluster
+    if told == "cluster":
+        return tuple(Const(rank) for rank in range(x * y * z))
+    rank = Sym(RANK_SYMBOL, SymKind.RANK)
+    row = tuple(add(mul(floordiv(rank, Const(x)), Const(x)), Const(i)) for i in range(x))
+    column = tuple(mod(add(rank, Const(j * x)), Const(x * y)) for j in range(y))
+    return {"x": row, "y": column, "xy": (*row, *column[1:])}[told]
 
 
 def _where(cond: Cond, steps: tuple[Step, ...], at: Site | None) -> tuple[Step, ...]:

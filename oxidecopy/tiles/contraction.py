@@ -273,13 +273,15 @@ def placed(numbers: tuple[Expr, Expr, Expr], at: tuple[Expr, ...], made: Product
 def op_of(ring: Stages, group: Group, outs: StoreRing[Any, Any, Any], made: Product, where: Where, epilogue: Epilogue) -> ops.Contract:
     """The op, in the order of the table."""
     threads, recorder = group._frame.threads, group._recorder
+    told, peers = ring.told(recorder.cluster)
     return ops.Contract(
         full=BarrierRef(ring.full, ZERO),
         empty=BarrierRef(ring.empty, ZERO),
         stages=ring.stages,
         first=where.first,
         steps=where.steps,
-        peers=recorder.cluster_size if ring.multicast else 0,
+        peers=peers,
+        told=told,
         number=recorder.barrier_number(threads),
         threads=len(threads),
         lane=threads.first,

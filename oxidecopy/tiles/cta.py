@@ -17,7 +17,7 @@ from oxidecopy.tiles.mapping import Maps
 from oxidecopy.tiles.ring import Ring, unused
 from oxidecopy.tiles.roles import Role, Roles
 from oxidecopy.tiles.schedule import Linear, Order, Per
-from oxidecopy.tiles.sharing import AXES, ClusterAxis, Sharing
+from oxidecopy.tiles.sharing import AXES, ClusterAxis, Sharing, told
 from oxidecopy.tiles.stage import Landed, Slot, Stages
 from oxidecopy.tiles.store_ring import StoreRing
 from oxidecopy.tiles.work import Boxes, Loadable, Work, loadable, make_work, parameter
@@ -174,7 +174,7 @@ class Cta(level1.Cta, Maps):
                 fix=f"{'multicast_' if sharing is not None else ''}ring(stages=4, tiles=(src,))",
             )
         name = f"ring{sum(1 for b in recorder.barriers if b.name.endswith('_full'))}"
-        multicast, shared = sharing is not None, sharing or ()
+        shared = sharing or ()
         # The slices of a shared tile follow each other in the array, which the pixels of an im2col load need not.
         params = tuple((parameter if i < len(shared) else loadable)(t, "ring")[1] for i, t in enumerate(tiles))
         made = []
@@ -187,7 +187,7 @@ class Cta(level1.Cta, Maps):
             made.append((self._add(request), request))
         full = recorder.add_barrier("TmaBarrier", stages, f"{name}_full")
         empty = recorder.add_barrier("TmaBarrier", stages, f"{name}_empty")
-        self._init(full, 1, empty, groups * (recorder.cluster_size if multicast else 1), stages)
+        self._init(full, 1, empty, groups * max(1, told(shared, recorder.cluster)[1]), stages)
         ring = Stages(name=name, stages=stages, full=full, empty=empty, tiles=tuple(made), params=params, sharing=shared)
         site = caller_site()
         result: Ring[Any, Any] = Ring(recorder, ring, groups)
@@ -396,13 +396,14 @@ class ClusterCta(Cta, level1.ClusterCta):
         chosen: object = (None,) * len(tiles) if fits and along is None else along
         axes: tuple[Any, ...] = chosen if isinstance(chosen, tuple) else ()
         fits = fits and len(axes) == len(tiles) and all(each in (None, *AXES) for each in axes)
-        if not fits or type(axis) is not int:
+        flat = along is None or self._recorder.cluster[2] == 1
+        if not fits or not flat or type(axis) is not int:
             refuse(
                 ArgumentError,
                 "OX1113",
                 "no such ring",
                 got=f"tiles={tiles!r}, own={own!r}, along={along!r}, axis={axis!r}",
-                required='1 to 3 descriptors in `tiles` and `own`, at least one in `tiles`; `along` with "x", "y" or "z" for each of those',
+                required='1 to 3 descriptors, one or more in `tiles`; `along` "x" or "y" for each of those, where z of the cluster is 1',
                 fix='cta.multicast_ring(stages=4, tiles=(a, b), along=("y", "x"))',
             )
         sharing = tuple(Sharing(self._recorder.cluster, each, axis) for each in axes)

@@ -8,8 +8,8 @@ Stage number k (0, 1, 2, ... over the whole pipeline) uses slot k % stages for t
                 sync of the group, then one arrival on empty[slot]
 
 Each is recorded as one stage op of the op table; verifier and simulator see the primitive ops above, its expansion. In a multicast ring
-every CTA of the cluster loads one slice of each tile into all CTAs, so a slot is free only when the consumers of all CTAs have released
-it: they arrive on every CTA's empty barrier.
+every CTA of the cluster loads one slice of each tile into all CTAs (or into those of its row or its column), so a slot is free only when
+the consumers of all of them have released it: they arrive on the empty barrier of each.
 """
 
 from __future__ import annotations
@@ -277,12 +277,14 @@ class _Consume(AbstractContextManager[Any, None]):
         ring.kept = self._keep
         released = expr.sub(number, Const(self._keep))
         threads = self._group._frame.threads
+        told, peers = ring.told(recorder.cluster)
         stage = ops.ConsumeStage(
             full=ring.bar(ring.full, number),
             landed=ring.turn(number),
             empty=ring.bar(ring.empty, released),
             release=expr.Cmp(expr.CmpOp.LE, ZERO, released) if self._keep else ALWAYS,
-            peers=recorder.cluster_size if ring.multicast else 0,
+            peers=peers,
+            told=told,
             number=recorder.barrier_number(threads),
             threads=len(threads),
             lane=threads.first,

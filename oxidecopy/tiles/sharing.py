@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from math import prod
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, final
 
@@ -14,8 +13,8 @@ from oxidecopy.tiles.uniform import uneven
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-ClusterAxis: TypeAlias = Literal["x", "y", "z"]
-AXES: Final[tuple[ClusterAxis, ...]] = ("x", "y", "z")
+ClusterAxis: TypeAlias = Literal["x", "y"]
+AXES: Final[tuple[ClusterAxis, ...]] = ("x", "y")
 _RANK: Final = Sym(RANK_SYMBOL, SymKind.RANK)
 
 
@@ -55,22 +54,34 @@ class Sharing(NamedTuple):
         every = sum(1 << i * self._apart for i in range(self.parts))
         if self.along is None:
             return Const(every)
-        # The CTAs before it on the other axes: the rank without this axis, one number after the other.
-        before = expr.mod(_RANK, Const(self._apart)) if self._apart > 1 else ZERO
-        behind = expr.floordiv(_RANK, Const(self._apart * self.parts))
-        other = expr.add(before, expr.mul(behind, Const(self._apart)))
-        masks = [every << i % self._apart + i // self._apart * self._apart * self.parts for i in range(prod(self.cluster) // self.parts)]
-        found: Expr = Const(masks[0])
-        for i, (low, high) in enumerate(itertools.pairwise(masks)):
-            past = expr.minimum(ONE, expr.maximum(ZERO, expr.sub(other, Const(i))))
-            found = expr.add(found, expr.mul(past, Const(high - low)))
+        # As many powers of two further as its row (its column) is: a table, as shifts are no index arithmetic.
+        x, y, _ = self.cluster
+        number, step = (expr.floordiv(_RANK, Const(x)), x) if self.along == "x" else (expr.mod(_RANK, Const(x)), 1)
+        found: Expr = Const(every)
+        for i in range((y if self.along == "x" else x) - 1):
+            past = expr.minimum(ONE, expr.maximum(ZERO, expr.sub(number, Const(i))))
+            found = expr.add(found, expr.mul(past, Const((every << (i + 1) * step) - (every << i * step))))
         return found
 
     @property
     def _apart(self) -> int:
         """Ranks from one CTA to the next one along the axis."""
-        return 1 if self.along is None else prod(self.cluster[: AXES.index(self.along)])
+        return self.cluster[0] if self.along == "y" else 1
 
     def uneven(self, e: Expr, reads: Mapping[str, Expr]) -> bool:
         """True when the CTAs that share the tile get different values from `e`."""
         return uneven(e, self.cluster, reads, None if self.along is None else AXES.index(self.along))
+
+
+def told(sharing: tuple[Sharing, ...], cluster: tuple[int, int, int]) -> tuple[str, int]:
+    """Who is told by a CTA that a stage is free, by the word of the op table, and how many they are: exactly those that load into it.
+
+    No others: they do not wait for it, so what it says next could come too soon.
+    """
+    if not sharing:
+        return "cluster", 0
+    x, y, z = cluster
+    axes = {each.along for each in sharing}
+    if None in axes:
+        return "cluster", x * y * z
+    return {"x": ("x", x), "y": ("y", y), "xy": ("xy", x + y - 1)}["".join(sorted(str(axis) for axis in axes))]

@@ -12,7 +12,7 @@ from oxidecopy.isa import expr, ops
 from oxidecopy.isa.expr import Const, Expr
 from oxidecopy.isa.ops import BarrierRef, Part, TileRef
 from oxidecopy.program.expansion import ALWAYS
-from oxidecopy.tiles.sharing import Sharing
+from oxidecopy.tiles.sharing import Sharing, told
 from oxidecopy.tiles.work import Loadable, loadable, parameter
 from oxidecopy.typed.cache import CachePolicy, hint_of
 from oxidecopy.typed.descriptor import TmaDescriptor
@@ -146,6 +146,10 @@ class Stages:
     def multicast(self) -> bool:
         """Its stages are released by the consumers of all CTAs of the cluster."""
         return self.shared > 0
+
+    def told(self, cluster: tuple[int, int, int]) -> tuple[str, int]:
+        """Who is told that a stage is free, and how many CTAs that is; 0: its own producer alone."""
+        return told(self.sharing, cluster)
 
     @property
     def nbytes(self) -> int:

@@ -10,6 +10,12 @@ import pytest
 
 import oxidecopy as ox
 from oxidecopy.errors import OxidecopyError
+from oxidecopy.isa import ops
+from oxidecopy.isa.expr import evaluate
+from oxidecopy.program.expansion import told_ranks
+from oxidecopy.tiles.sharing import AXES, Sharing
+from oxidecopy.verify.verifier import inspect
+from tests.helpers.edits import changed, edited
 
 F32: TypeAlias = ox.TmaDescriptor[ox.f32, ox.D2]
 Out: TypeAlias = ox.GlobalArray[ox.f32, ox.D2]
@@ -341,6 +347,89 @@ def test_a_multicast_ring_with_tiles_of_each_cta(dev: ox.Device, fault: str) -> 
         return
     both[2](*launch)
     assert np.array_equal(out.numpy(), A[:16] + A[16:32]) == (not fault)
+
+
+def rows_and_columns(dev: ox.Device, *, wrong: bool = False) -> tuple[Any, Any]:
+    """Two by three CTAs: those of a row load rows of one tile together, those of a column rows of the other; and the output."""
+
+    @ox.pipeline(warps=ox.roles(producer=1, consumers=1), cluster=(2, 3))
+    def both(cta: ox.ClusterCta, src: F32, out: Out) -> None:
+        ring = cta.multicast_ring(stages=2, tiles=(src, src), along=("x", "y"), axis=-2)
+        x, y = cta.cta_rank % 2, cta.cta_rank // 2
+        with cta.producer() as leader:
+            for i in cta.range(5):
+                with ring.produce(leader) as (row, column):
+                    row.load(src, ((x if wrong else y) * 16, i * 4))
+                    column.load(src, (x * 24, i * 4))
+        with cta.consumers() as group:
+            for i in cta.range(5):
+                with ring.consume(group) as (row, column):
+                    cta.store(out, row, (y * 16, x * 32 + i * 4))
+                    cta.store(out, column, (64 + x * 24, y * 32 + i * 4))
+
+    out = dev.zeros((128, 96), ox.f32)
+    return both[2, 3].bind(ox.TmaDescriptor.tiled(dev.array(A), box=(8, 4)), out), out
+
+
+def test_tiles_that_rows_and_columns_of_a_cluster_share(dev: ox.Device) -> None:
+    bound, out = rows_and_columns(dev)
+    bound()
+    got = out.numpy()
+    for x, y in np.ndindex(2, 3):
+        assert np.array_equal(got[y * 16 : y * 16 + 16, x * 32 : x * 32 + 20], A[y * 16 : y * 16 + 16, :20])
+        assert np.array_equal(got[64 + x * 24 : 88 + x * 24, y * 32 : y * 32 + 20], A[x * 24 : x * 24 + 24, :20])
+
+
+def test_who_shares_nothing_with_a_cta_does_not_release_its_stages(dev: ox.Device) -> None:
+    """It does not wait for that CTA either, so it may be a phase ahead."""
+    bound, _ = rows_and_columns(dev)
+    to_all = changed(peers=lambda _: 6, told=lambda _: "cluster")
+    program = edited(bound.program, lambda op: isinstance(op, ops.ConsumeStage), to_all)
+    assert "OX3010" in {v.rule for v in inspect(program, bound.launch).violations}
+
+
+def test_the_corner_of_a_row_s_tile_is_the_same_for_the_row(dev: ox.Device) -> None:
+    with pytest.raises(OxidecopyError) as caught:
+        rows_and_columns(dev, wrong=True)
+    assert caught.value.rule == "OX1147"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"along": ("x",)}, "along=('x',)"),
+        ({"along": ("x", "z")}, "along=('x', 'z')"),
+        ({"along": "xy"}, "along='xy'"),
+        ({"axis": 1}, "dimension 1, a box of"),
+        ({"axis": -3}, "dimension -3 of 2"),
+        ({"axis": None}, "axis=None"),
+    ],
+)
+def test_no_such_slices(dev: ox.Device, options: dict[str, Any], words: str) -> None:
+    @ox.pipeline(warps=ox.roles(producer=1, consumers=1), cluster=(2, 2))
+    def wrong(cta: ox.ClusterCta, src: F32) -> None:
+        cta.multicast_ring(stages=2, tiles=(src, src), **options)
+
+    with pytest.raises(OxidecopyError) as caught:
+        wrong[2, 2].bind(ox.TmaDescriptor.tiled(dev.array(A), box=(8, 16)))
+    assert caught.value.rule == "OX1113"
+    assert words in caught.value.diagnostics[0].got
+
+
+@pytest.mark.parametrize("x", [1, 2, 3, 4])
+@pytest.mark.parametrize("y", [1, 2, 3, 4])
+def test_who_shares_a_tile(x: int, y: int) -> None:
+    """Masks and parts against what the two axes mean."""
+    for along in AXES:
+        sharing = Sharing((x, y, 1), along)
+        for rank in range(x * y):
+            mine = [r for r in range(x * y) if (r // x == rank // x if along == "x" else r % x == rank % x)]
+            env = {"cta_rank": rank}
+            assert evaluate(sharing.mask, env) == sum(1 << r for r in mine)
+            assert mine[evaluate(sharing.part, env)] == rank
+            assert sorted(evaluate(e, env) for e in told_ranks((x, y, 1), along)) == mine
+    crossed = [sorted(evaluate(e, {"cta_rank": r}) for e in told_ranks((x, y, 1), "xy")) for r in range(x * y)]
+    assert crossed == [[o for o in range(x * y) if o // x == r // x or o % x == r % x] for r in range(x * y)]
 
 
 @pytest.mark.parametrize(("tiles", "own"), [(0, 1), (2, 2), (1, 3), (0, 0)])

@@ -279,7 +279,7 @@ class _Walk(Walker):
             given = positional(call)
             return self._descriptor_bytes(given[0]) if given else None
         tiles = named(call, "tiles")
-        if not isinstance(tiles, TupleExpr):
+        if not isinstance(tiles, TupleExpr) or named(call, "along") is not None:  # then fewer share a tile
             return None
         parts = [self._descriptor_bytes(e) for e in tiles.items]
         known = [n for n in parts if n is not None]

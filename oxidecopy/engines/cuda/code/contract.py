@@ -97,6 +97,8 @@ def cast_problems(program: Program, cast: Agents) -> Iterator[Diagnostic]:
 def contract(low: AgentLowering, op: ops.Contract, where: Where) -> Op:
     """The whole mainloop with its epilogue."""
     low.refused += [refusals.contraction(where, why) for why in _problems(low.program, op)]
+    if op.told != "cluster":
+        low.refused.append(refusals.contraction(where, "stages that are released to a row or a column of the cluster"))
     tiles = low.program.tiles
     places = [low.barrier(op.full), low.barrier(op.empty), low.tile(op.a), low.tile(op.b), low.tile(op.out)]
     if any(terms for _, terms in places):
