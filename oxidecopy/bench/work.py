@@ -28,6 +28,7 @@ Values = npt.NDArray[Any]
 SCALE_A, SCALE_B, BIAS = 0.75, -1.25, 0.125
 TAPS: Final = {(0, 0): 0.5, (-1, 0): 0.125, (1, 0): 0.125, (0, -1): 0.125, (0, 1): 0.125}
 HEADS: Final = 32
+_STRIP: Final = 4096  # rows that are added up at a time
 DEPTH: Final = 128
 COLUMNS: Final = 16_384
 
@@ -147,9 +148,9 @@ def works(elements: int, columns: int = COLUMNS) -> Iterator[tuple[Work, ...]]:
     yield tuple([cast(shape, tiles) for tiles in CAST])
     yield tuple([permuted(bshd, tiles, back=False) for tiles in PERMUTED])
     yield tuple([permuted(bshd, tiles, back=True) for tiles in PERMUTED])
-    yield tuple([transposed(shape, tiles) for tiles in TRANSPOSED])
+    yield tuple([transposed(shape, ox.f32, tiles) for tiles in TRANSPOSED])
     yield tuple([stencil(shape, tiles) for tiles in AROUND])
-    yield tuple([row_sums(shape, tiles) for tiles in SUMMED])
+    yield tuple([row_sums(shape, ox.f32, tiles) for tiles in SUMMED])
     yield tuple([added(shape, tiles) for tiles in ADDED])
 
 
@@ -217,17 +218,25 @@ def permuted(shape: tuple[int, int, int, int], tiles: Tiles, *, back: bool) -> W
     )  # fmt: skip
 
 
-def transposed(shape: tuple[int, int], tiles: Tiles) -> Work:
-    """Rows and columns change places: by threads, as the copy engine keeps the innermost dimension."""
+def transposed(shape: tuple[int, int], dtype: type[ox.DType], tiles: Tiles, strip: int = 0) -> Work:
+    """Rows and columns change places: by threads, as the copy engine keeps the innermost dimension.
+
+    Args:
+        strip: columns that are walked from top to bottom, before those beside them; 0 for all.
+    """
+    rows, columns = shape
+    wide, size = strip or columns, dtype.info.nbytes
 
     def bind(given: Sequence[Array], out: Array, multiprocessors: int) -> BoundLaunch:
-        maps = _map(given[0], tiles.box), _map(out, tiles.box[::-1])
+        source = given[0].as_strided((columns // wide, rows, wide), tuple([size * n for n in (wide, columns, 1)]))
+        target = out.as_strided((columns // wide, wide, rows), tuple([size * n for n in (wide * rows, rows, 1)]))
+        maps = _map(source, (1, *tiles.box)), _map(target, (1, *tiles.box[::-1]))
         return tiled.transposed(tiles)[tiles.per_sm * multiprocessors].bind(*maps)
 
     return Work(
-        name="transpose", words="transpose of f32", how=tiles.words, inputs=(Spec(ox.f32, shape),), output=Spec(ox.f32, shape[::-1]),
-        bind=bind, expected=lambda given, first, stop: given[0][np.arange(shape[0]) * shape[1] + np.arange(first, stop)[:, None]],
-        target=OF_COPY, peers=(("torch", OF_CONTIGUOUS),),
+        name="transpose", words=f"transpose of {dtype.__name__}", how=tiles.words + (f", strips of {strip} columns" if strip else ""),
+        inputs=(Spec(dtype, shape),), output=Spec(dtype, shape[::-1]), bind=bind, target=OF_COPY, peers=(("torch", OF_CONTIGUOUS),),
+        expected=lambda given, first, stop: given[0][np.arange(rows) * columns + np.arange(first, stop)[:, None]],
     )  # fmt: skip
 
 
@@ -256,7 +265,7 @@ def stencil(shape: tuple[int, int], tiles: Tiles) -> Work:
 
 
 # ---- fewer elements than before
-def row_sums(shape: tuple[int, int], tiles: Tiles) -> Work:
+def row_sums(shape: tuple[int, int], dtype: type[ox.DType], tiles: Tiles) -> Work:
     """The sum of each row: a CTA for as many rows as a box has."""
 
     def bind(given: Sequence[Array], out: Array, _: int) -> BoundLaunch:
@@ -268,8 +277,30 @@ def row_sums(shape: tuple[int, int], tiles: Tiles) -> Work:
         return made.astype(np.float32)
 
     return Work(
-        name="sums", words="sums of f32 rows", how=tiles.words, inputs=(Spec(ox.f32, shape),), output=Spec(ox.f32, shape[:1]), bind=bind,
-        expected=expected, target=OF_COPY, peers=(("torch", OF_PEER),), tolerance=1e-3,
+        name="sums", words=f"sums of {dtype.__name__} rows", how=tiles.words, inputs=(Spec(dtype, shape),),
+        output=Spec(ox.f32, shape[:1]), bind=bind, expected=expected, target=OF_COPY, peers=(("torch", OF_PEER),), tolerance=1e-3,
+    )  # fmt: skip
+
+
+def column_sums(shape: tuple[int, int], dtype: type[ox.DType], tiles: Tiles, boxes: int) -> Work:
+    """The sum of each column: a CTA for so many boxes one below the other."""
+
+    def bind(given: Sequence[Array], out: Array, _: int) -> BoundLaunch:
+        maps = _map(given[0], tiles.box), _map(out, tiles.box[1:])
+        grid = prod(n // b for n, b in zip(shape, tiles.box, strict=True)) // boxes
+        return tiled.column_sums(tiles, boxes)[grid].bind(*maps)
+
+    def expected(given: Sequence[Pattern], first: int, stop: int) -> Values:
+        total = np.zeros(stop - first)
+        for row in range(0, shape[0], _STRIP):
+            rows = np.arange(row, min(row + _STRIP, shape[0]))[:, None]
+            total += given[0][rows * shape[1] + np.arange(first, stop)].sum(0, dtype=np.float64)
+        return total[:, None].astype(np.float32)
+
+    return Work(
+        name="column sums", words=f"sums of {dtype.__name__} columns", how=f"{tiles.words}, {boxes} tiles to a CTA",
+        inputs=(Spec(dtype, shape),), output=Spec(ox.f32, shape[1:]), bind=bind, expected=expected, target=OF_COPY,
+        peers=(("torch", OF_PEER),), tolerance=1e-2, adds=True,
     )  # fmt: skip
 
 

@@ -676,7 +676,10 @@ struct alignas(16) StencilRecord {
     u32 start;
     u8 source_mask;
     u8 out_mask;
-    u8 gap[10];
+    u8 near;
+    u8 across_shift;
+    u32 across_magic;
+    u8 gap[4];
 };
 static_assert(sizeof(StencilRecord) == 32);
 static_assert(OFFSET_OF(StencilRecord, rows) == 0);
@@ -686,6 +689,9 @@ static_assert(OFFSET_OF(StencilRecord, out_pitch) == 12);
 static_assert(OFFSET_OF(StencilRecord, start) == 16);
 static_assert(OFFSET_OF(StencilRecord, source_mask) == 20);
 static_assert(OFFSET_OF(StencilRecord, out_mask) == 21);
+static_assert(OFFSET_OF(StencilRecord, near) == 22);
+static_assert(OFFSET_OF(StencilRecord, across_shift) == 23);
+static_assert(OFFSET_OF(StencilRecord, across_magic) == 24);
 
 struct alignas(8) TapEntry {
     i32 offset;

@@ -571,6 +571,9 @@ STENCIL: Final = (
     ("start", "u32", 16),  # bytes from the source's first element to the one in the place of the output's first
     ("source_mask", "u8", 20),
     ("out_mask", "u8", 21),
+    ("near", "u8", 22),  # 1: taps reach one row and column at most, and each 16 bytes of a row lie at a multiple of 16, with no swizzle
+    ("across_shift", "u8", 23),
+    ("across_magic", "u32", 24),  # blocks side by side, of 4 columns where it is near, else of 32: x // across as in COORDINATE
 )
 TAP: Final = (
     ("offset", "i32", 0),  # bytes from the element in an output's place, before the swizzle
