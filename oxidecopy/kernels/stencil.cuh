@@ -70,10 +70,14 @@ OX_DEVICE void stencil_near(const Stencil& s, Part part) {
         }
         f32 sum[STENCIL_ROWS][4];
         begin_sums(sum);
+        f32 next_weight = s.weight(0);
+        u32 next_place = __shfl_sync(FULL_WARP, place, 0);
 #pragma unroll 1
-        for (u32 t = 0; t < s.taps; ++t) {
-            const f32 weight = s.weight(t);
-            switch (__shfl_sync(FULL_WARP, place, t)) {
+        for (u32 t = 0;;) {
+            const f32 weight = next_weight;
+            const u32 now = next_place;
+            next_weight = s.weight(++t), next_place = __shfl_sync(FULL_WARP, place, t);  // on their way while this one is added
+            switch (now) {
                 case 0: add_place<0>(sum, v, weight); break;
                 case 1: add_place<1>(sum, v, weight); break;
                 case 2: add_place<2>(sum, v, weight); break;
@@ -84,6 +88,7 @@ OX_DEVICE void stencil_near(const Stencil& s, Part part) {
                 case 7: add_place<7>(sum, v, weight); break;
                 default: add_place<8>(sum, v, weight); break;
             }
+            if (t == s.taps) break;
         }
 #pragma unroll
         for (u32 i = 0; i < STENCIL_ROWS; ++i) {
