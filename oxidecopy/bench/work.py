@@ -26,7 +26,7 @@ Array = ox.GlobalArray[Any, Any]
 Values = npt.NDArray[Any]
 
 SCALE_A, SCALE_B, BIAS = 0.75, -1.25, 0.125
-TAPS: Final = {(0, 0): 0.5, (-1, 0): 0.125, (1, 0): 0.125, (0, -1): 0.125, (0, 1): 0.125}
+TAPS: Final = {(-1, 0): 0.125, (0, -1): 0.125, (0, 0): 0.5, (0, 1): 0.125, (1, 0): 0.125}  # in reading order: the fastest
 HEADS: Final = 32
 _STRIP: Final = 4096  # rows that are added up at a time
 DEPTH: Final = 128
