@@ -562,6 +562,7 @@ FOLD: Final = (
     ("whole", "u8", 15),  # 1: each 16 bytes of a row lie at a multiple of 16
 )
 
+
 class StencilWay(IntEnum):
     """How the elements that a tap takes are read; but for WORDS, each 16 bytes of a row lie at a multiple of 16."""
 
