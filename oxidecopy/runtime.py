@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, final
@@ -81,10 +81,24 @@ class AtOnce:
         """Lets go of its arguments."""
         self._bindings = Bindings(grid=self._bindings.grid, maps={}, arrays={}, idx={}, scalars={})
 
-    def resume(self, bindings: Callable[[], Bindings], buffers: Sequence[Buffer]) -> None:
-        """The same arguments again."""
+    @property
+    def packed(self) -> bool:
+        """Nothing is."""
+        return False
+
+    def repeated(self) -> bool:
+        """Never: it has nothing left."""
+        return False
+
+    def point(self, addresses: Sequence[int], scalars: Mapping[str, int | float]) -> bool:
+        """Never: it has no addresses."""
+        del addresses, scalars
+        return False
+
+    def launch_with(self, buffers: Sequence[Buffer]) -> None:
+        """Runs it."""
         del buffers
-        self._bindings = bindings()
+        self.run()
 
 
 @final

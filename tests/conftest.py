@@ -1,11 +1,12 @@
-"""What the configuration file cannot say: when tests marked `gpu` are skipped, and how hypothesis runs on small, shared machines."""
+"""What the configuration file cannot say: which tests are skipped or not measured, and how hypothesis runs on small, shared machines."""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 
 # No deadline: a loaded machine is slow, not wrong. In CI the examples are the same on each run, so that a failure can be repeated, and
 # fewer: more of them would show nothing that the run before did not.
@@ -14,8 +15,34 @@ settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 
+# Measuring branches makes a test two to four times slower. These hold whole programs against each other, through code that the tests of its
+# own rooms reach part by part; and what random examples reach is no promise. Neither counts for the coverage gate.
+UNMEASURED = (
+    "conformance",
+    "fuzz",
+    "engines/cuda/code/test_beyond.py",
+    "engines/cuda/code/test_random.py",
+    "engines/cuda/emit/test_on_cpu.py",
+    "engines/cuda/emit/test_source.py",
+    "engines/sim/test_against_verifier.py",
+    "engines/sim/test_vectors.py",
+    "test_examples.py",
+    "test_patterns.py",
+    "test_readme.py",
+    "test_rosetta.py",
+    "test_violations.py",
+)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    marked = [item for item in items if item.get_closest_marker("gpu") is not None]
+    whole = tuple(str(Path(__file__).parent / name) for name in UNMEASURED)
+    for item in items:
+        if is_hypothesis_test(getattr(item, "obj", None)) or str(item.path).startswith(whole):
+            item.add_marker("no_cover")
+    _skip_without_gpu([item for item in items if item.get_closest_marker("gpu") is not None])
+
+
+def _skip_without_gpu(marked: list[pytest.Item]) -> None:
     if not marked:
         return
     from oxidecopy.engines.cuda.probe import probe

@@ -5,7 +5,7 @@ Three kinds of comments mark the fenced block, or the table, that follows them:
     <!-- python: NAME.py -->      a program; it is run, unless a command of the same page takes it as its subject
     <!-- output: COMMAND -->      what the command prints, run where the programs of the page lie
     <!-- table: FILE.json -->     a committed result: rows of `oxidecopy bench`, counts of `oxidecopy conformance fuzz` and of
-                                  `_tools.rule_mutants`
+                                  `_tools.rule_mutants`; of a benchmark `FILE.json, some: NAME; NAME` takes the rows of these names
 
 It knows the package only as command lines, and works on the checkout that holds this file.
 """
@@ -28,13 +28,13 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).resolve().parents[2]
 PAGES: Final = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 _FENCED: Final = r"^<!-- {kind}: (?P<what>[^\n]+) -->\n```{language}\n(?P<body>.*?)^```$"
-_TABLE: Final = r"^<!-- table: (?P<what>\S+) -->\n(?P<body>(?:\|[^\n]*\n)+)"
+_TABLE: Final = r"^<!-- table: (?P<what>[^\s,]+)(?:, some: (?P<some>[^\n]+))? -->\n(?P<body>(?:\|[^\n]*\n)+)"
 
 Output = Callable[[str, Path], str]
 
 
-class BrokenProgramError(Exception):
-    """A program of a page does not run."""
+class BrokenPageError(Exception):
+    """A program of a page does not run, or a row that it shows is not there."""
 
 
 def _pattern(kind: str, language: str) -> re.Pattern[str]:
@@ -62,7 +62,12 @@ def refreshed(text: str, output: Output) -> str:
             if program not in subjects:
                 output(f"python {program}", folder)
         text = _pattern("output", "text").sub(lambda m: _with_body(m, output(m["what"], folder)), text)
-    return re.sub(_TABLE, lambda m: _with_body(m, table(json.loads((ROOT / m["what"]).read_text()))), text, flags=re.MULTILINE)
+    return re.sub(_TABLE, lambda m: _with_body(m, _table_of(m)), text, flags=re.MULTILINE)
+
+
+def _table_of(marked: re.Match[str]) -> str:
+    names = marked["some"].split("; ") if marked["some"] else ()
+    return table(json.loads((ROOT / marked["what"]).read_text()), names)
 
 
 def _with_body(match: re.Match[str], body: str) -> str:
@@ -72,9 +77,9 @@ def _with_body(match: re.Match[str], body: str) -> str:
     return match[0][:start] + body + match[0][end:]
 
 
-def table(result: dict[str, Any]) -> str:
-    """A committed result as a table; its last row says where and when."""
-    return _counts(result) if "rows" not in result else _figures(result)
+def table(result: dict[str, Any], names: Sequence[str] = ()) -> str:
+    """A committed result as a table; its last row says where and when. Of a benchmark the rows named, or all of them."""
+    return _counts(result) if "rows" not in result else _figures(result, names)
 
 
 # What the counts of a campaign are called, in the order of the table.
@@ -110,12 +115,19 @@ def _counts(result: dict[str, Any]) -> str:
     )
 
 
-def _figures(result: dict[str, Any]) -> str:
-    """A benchmark's rows: what, median and target."""
+def _figures(result: dict[str, Any], names: Sequence[str]) -> str:
+    """A benchmark's rows: what, median and target; where only some are shown, how many targets all of them have and meet."""
+    rows = {row["what"]: row for row in result["rows"]}
+    if missing := [name for name in names if name not in rows]:
+        raise BrokenPageError(f"the result has no row of these names: {'; '.join(missing)}")
     lines = ["| what | median | target |", "|---|---|---|"]
-    for row in result["rows"]:
+    for row in [rows[name] for name in names] or rows.values():
         found = row["absent"] if "absent" in row else _figure(row["median"], row["unit"])
         lines.append(f"| {row['what']} | {found} | {_asked(row)} |")
+    if names:
+        asked = [row for row in rows.values() if row.get("target") is not None]
+        met = sum(bool(row.get("passed")) for row in asked)
+        lines.append(f"| all {len(rows)} rows | | {met} of {len(asked)} targets met |")
     places = ("device", "driver", "cubin", "cpu", "platform", "python", "numpy")
     named = {"python": "Python ", "numpy": "numpy ", "driver": "driver for "}
     where = ", ".join(f"{named.get(of, '')}{result[of]}" for of in places if of in result)
@@ -139,7 +151,7 @@ def run(command: str, folder: Path) -> str:
     """What a command of a page prints.
 
     Raises:
-        BrokenProgramError: a program that fails, or a command that breaks down instead of refusing something.
+        BrokenPageError: a program that fails, or a command that breaks down instead of refusing something.
     """
     first, *rest = shlex.split(command)
     match first:
@@ -158,7 +170,7 @@ def run(command: str, folder: Path) -> str:
         [*start, *rest], cwd=folder, env=environment, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
     )
     if (first == "python" and done.returncode) or "Traceback (most recent call last)" in done.stderr:
-        raise BrokenProgramError(f"{command} fails:\n{done.stderr}")
+        raise BrokenPageError(f"{command} fails:\n{done.stderr}")
     return done.stdout + done.stderr
 
 
@@ -185,7 +197,7 @@ def _page(page: Path, output: Output, *, write: bool) -> bool:
     old = page.read_text()
     try:
         new = refreshed(old, output)
-    except BrokenProgramError as problem:
+    except BrokenPageError as problem:
         print(f"{page.name}: {problem}", file=sys.stderr)
         return False
     if old == new:

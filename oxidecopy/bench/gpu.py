@@ -40,10 +40,11 @@ _OF_EMITTED_SMALL: Final = 0.95
 BOX_BYTES: Final = (1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10)
 _ROW: Final = 256  # elements: the widest row of a box
 COLUMNS: Final = 16_384
+_COLUMNS_OF: Final = {64 << 10: 2_048}  # arrays of large boxes: a row of boxes is loaded by neighbours, near to each other
 _RING_BYTES: Final = 64 << 10
 # How many bytes are under way on a multiprocessor decides: 48 to 64 KiB are fastest, less does not hide the memory's latency, more makes
 # the order in which it is asked worse (docs/performance.md). One-shot: CTAs of an SM; counter: stages, and CTAs of an SM.
-AT_ONCE: Final = {4 << 10: 12, 8 << 10: 6, 16 << 10: 4, 32 << 10: 2, 64 << 10: 2}
+AT_ONCE: Final = {4 << 10: 11, 8 << 10: 6, 16 << 10: 4, 32 << 10: 2, 64 << 10: 2}
 _COUNTED: Final = {
     1 << 10: (8, 10), 2 << 10: (8, 5), 4 << 10: (4, 4), 8 << 10: (4, 2), 16 << 10: (4, 1), 32 << 10: (3, 1), 64 << 10: (2, 1),
 }  # fmt: skip
@@ -174,7 +175,8 @@ def headlines(array_bytes: int) -> Iterator[Copy]:
     """f32 by each schedule, types of fewer bytes by one-shot boxes from 4 KiB on, the largest also by a counter."""
     for nbytes in BOX_BYTES:
         box = (nbytes // 4 // _ROW, _ROW)
-        shape = (array_bytes // 4 // COLUMNS, COLUMNS)
+        columns = _COLUMNS_OF.get(nbytes, COLUMNS)
+        shape = (array_bytes // 4 // columns, columns)
         stages, per_sm = _COUNTED[nbytes]
         yield Copy(schedule="one-shot", shape=shape, box=box, per_sm=AT_ONCE.get(nbytes, 0))
         yield Copy(schedule="counter", shape=shape, box=box, stages=stages, per_sm=per_sm)
@@ -184,7 +186,8 @@ def headlines(array_bytes: int) -> Iterator[Copy]:
     for dtype, (nbytes, per_sm) in product(_NARROW, AT_ONCE.items()):
         size = DTYPES[dtype.__name__].nbytes
         if nbytes // size // _ROW <= BOX_DIM_MAX:
-            shape = (array_bytes // size // COLUMNS, COLUMNS)
+            columns = _COLUMNS_OF.get(nbytes, COLUMNS)
+            shape = (array_bytes // size // columns, columns)
             yield Copy(schedule="one-shot", shape=shape, box=(nbytes // size // _ROW, _ROW), per_sm=per_sm, dtype=dtype)
             if nbytes > _DOSED:
                 stages, each = _COUNTED[nbytes]

@@ -154,7 +154,11 @@ def write_output(path: Path, chosen: Chosen, ran: Ran) -> None:
 
 def mismatches(ran: Ran) -> tuple[Diagnostic, ...]:
     """One error for each output that is not what the recipe expects."""
-    return tuple(Diagnostic(rule="OX6007", what=str(d), required="equal byte for byte, any NaN equal to any NaN") for d in ran.differences)
+    required, fix = (
+        "equal byte for byte, any NaN equal to any NaN",
+        "ox.Recipe(..., within={name: 1e-6}) where results may differ by rounding",
+    )
+    return tuple(Diagnostic(rule="OX6007", what=str(d), required=required, fix=fix) for d in ran.differences)
 
 
 def declared_refusal(chosen: Chosen, error: OxidecopyError) -> Diagnostic | None:
@@ -189,7 +193,9 @@ def _check_count(chosen: Chosen, given: int) -> None:
             what=f"the recipe {chosen.recipe.name!r} takes another number of inputs",
             got=str(given),
             required=(f"{least} to {most}" if least < most else str(most)) + (f": {names}" if names else ""),
-            fix="one --input FILE.npy for each" if given < least else "leave out the rest",
+            fix=f"one --input FILE.npy for each, or a default in the recipe: `{arrays[given].name}=None`"
+            if given < least
+            else "leave out the rest",
             site=_source(chosen),
         )
     )

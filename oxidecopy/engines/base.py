@@ -199,13 +199,23 @@ class Prepared(Protocol):
         """What it launches now becomes part of a graph, which may run it again at any time."""
 
     def release(self) -> None:
-        """Lets go of its arguments, so that it keeps no memory alive; `update` or `resume` comes before the next call."""
+        """Lets go of its arguments, so that it keeps no memory alive. What is packed stays so, where the engine packs."""
 
-    def resume(self, bindings: Callable[[], Bindings], buffers: Sequence[Buffer]) -> None:
-        """The arguments that `release` let go of: memory at the same addresses, of the maps first, then of the arrays.
+    @property
+    def packed(self) -> bool:
+        """Its arguments are packed: once released it can be launched again by `repeated` and `launch_with`. Else `update` comes first."""
 
-        `bindings` makes all of it again, for an engine that has nothing left.
+    def repeated(self) -> bool:
+        """Launches with what is packed, where the launch before used the same memory and nothing was let go since; else False."""
+
+    def point(self, addresses: Sequence[int], scalars: Mapping[str, int | float]) -> bool:
+        """Other addresses of first elements, of the maps first, then of the arrays, and other scalars, from the next call on.
+
+        Nothing is looked at: the caller knows that the proof holds. False where only `update` can do it.
         """
+
+    def launch_with(self, buffers: Sequence[Buffer]) -> None:
+        """Launches as `call` does, with what is packed; `buffers` are the memory that it points to, in the order of `point`."""
 
 
 @runtime_checkable

@@ -1,24 +1,29 @@
-"""Arrays in parts on several processes, each with a GPU of its own: copies here are ours, what goes between processes is NCCL's.
+"""Arrays in parts on several processes, each with a GPU: copies and products here are ours, what goes between processes is NCCL's.
 
-    group = torch_group()                                    # after torch.distributed.init_process_group, as torchrun prepares it
-    columns = copy(group, rows, axis=0, to=1)                # every rank had rows of a matrix, and has columns of it now
-    whole = copy(group, rows, axis=0, to=None)               # or all of it
-    scaled = transform(group, lambda a: a * 2.0, rows)       # its part, nothing is sent
+    with joined() as group:                                  # the ranks that torchrun, mpirun or srun started
+        columns = copy(group, rows, axis=0, to=1)            # every rank had rows of a matrix, and has columns of it now
+        whole = copy(group, rows, axis=0, to=None)           # or all of it
+        scaled = transform(group, lambda a: a * 2.0, rows)   # its part, nothing is sent
+        y = matmul(group, rows, w, axes=(0, None))           # its rows of a product
 
 A part of an axis of n elements on rank r of R begins at r * n // R. Processes of one rank need neither torch nor a network (`alone()`), and
-ranks in host memory work on the simulator.
+ranks in host memory work on the simulator. What one rank refuses about its arguments is refused on all, so that none waits for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self, final
+from typing import TYPE_CHECKING, Any, Final, Self, final
+from zlib import crc32
 
-from oxidecopy.errors import ArgumentError, UsageError
-from oxidecopy.host.arrays import refusal
+import oxidecopy as ox
+from oxidecopy.errors import ArgumentError
+from oxidecopy.frameworks.groups import Group, Part, alone, joined, no_group, torch_group, wrong
 from oxidecopy.interop.foreign import dense_strides
 from oxidecopy.oneliners.copying import copy as copy_here
+from oxidecopy.oneliners.multiplying import matmul as matmul_here
 from oxidecopy.oneliners.operands import taken
 from oxidecopy.oneliners.transforming import transform as transform_here
 from oxidecopy.typed.refusal import described
@@ -26,116 +31,23 @@ from oxidecopy.typed.refusal import described
 if TYPE_CHECKING:
     from oxidecopy.typed.global_array import GlobalArray
 
-NO_GROUP: Final = "OX5053"
-PARTS: Final = "OX5054"
+__all__ = ["Group", "Part", "alone", "bounds", "copy", "joined", "matmul", "torch_group", "transform"]
 
-# (Any: tensors of torch, or arrays of whatever library the group's processes use; the package depends on none of them.)
-Part = Any
-
-
-class Group(Protocol):
-    """Processes that know each other by rank, and what they need of a library that sends."""
-
-    @property
-    def rank(self) -> int:
-        """This process."""
-
-    @property
-    def size(self) -> int:
-        """How many there are."""
-
-    def empty(self, shape: Sequence[int], like: Part) -> Part:
-        """New memory, contents undefined, of the element type and on the device of `like`, row by row."""
-
-    def extents(self, n: int) -> list[int]:
-        """`n` of every rank."""
-
-    def exchange(self, out: Part, sent: Part, received: Sequence[int], given: Sequence[int]) -> None:
-        """The i-th piece of every rank's `sent`, in order of ranks, comes into the `out` of rank i; pieces are elements of flat arrays."""
-
-    def stream(self, like: Part) -> int | None:
-        """The stream on which `exchange` follows and precedes the caller's work; None in host memory."""
-
-
-@final
-class _Alone:
-    """A group of one."""
-
-    rank: Final = 0
-    size: Final = 1
-
-    def empty(self, shape: Sequence[int], like: Part) -> Part:
-        import numpy as np
-
-        if not isinstance(like, np.ndarray):
-            raise _wrong(described(like), "numpy arrays, which the group of one process is over", "torch_group() is over tensors")
-        return np.empty(tuple(shape), like.dtype)
-
-    def extents(self, n: int) -> list[int]:
-        return [n]
-
-    def exchange(self, out: Part, sent: Part, received: Sequence[int], given: Sequence[int]) -> None:
-        out[...] = sent
-
-    def stream(self, like: Part) -> int | None:
-        return None
-
-
-def alone() -> Group:
-    """A group of this process alone, over numpy arrays: what a program does on one rank, anywhere."""
-    return _Alone()
-
-
-@final
-class _TorchGroup:
-    """A process group of torch, over its tensors: NCCL between GPUs, gloo between host memories."""
-
-    def __init__(self, torch: Any, group: Any) -> None:
-        self._torch, self._group = torch, group
-        self.rank: Final[int] = torch.distributed.get_rank(group)
-        self.size: Final[int] = torch.distributed.get_world_size(group)
-
-    def empty(self, shape: Sequence[int], like: Part) -> Part:
-        if not isinstance(like, self._torch.Tensor):
-            raise _wrong(described(like), "tensors of torch, which its process groups are over", "torch.from_numpy(x)")
-        return self._torch.empty(tuple(shape), dtype=like.dtype, device=like.device)
-
-    def extents(self, n: int) -> list[int]:
-        found: list[int | None] = [None] * self.size
-        self._torch.distributed.all_gather_object(found, n, self._group)
-        return [int(each or 0) for each in found]
-
-    def exchange(self, out: Part, sent: Part, received: Sequence[int], given: Sequence[int]) -> None:
-        self._torch.distributed.all_to_all_single(out, sent, list(received), list(given), group=self._group)
-
-    def stream(self, like: Part) -> int | None:
-        if like.device.type != "cuda":
-            return None
-        return int(self._torch.cuda.current_stream(like.device).cuda_stream) or 1
-
-
-def torch_group(group: Any = None) -> Group:
-    """A process group of torch.distributed, the default one when none is given.
-
-    Raises:
-        UsageError: torch is not installed, or there is no process group (OX5053).
-    """
-    try:
-        import torch  # type: ignore[import-not-found,unused-ignore]
-        import torch.distributed  # type: ignore[import-not-found,unused-ignore]
-    except ImportError as problem:
-        raise _no_group(f"torch is not installed ({problem})", "pip install torch; alone() for one process") from problem
-    if not torch.distributed.is_available() or not torch.distributed.is_initialized():
-        raise _no_group("no process group", 'torch.distributed.init_process_group("nccl") under torchrun; alone() for one process')
-    try:
-        return _TorchGroup(torch, group)
-    except (ValueError, TypeError) as problem:  # torch's word for what is no group
-        raise _no_group(f"{described(group)}: {problem}", "torch.distributed.new_group(ranks), or nothing for all of them") from problem
+_RANK_MAX: Final = 8
+_SAID: Final = 16  # numbers that a rank says of itself
 
 
 def bounds(group: Group, n: int, rank: int | None = None) -> slice:
-    """The part of an axis of `n` elements that a rank has, this one when none is named."""
+    """The part of an axis of `n` elements that a rank has, this one when none is named.
+
+    Raises:
+        ArgumentError: `n` is no number of elements, or there is no such rank (OX5054).
+    """
     of = group.rank if rank is None else rank
+    if not (type(n) is int and n >= 0):
+        raise wrong(f"n = {described(n)}", "how many elements the axis has, 0 or more", "bounds(group, x.shape[axis])")
+    if not (type(of) is int and 0 <= of < group.size):
+        raise wrong(f"rank = {described(of)}", f"0 to {group.size - 1}", "leave it out for this rank")
     return slice(of * n // group.size, (of + 1) * n // group.size)
 
 
@@ -153,13 +65,13 @@ def copy(group: Group, x: Part, *, axis: int, to: int | None) -> Part:
     Raises:
         ArgumentError: the parts are not those of `bounds`, or the axes are none of the array's (OX5054).
     """
-    _check_asked(group, x, axis, to)
+    said = _agreed(group, lambda: _asked(x, axis, to))
     rank, shape = len(x.shape), [int(n) for n in x.shape]
-    extents = group.extents(shape[axis])
+    extents = [each[0] for each in said]
     n = sum(extents)
     wanted = [_length(bounds(group, n, of)) for of in range(group.size)]
     if extents != wanted:
-        raise _wrong(f"{extents} elements of axis {axis} on the ranks", f"{wanted}", "cut it by bounds(group, n)")
+        raise wrong(f"{extents} elements of axis {axis} on the ranks", f"{wanted}", "cut it by bounds(group, n)")
     if to == axis:
         out = group.empty(shape, x)
         if prod(shape):
@@ -182,6 +94,130 @@ def transform(group: Group, fn: Callable[..., Any], x: Part, /, *more: Part, out
     into = out if out is not None else group.empty(x.shape, x)
     transform_here(fn, x, *more, out=into, stream=group.stream(into))
     return into
+
+
+def matmul(
+    group: Group,
+    a: Part,
+    b: Part,
+    *,
+    axes: tuple[int | None, int | None],
+    to: int | None = 0,
+    dtype: str = "",
+    epilogue: Callable[..., Any] | None = None,
+    reads: tuple[Part, ...] = (),
+) -> Part:
+    """What this rank has of the product `a @ b` when it is in parts along `to`; all of it for None.
+
+    Each rank multiplies its rows (`to=1`: its columns), as `ox.matmul` does; what it lacks of the operands is sent first. Operands that are
+    both in parts along K, `axes=(1, 0)`, stay where they are: ranks multiply their parts, and send each other sums in f32, which are added
+    in the order of the ranks.
+
+    Args:
+        group: the ranks; each calls it with its parts of the same matrices.
+        a: this rank's part of (M, K), as `bounds` cuts it, or all of it.
+        b: of (K, N), likewise.
+        axes: the dimension that each is cut along; None where every rank has all of it.
+        to: the dimension that the result is cut along.
+        dtype: numpy's name of the result's element type; without it that of the operands, bf16 for fp8.
+        epilogue: as in `ox.matmul`, on this rank's part.
+        reads: for it, of this rank's part of the result: (N,) for every row, (M, 1) for every column, or of its shape.
+
+    Raises:
+        ArgumentError: parts that are not those of `bounds`, or matrices that do not fit each other (OX5054); what `ox.matmul` refuses.
+    """
+    said = _agreed(group, lambda: _asked_product(a, b, axes, to))
+    shapes = [[int(n) for n in x.shape] for x in (a, b)]
+    for which, (shape, axis) in enumerate(zip(shapes, axes, strict=True)):
+        if axis is not None:
+            extents = [each[which] for each in said]
+            shape[axis] = sum(extents)
+            wanted = [_length(bounds(group, shape[axis], of)) for of in range(group.size)]
+            if extents != wanted:
+                raise wrong(f"{extents} elements of axis {axis} of `{'ab'[which]}`", f"{wanted}", "cut it by bounds(group, n)")
+    (m, k), (k_of_b, n) = shapes
+    if k != k_of_b:
+        raise wrong(f"({m}, {k}) by ({k_of_b}, {n})", "as many columns as the other one has rows", "b.T, for one that is stored so")
+    along = 0 if to is None else to
+    result = _Result(group, a, [m, n], along, dtype or _type_of_product(a), epilogue, reads)
+    if axes == (1, 0) and group.size > 1:
+        if k < group.size:
+            raise wrong(f"K = {k} in parts on {group.size} ranks", "a part of it on each", "axes=(None, 0), or fewer ranks")
+        found = result.summed(a, b)
+    elif along == 0:
+        found = result.of(_cut_along(group, a, axes[0], 0), b if axes[1] is None else copy(group, b, axis=axes[1], to=None))
+    else:
+        found = result.of(a if axes[0] is None else copy(group, a, axis=axes[0], to=None), _cut_along(group, b, axes[1], 1))
+    return copy(group, found, axis=along, to=None) if to is None else found
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """This rank's part of a product of `shape`, cut along `axis`."""
+
+    group: Group
+    like: Part
+    shape: list[int]
+    axis: int
+    dtype: str
+    epilogue: Callable[..., Any] | None
+    reads: tuple[Part, ...]
+
+    def part(self, of: int) -> list[int]:
+        return _cut(self.shape, self.axis, bounds(self.group, self.shape[self.axis], of))
+
+    def of(self, a: Part, b: Part) -> Part:
+        """By the operands that this takes, which are here."""
+        mine = self.part(self.group.rank)
+        out = self.group.empty(mine, self.like, self.dtype)
+        if prod(mine):
+            matmul_here(a, b, out=out, epilogue=self.epilogue, reads=self.reads, stream=self.group.stream(self.like))
+        return out
+
+    def summed(self, a: Part, b: Part) -> Part:
+        """By parts of the operands along K, on all ranks."""
+        group, stream = self.group, self.group.stream(self.like)
+        partial = group.empty(self.shape, self.like, "float32")
+        matmul_here(a, b, out=partial, stream=stream)
+        given = [self.part(of) for of in range(group.size)]
+        sent = group.empty([prod(self.shape)], self.like, "float32")
+        with _Here(group, self.like) as here:
+            for of, piece in here.pieces(sent, given):
+                here.move(piece, here.taken(partial)[_at(2, self.axis, bounds(group, self.shape[self.axis], of))])
+        mine = given[group.rank]
+        landed, out = group.empty([prod(mine) * group.size], self.like, "float32"), group.empty(mine, self.like, self.dtype)
+        group.exchange(landed, sent, [prod(mine)] * group.size, list(map(prod, given)))
+        with _Here(group, self.like) as here:
+            pieces = [piece for _, piece in here.pieces(landed, [mine] * group.size)]
+            if not pieces:
+                return out
+            total = pieces[0]
+            for other in pieces[1:]:
+                transform_here(lambda s, t: s + t, total, other, out=total, stream=stream)
+            into = here.taken(out)
+            transform_here(self.epilogue or _CASTS[into.dtype.__name__], total, *self.reads, out=into, stream=stream)
+        return out
+
+
+# By element type of the result: what becomes of a sum.
+_CASTS: Final[dict[str, Callable[[Any], Any]]] = {
+    "f32": lambda s: s * 1.0,
+    "bf16": lambda s: s.cast(ox.bf16),
+    "f16": lambda s: s.cast(ox.f16),
+}
+
+
+def _cut_along(group: Group, x: Part, axis: int | None, to: int) -> Part:
+    """This rank's part along `to` of a matrix that is cut along `axis`, or whole."""
+    if axis is None:
+        return x[_at(2, to, bounds(group, int(x.shape[to])))]
+    return x if axis == to else copy(group, x, axis=axis, to=to)
+
+
+def _type_of_product(a: Part) -> str:
+    name = str(a.dtype).rpartition(".")[2]
+    return "bfloat16" if name.startswith("float8") else name
 
 
 def _gathered(group: Group, x: Part, axis: int, whole: list[int]) -> Part:
@@ -241,15 +277,74 @@ class _Here:
         copy_here(into, of, stream=self._stream)
 
 
-def _check_asked(group: object, x: object, axis: object, to: object) -> None:
-    if not hasattr(group, "extents"):
-        raise _no_group(described(group), "torch_group() under torchrun; alone() for one process")
+def _agreed(group: object, asked: Callable[[], tuple[dict[str, int], list[int]]]) -> list[list[int]]:
+    """What may differ from rank to rank, of every rank; `asked` says that behind what has to be the same everywhere, by name.
+
+    A rank whose own arguments are refused says so before it raises: the others do not wait for it.
+    """
+    if not hasattr(group, "agree"):
+        raise no_group(described(group), "`with joined() as group`, under torchrun, mpirun or srun; alone() for one process")
+    ranks: Group = group  # type: ignore[assignment]  # it has what a group has
+    same: dict[str, int] = {}
+    own: list[int] = []
+    problem: ArgumentError | None = None
+    try:
+        same, own = asked()
+    except ArgumentError as found:
+        problem = found
+    count = 1 + len(same)
+    mine = [len(same), *same.values(), *own]
+    said = ranks.agree([*mine, *[0] * (_SAID - len(mine))])
+    if problem is not None:
+        raise problem
+    for of, each in enumerate(said):
+        if each[0] == 0:
+            raise wrong(f"arguments that rank {of} refuses", "arguments that no rank refuses", f"see the error of rank {of}")
+        apart = [name for name, here, there in zip(("dimensions", *same), mine, each, strict=False) if here != there]
+        if apart:
+            got = f"rank {of} is called with another {apart[0]} than rank {ranks.rank}"
+            raise wrong(got, "one call on all ranks, of parts of one array", "x[bounds(group, n)], n the elements of the whole axis")
+    return [each[count : count + len(own)] for each in said]
+
+
+def _asked(x: object, axis: object, to: object) -> tuple[dict[str, int], list[int]]:
+    """What `copy` is asked for: what is the same on all ranks, and the extent that is this rank's own."""
     shape: object = getattr(x, "shape", None)
     if not isinstance(shape, tuple):
-        raise _wrong(described(x), "this rank's part, an array", "x[bounds(group, n)], of a tensor or of a numpy array")
+        raise wrong(described(x), "this rank's part, an array", "x[bounds(group, n)], of a tensor or of a numpy array")
     rank = len(shape)
+    if rank > _RANK_MAX:
+        raise wrong(f"an array of rank {rank}", f"at most {_RANK_MAX}", "reshape it")
     if not (_is_axis(axis, rank) and (to is None or _is_axis(to, rank))):
-        raise _wrong(f"axis={axis}, to={to}", f"dimensions of an array of rank {rank}", f"0 to {rank - 1}; to=None for all of it")
+        raise wrong(f"axis={axis}, to={to}", f"dimensions of an array of rank {rank}", f"0 to {rank - 1}; to=None for all of it")
+    cut, other = int(axis), -1 if to is None else int(to)  # type: ignore[call-overload]  # ints, by now
+    extents = {f"extent of axis {i}": int(n) for i, n in enumerate(shape) if i != cut}
+    return {"rank": rank, "axis": cut, "to": other, "element type": _type_number(x), **extents}, [int(shape[cut])]
+
+
+def _asked_product(a: object, b: object, axes: object, to: object) -> tuple[dict[str, int], list[int]]:
+    """What `matmul` is asked for, as `_asked` says it."""
+    same: dict[str, int] = {}
+    own = []
+    if not (isinstance(axes, tuple) and len(axes) == 2 and all(axis is None or _is_axis(axis, 2) for axis in (*axes, to))):
+        raise wrong(f"axes={axes}, to={to}", "dimensions of two matrices and of their product", "axes=(0, None), to=0: rows of a, all of b")
+    for name, x, axis in (("a", a, axes[0]), ("b", b, axes[1])):
+        shape: object = getattr(x, "shape", None)
+        if not (isinstance(shape, tuple) and len(shape) == 2):
+            raise wrong(
+                f"`{name}`: {described(x) if shape is None else shape}", "a matrix, or this rank's part of one", "x[bounds(group, n)]"
+            )
+        same[f"axis of {name}"] = -1 if axis is None else axis
+        same[f"element type of {name}"] = _type_number(x)
+        for i, n in enumerate(shape):
+            if i != axis:
+                same[f"extent of axis {i} of {name}"] = int(n)
+        own.append(-1 if axis is None else int(shape[axis]))
+    return {**same, "to": -1 if to is None else int(str(to))}, own
+
+
+def _type_number(x: object) -> int:
+    return crc32(str(getattr(x, "dtype", "")).encode())
 
 
 def _is_axis(axis: object, rank: int) -> bool:
@@ -268,11 +363,3 @@ def _at(rank: int, axis: int, part: slice) -> tuple[slice, ...]:
 
 def _length(part: slice) -> int:
     return int(part.stop - part.start)
-
-
-def _wrong(got: str, required: str, fix: str) -> ArgumentError:
-    return ArgumentError(refusal(PARTS, "the parts of an array do not fit together", got=got, required=required, fix=fix))
-
-
-def _no_group(got: str, fix: str) -> UsageError:
-    return UsageError(refusal(NO_GROUP, "there are no processes to share an array with", got=got, required="a process group", fix=fix))

@@ -113,6 +113,11 @@ def _shown(signature: inspect.Signature, formals: Sequence[Formal]) -> str:
     return ", ".join(f"{f.name}: {f}" + ("" if p.default is p.empty else f" = {p.default!r}") for f, p in parameters)
 
 
+def _converted(formal: Formal, dtype: str, fix: str) -> str:
+    """What to change; where the element type is another one, how to convert (numpy makes f64 where nothing else is said)."""
+    return fix if formal.dtype in (None, dtype) else f"{fix}; ox.copy(ox.{formal.dtype}, a) converts an array"
+
+
 class _Collected:
     """Takes one argument after the other and notes what is wrong with each."""
 
@@ -189,7 +194,8 @@ class _Collected:
         if wrong:
             cls = type(desc).__name__ if entries is None else "DescriptorTable"
             got = f"{cls}[{m.dtype}, D{m.rank}, swizzle {m.swizzle}, box {m.box_dim}]"
-            self.mismatch(formal, got, "make the descriptor as the parameter asks, or change the parameter's annotation")
+            fix = "make the descriptor as the parameter asks, or change the parameter's annotation"
+            self.mismatch(formal, got, _converted(formal, m.dtype, fix))
         self.specs[formal.name] = MapParam(
             name=formal.name,
             dtype=m.dtype,
@@ -225,7 +231,7 @@ class _Collected:
             return
         if (formal.dtype is not None and formal.dtype != dtype) or (formal.rank is not None and formal.rank != len(shape)):
             fix = "pass an array as the parameter asks, or change the parameter's annotation"
-            self.mismatch(formal, f"GlobalArray[{dtype}, D{len(shape)}]", fix)
+            self.mismatch(formal, f"GlobalArray[{dtype}, D{len(shape)}]", _converted(formal, dtype, fix))
         self.specs[formal.name] = ArrayParam(name=formal.name, dtype=dtype, rank=len(shape))
         address = value.buffer.address + value.offset_bytes
         info = ArrayInfo(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 from oxidecopy.engines.base import Buffer, SupportsSharing
 from oxidecopy.errors import ArgumentError, Diagnostic, InputError
 from oxidecopy.host.arrays import INFERRED, NAMED, array_faults, as_stored, element_type, extents, refusal, shape_faults
-from oxidecopy.interop import cuda_array, dlpack
+from oxidecopy.interop import cuda_array, dlpack, torch_tensor
 from oxidecopy.interop.dlpack import Where
 from oxidecopy.interop.foreign import Foreign, SupportsCudaArray, SupportsDLPack, dense_strides
 from oxidecopy.isa.limits import GLOBAL_ADDRESS_ALIGN
@@ -32,6 +32,7 @@ STRIDES: Final = "OX5036"
 NO_PLACE: Final = "OX5038"
 _BYTES_OF: Final = ("float8_e4m3fn", "float8_e5m2")  # types that libraries without them keep as uint8
 _RAW: Final = {"raw8": _BYTES_OF, "raw16": ("bfloat16",)}
+_DEFAULT: Final = 1  # the default stream, as DLPack counts
 _ADDRESS_LIMIT: Final = 1 << 64
 KNOWN: Final = {**INFERRED, **NAMED}  # element types by numpy's and ml_dtypes' names
 
@@ -75,14 +76,24 @@ def borrow_any(dev: Device, x: object, stream: SupportsCudaStream | int | None) 
         return borrow(dev, x, named, None, stream)
     engine = _sharing(dev)
     waiting = None if engine.dlpack_device[0] == dlpack.CPU else _dlpack_stream(stream)
-    found = _said(dev, engine, x, waiting)
+    quick = waiting is not None and torch_tensor.is_tensor(x)
+    if quick:
+        _check_device(dev, engine, cast("SupportsDLPack", x))
+    found = torch_tensor.read(x) if quick else _said(dev, engine, x, waiting)
     named = KNOWN.get(found.element)
     faults = shape_faults(found.shape, "the array")
     if faults or named is None:
         raise InputError(*(faults or [_unnamed(x, found.element)]))
-    if found.stream is not None and found.stream != _dlpack_stream(stream):
+    if found.stream is not None and (found.stream or _DEFAULT) != waiting:
         engine.order(found.stream, stream)
     return _made(dev, engine, found, named)
+
+
+def follow(dev: Device, tensor: object, stream: SupportsCudaStream | int | None) -> None:
+    """The stream waits for what torch was given to do on a tensor that was borrowed before, as at `borrow_any`."""
+    fills = torch_tensor.stream_of(tensor)
+    if (fills or _DEFAULT) != _dlpack_stream(stream):
+        _sharing(dev).order(fills, stream)
 
 
 def _unnamed(x: object, element: str) -> Diagnostic:
@@ -97,6 +108,9 @@ def home_of(x: object) -> str | None:
 
     if isinstance(x, np.ndarray):
         return "sim"
+    if torch_tensor.is_tensor(x):
+        tensor: Any = x
+        return f"cuda:{tensor.get_device()}"
     if isinstance(x, SupportsDLPack):
         at = dlpack.where(x)
         return f"cuda:{at.number}" if at.kind == dlpack.CUDA else "sim"
@@ -229,7 +243,7 @@ def _made(
                     f"the array runs backwards in dimension {axis}" if stride < 0 else f"dimension {axis} steps by parts of elements",
                     got=f"{stride} bytes from one index to the next",
                     required=f"0, or a positive multiple of {size} bytes, the size of an element",
-                    fix="borrow it as it lies and copy it the other way round" if stride < 0 else "make a dense copy of it",
+                    fix="copy it first, so that it runs forwards: x.copy()" if stride < 0 else "make a dense copy of it",
                 )
                 for axis, stride in uneven
             )

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from math import prod
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, ParamSpec, Protocol, final, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, NoReturn, ParamSpec, Protocol, final, overload
 
 from oxidecopy.errors import ArgumentError, Diagnostic, UsageError
 from oxidecopy.host.arguments import Arguments, bind, check_destinations
@@ -149,11 +149,17 @@ class Pipeline(Generic[P]):
 
         def __call__(self, *_: object, **__: object) -> None:
             """Refuses: a launch needs a grid."""
-            name = self.__name__
-            fix = f"{name}[4, 2](...)"
-            refuse(
-                ArgumentError, "OX1033", f"{name!r} is launched without a grid", got=f"{name}(...)", required="a grid in brackets", fix=fix
-            )
+            self._no_grid("(...)")
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Refuses what a launch has, which needs a grid."""
+            if not name.startswith("_") and hasattr(Launchable, name):
+                self._no_grid(f".{name}(...)")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+
+        def _no_grid(self, call: str) -> NoReturn:
+            what, got = f"{self.__name__!r} is launched without a grid", f"{self.__name__}{call}"
+            refuse(ArgumentError, "OX1033", what, got=got, required="a grid in brackets", fix=f"{self.__name__}[4, 2]{call}")
 
     def _cta(self, recorder: Recorder) -> Cta:
         return (Cta if self.cluster is None else ClusterCta)(recorder, self.roles)
@@ -209,7 +215,13 @@ def pipeline(*misplaced: object, threads: Any = None, warps: Any = None, cluster
         )
     elif misplaced or count is None or not 1 <= count <= limits.THREADS_MAX:
         required = f"`threads`, a plain int from 1 to {limits.THREADS_MAX}"
-        note("OX1031", "a pipeline declares the threads of a CTA", misplaced or threads, required, "@ox.pipeline(threads=128)")
+        note(
+            "OX1031",
+            "a pipeline declares the threads of a CTA",
+            "no brackets" if misplaced[:1] and callable(misplaced[0]) else misplaced or threads,
+            required,
+            "@ox.pipeline(threads=128)",
+        )
     shape = None if cluster is None else three(cluster)
     if cluster is not None and (shape is None or prod(shape) > limits.CLUSTER_MAX):
         required = f"1 to 3 positive ints, at most {limits.CLUSTER_MAX} CTAs in all (8 are portable)"
@@ -222,8 +234,13 @@ def pipeline(*misplaced: object, threads: Any = None, warps: Any = None, cluster
 
 def check_stream(stream: object) -> None:
     """Refuses what names no CUDA stream."""
-    if isinstance(stream, bool) or not (isinstance(stream, int) or hasattr(stream, "__cuda_stream__")):
-        required, fix = "an int, or an object with __cuda_stream__", "pass a stream of cuda.core, or its handle"
+    if type(stream) is bool or not (isinstance(stream, int) or hasattr(stream, "__cuda_stream__")):
+        from oxidecopy.engines.cuda.stream import way_out
+
+        required = "an ox.Stream, an object with __cuda_stream__, or a handle as an int"
+        refuse(ArgumentError, "OX1051", "this is no CUDA stream", got=described(stream), required=required, fix=way_out(stream))
+    if isinstance(stream, int) and not 0 <= stream < 1 << 64:
+        required, fix = "a stream's handle: 0 to 2^64 - 1", "0 is the default stream, as is a launch without .on"
         refuse(ArgumentError, "OX1051", "this is no CUDA stream", got=described(stream), required=required, fix=fix)
 
 

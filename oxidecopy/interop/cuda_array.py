@@ -72,7 +72,10 @@ def read(of: SupportsCudaArray) -> Foreign:
     if strides is not None and len(strides) != len(shape):
         raise malformed(f"{kind} has strides of another rank", f"{len(strides)} for shape {shape}", "one per dimension")
     if stream is not None and (isinstance(stream, bool) or not isinstance(stream, int) or stream < 1):
-        raise malformed(f"{kind} names no stream", f"stream {stream!r}", "1 for the default stream, 2 for the per-thread one, or a handle")
+        required, fix = "None, 1 for the default stream, 2 for the per-thread one, or a handle", "dev.array(x) copies what numpy can read"
+        if stream == 0 and not isinstance(stream, bool):  # numba's word for its default stream, which the interface does not allow
+            fix = "x.bind(0) of numba, and stream= for where its work runs"
+        raise malformed(f"{kind} names no stream", f"stream {stream!r}", required, fix)
     return Foreign(
         address=pointer,
         shape=shape,

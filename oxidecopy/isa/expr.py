@@ -258,7 +258,7 @@ def substitute(e: Expr, values: Mapping[str, Expr]) -> Expr:
         return e
     if isinstance(e, Sym):
         return values.get(e.name, e)
-    return _BUILD[type(e)](substitute(e.a, values), substitute(e.b, values))
+    return BUILD[type(e)](substitute(e.a, values), substitute(e.b, values))
 
 
 def substitute_cond(c: Cond, values: Mapping[str, Expr]) -> Cond:
@@ -278,7 +278,7 @@ def substitute_cond(c: Cond, values: Mapping[str, Expr]) -> Cond:
             assert_never(c)
 
 
-_BUILD: Final[dict[type, Callable[[Expr, Expr], Expr]]] = {Add: add, Mul: mul, FloorDiv: floordiv, Mod: mod, Min: minimum, Max: maximum}
+BUILD: Final[dict[type, Callable[[Expr, Expr], Expr]]] = {Add: add, Mul: mul, FloorDiv: floordiv, Mod: mod, Min: minimum, Max: maximum}
 
 
 # ---- evaluation

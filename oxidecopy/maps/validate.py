@@ -155,7 +155,8 @@ def _readable(parameters: object) -> None:
 
 
 def _is_integer(value: object) -> bool:
-    return isinstance(value, SupportsIndex) and not isinstance(value, bool)
+    # What it nearly always is comes first: to ask for a protocol costs fifty times as much.
+    return type(value) is int or (isinstance(value, SupportsIndex) and not isinstance(value, bool))
 
 
 def errors_of(parameters: MapParameters, sm: int) -> list[Diagnostic]:

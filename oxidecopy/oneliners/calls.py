@@ -64,28 +64,35 @@ def perform(work: Work, asked: Asked) -> Explanation[Any] | None:
         from oxidecopy.oneliners.tuning import tuned
 
         choice, notes = tuned(work, asked.stream)
-    key, places = key_of((work.kind, choice), work.arrays, asked.stream)
+    key, marks = key_of((work.kind, choice), work.arrays, asked.stream)
     ready = kept_by(device).get(key)
     kept = ready is not None and not (asked.stream is not None and ready.capturing)
     if ready is None or not kept:
         ready = made_ready(key, device, work.numbers, asked.stream, lambda: work.plan(choice))
-    ready.run(work.arrays, work.numbers, places)
+    ready.run(work.arrays, work.numbers, marks)
     return explained(None, work.words, ready, kept=kept, notes=notes) if asked.explain else None
 
 
-def hot(kind: object, arrays: Sequence[Array], numbers: Sequence[Number], stream: AnyStream) -> bool:
+def hot(kind: object, arrays: tuple[Array, ...], numbers: Sequence[Number], stream: AnyStream) -> bool:
     """Launches, where a plan is ready for these arrays; False where none is."""
     device: Any = arrays[0].device
     kept = device.kept.get("oneliners")
     if kept is None:
         return False
+    told = (kind, stream, *[a.mark for a in arrays])
+    again = kept.again.get(told)
+    if again is not None:
+        ready, known = again
+        if ready.again(known, arrays, numbers):
+            return True
     try:
-        key, places = key_of((kind, None), arrays, stream)
+        key, marks = key_of((kind, None), arrays, stream)
     except LifetimeError as error:
         give_line(error)
         raise
     found: Ready | None = kept.get(key)
     if found is None or (stream is not None and found.capturing):
         return False
-    found.run(arrays, numbers, places)
+    found.run(arrays, numbers, marks)
+    kept.remember((kind, stream, *marks), found, marks)
     return True

@@ -111,22 +111,23 @@ def copy(dst: Any, src: Any, /, *, stream: AnyStream = None, tune: bool = False,
         ShapeError: for different shapes.
         DTypeError: for types that no value is converted between.
     """
-    plain = type(dst) is GlobalArray and type(src) is GlobalArray and not (tune or explain)
-    if plain and hot("copy", (dst, src), (), stream):
+    hurry = not (tune or explain)
+    if hurry and type(dst) is GlobalArray and type(src) is GlobalArray and hot("copy", (dst, src), (), stream):
         return dst
     asked = Asked.of(stream, explain, tune)
-    into, of = _pair(dst, src, stream)
-    result = dst if dst is not None and not isinstance(dst, type) else into
-    said = perform(_work(as_bytes(into), as_bytes(of)), asked)
-    return result if said is None else replace(said, out=result)
-
-
-def _pair(dst: Any, src: Any, stream: AnyStream) -> tuple[Array, Array]:
-    """Both arrays, the first one made where it was not given, and checked."""
     wanted = dst if isinstance(dst, type) else None
     device, (into, of) = taken(("dst", "src"), (None if wanted is not None else dst, src), stream, left_out=1)
     if into is None:
         into = new_output(device, of.shape, wanted or of.dtype, (of,))
+    result = dst if dst is not None and wanted is None else into
+    if hurry and hot("copy", (into, of), (), stream):
+        return result
+    _check_pair(into, of)
+    said = perform(_work(as_bytes(into), as_bytes(of)), asked)
+    return result if said is None else replace(said, out=result)
+
+
+def _check_pair(into: Array, of: Array) -> None:
     check_shape("dst", into, of.shape, "`src`", "src.broadcast_to(dst.shape) repeats elements; permute and slices give other views")
     check_written("dst", into, "which one would be left is not known")
     if (into.dtype.info.packed or of.dtype.info.packed) and into.dtype is not of.dtype:
@@ -138,7 +139,6 @@ def _pair(dst: Any, src: Any, stream: AnyStream) -> tuple[Array, Array]:
             "copy the bytes: a.bytes",
         )
     check_apart(("dst", "src"), (into, of), same=into.dtype is of.dtype)
-    return into, of
 
 
 def _work(into: Array, of: Array) -> Work:

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from math import prod
+from math import gcd, prod
 from typing import Any, Final, NamedTuple, NoReturn
 
 from oxidecopy.errors import ArgumentError
 from oxidecopy.isa.limits import BOX_DIM_MAX, GLOBAL_ADDRESS_ALIGN, MAX_RANK
 from oxidecopy.oneliners.machine import Machine
 from oxidecopy.oneliners.measured import Way, measured, ways_for
-from oxidecopy.oneliners.pipelines import boxes_once, boxes_ring, padding_for, plain_stores, shifted_rows, turned_boxes
-from oxidecopy.oneliners.spaces import Space, box_of, boxes, joint
+from oxidecopy.oneliners.pipelines import (
+    Shift,
+    boxes_once,
+    boxes_ring,
+    grid_for,
+    padding_for,
+    plain_stores,
+    shifted_boxes,
+    shifted_rows,
+    turned_boxes,
+)
+from oxidecopy.oneliners.spaces import Space, box_of, boxes, joint, spread_bytes
 from oxidecopy.oneliners.steps import BITS, Argument, MapOf, Part, Plan, Step, why_no_map, why_no_store
 from oxidecopy.typed.reduce import ReduceOp
 from oxidecopy.typed.refusal import refuse
@@ -19,8 +29,12 @@ NO_WAY: Final = "OX1203"
 _COLUMNS: Final = (16_384, 8_192, 4_096, 2_048, 1_024)  # of one long row, seen as rows: widths at which copies were fastest
 _LONG: Final = 16 * _COLUMNS[-1]  # elements: shorter rows stay what they are
 _PLAIN_STAGES: Final = 4
-_PLAIN_PER_SM: Final = 8
-_PLAIN_ELEMENTS: Final = 2_048
+_PLAIN_PER_SM: Final = 0  # CTAs at once on a multiprocessor whose threads store elements; 0: as many as fit
+_PLAIN_BYTES: Final = 32 << 10  # of their boxes
+_PLAIN_WARPS: Final = 4
+_RUNS_PER_SM: Final = 8
+_PLAIN_SOURCE: Final = "up to 2.7 TB/s, less for short rows: NVIDIA H200"
+_APART: Final = 1 << 20  # bytes: rows that begin at the same place have a launch of their own where they are so many
 _TURNED: Final = {1: (256, 256), 2: (128, 256), 4: (128, 128), 8: (64, 64)}  # rows and columns of transposed boxes, by an element's bytes
 _TURNED_LEAST: Final = 128  # bytes of a row of such a box, where there are few of them
 _TURNED_STAGES: Final = 2
@@ -185,15 +199,16 @@ def _by_elements(plan: Plan, machine: Machine, dst: Part, src: Part) -> None:
     to, of = (p.seen(BITS[word], space.extents, space.strides[v]) for v, p in enumerate((dst, src)))
     reason = why_no_map(of, plan.operands)
     if not reason:
-        box = box_of(space, _PLAIN_ELEMENTS, unit=max(1, GLOBAL_ADDRESS_ALIGN // word), element_bytes=word)
-        grid = min(boxes(space.extents, box), _PLAIN_PER_SM * machine.sms)
-        plan.why.append(
-            f"boxes {box} are loaded in the order of the source; 128 threads store their elements ({_PLAIN_STAGES} stages, not measured)"
+        box = box_of(
+            space,
+            spread_bytes(space.elements * word, _PLAIN_BYTES, machine.sms) // word,
+            unit=max(1, GLOBAL_ADDRESS_ALIGN // word),
+            element_bytes=word,
         )
+        grid, pipe = boxes(space.extents, box), plain_stores(_PLAIN_WARPS, padding_for(_PLAIN_PER_SM, prod(box) * word))
+        plan.why.append(f"boxes {box} are loaded in the order of the source; {_PLAIN_WARPS} warps store their elements ({_PLAIN_SOURCE})")
         arguments: dict[str, Argument] = {"src": MapOf(of, box), "out": to}
-        plan.steps.append(
-            Step(pipeline=plain_stores(_PLAIN_STAGES), grid=grid, arguments=arguments, what=f"boxes {box}, stored by threads")
-        )
+        plan.steps.append(Step(pipeline=pipe, grid=grid, arguments=arguments, what=f"boxes {box}, stored by threads"))
         return
     plan.why.append(f"no map of the source: {reason}")
     _shifted(plan, machine, space, to, of)
@@ -216,13 +231,95 @@ def _widest(space: Space, dst: Part, src: Part, plan: Plan) -> int:
 
 
 def _shifted(plan: Plan, machine: Machine, space: Space, dst: Part, src: Part) -> None:
-    """Aligned runs of the source's memory, stored where their elements belong."""
-    size = src.size
-    unit = GLOBAL_ADDRESS_ALIGN // size
+    """The memory of the source is loaded from multiples of 16 bytes on, and stored where its elements belong."""
     lead_bytes = src.address(plan.operands) % GLOBAL_ADDRESS_ALIGN
     whole = plan.operands[src.operand]
     if whole.offset_bytes + src.offset_bytes < lead_bytes:
         _refuse_start(lead_bytes)
+    for block in blocks(space, (dst.size, src.size)):
+        to, of = (
+            p.seen(p.dtype, block.space.extents, s, o) for p, s, o in zip((dst, src), block.space.strides, block.offsets, strict=True)
+        )
+        if not _shifted_boxes(plan, machine, block.space, to, of):
+            _shifted_runs(plan, machine, block.space, to, of)
+
+
+def _shifted_boxes(plan: Plan, machine: Machine, space: Space, dst: Part, src: Part) -> bool:
+    """By boxes of rows that begin at the same place behind a multiple of 16 bytes; False where rows are short, or begin everywhere.
+
+    Of rows that are no multiple of 16 bytes apart every second, fourth, ... is: these make a dimension, and those between them another.
+    """
+    steps = space.strides[1]
+    uneven = [k for k, s in enumerate(steps[:-1]) if s % GLOBAL_ADDRESS_ALIGN]
+    if space.rank < 2 or len(uneven) > 1 or space.rank + len(uneven) > MAX_RANK:
+        return False
+    if not uneven:
+        _shifted_step(plan, machine, space, dst, src, -1)
+        return True
+    (axis,) = uneven
+    step, n = steps[axis], space.extents[axis]
+    turn = GLOBAL_ADDRESS_ALIGN // gcd(step, GLOBAL_ADDRESS_ALIGN)
+    if step < GLOBAL_ADDRESS_ALIGN:
+        return False
+    before, behind = space.extents[:axis], space.extents[axis + 1 :]
+    if space.elements * src.size >= turn * _APART and n >= turn:  # fewer dimensions are twice as fast
+        split = tuple((*s[:axis], turn * s[axis], *s[axis + 1 :]) for s in space.strides)
+        for k in range(turn):
+            part = Space((*before, (n - k + turn - 1) // turn, *behind), split)
+            _shifted_step(plan, machine, part, *_later(dst, src, k, space, axis), -1)
+        return True
+    split = tuple((*s[:axis], turn * s[axis], *s[axis:]) for s in space.strides)
+    if n >= turn:
+        _shifted_step(plan, machine, Space((*before, n // turn, turn, *behind), split), dst, src, axis + 1)
+    if n % turn:
+        rest = Space((*before, n % turn, *behind), space.strides)
+        _shifted_step(plan, machine, rest, *_later(dst, src, n // turn * turn, space, axis), axis)
+    return True
+
+
+def _later(dst: Part, src: Part, index: int, space: Space, axis: int) -> tuple[Part, Part]:
+    """The views from an index of a dimension on."""
+    to, of = (p.seen(p.dtype, p.shape, p.strides_bytes, index * s[axis]) for p, s in zip((dst, src), space.strides, strict=True))
+    return to, of
+
+
+def _shifted_step(plan: Plan, machine: Machine, space: Space, dst: Part, src: Part, axis: int) -> None:
+    """One launch; rows begin further and further behind a multiple of 16 bytes along `axis` (-1: all at the same place)."""
+    size, unit, (*outer, inner) = src.size, GLOBAL_ADDRESS_ALIGN // src.size, space.extents
+    lead_bytes = src.address(plan.operands) % GLOBAL_ADDRESS_ALIGN
+    steps = list(space.strides[1])
+    more = steps[axis] % GLOBAL_ADDRESS_ALIGN if axis >= 0 else 0
+    if axis >= 0:
+        steps[axis] -= more
+    shift = Shift(lead_bytes // size, axis, more // size, unit)
+    width = shift.lead + (outer[axis] - 1) * shift.step + inner if axis >= 0 else shift.lead + inner
+    memory = src.seen(src.dtype, (*outer, width), tuple(steps), -lead_bytes)
+    run = min(BOX_DIM_MAX, -(-(inner + unit - 1) // unit) * unit)
+    box = [*(1 for _ in outer), run]
+    along = max((k for k in range(len(outer)) if k != axis), key=lambda k: (outer[k] > 1, k), default=None)
+    if along is not None:
+        box[along] = min(outer[along], BOX_DIM_MAX, max(1, spread_bytes(space.elements * size, _PLAIN_BYTES, machine.sms) // (run * size)))
+    counts = (*(-(-n // b) for n, b in zip(outer, box, strict=False)), -(-(inner + unit - 1) // run))
+    count = prod(counts)
+    plan.why.append(
+        f"boxes {tuple(box)} of {space.extents} are loaded from multiples of {GLOBAL_ADDRESS_ALIGN} bytes on; {_PLAIN_WARPS} warps store "
+        f"their elements: {count:,} loads ({_PLAIN_SOURCE})"
+    )
+    plan.steps.append(
+        Step(
+            pipeline=shifted_boxes(_PLAIN_WARPS, padding_for(_PLAIN_PER_SM, prod(box) * size), tuple(box), counts, shift),
+            grid=grid_for(counts),
+            arguments={"src": MapOf(memory, tuple(box)), "out": dst.seen(dst.dtype, space.extents, space.strides[0])},
+            what=f"boxes {tuple(box)}, stored by threads",
+        )
+    )
+
+
+def _shifted_runs(plan: Plan, machine: Machine, space: Space, dst: Part, src: Part) -> None:
+    """Runs of the source's memory, a row at a time."""
+    size = src.size
+    unit = GLOBAL_ADDRESS_ALIGN // size
+    lead_bytes = src.address(plan.operands) % GLOBAL_ADDRESS_ALIGN
     lead = lead_bytes // size
     steps = tuple(s // size for s in space.strides[1])
     length = lead + sum((n - 1) * s for n, s in zip(space.extents, steps, strict=True)) + 1
@@ -238,7 +335,7 @@ def _shifted(plan: Plan, machine: Machine, space: Space, dst: Part, src: Part) -
     plan.steps.append(
         Step(
             pipeline=pipe,
-            grid=min(total, _PLAIN_PER_SM * machine.sms),
+            grid=min(total, _RUNS_PER_SM * machine.sms),
             arguments={"src": MapOf(memory, (*ones, run)), "out": dst},
             what=f"runs of {run} elements, stored by threads",
         )

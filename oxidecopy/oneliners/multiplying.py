@@ -21,7 +21,7 @@ from oxidecopy.tiles.elem import Elem
 from oxidecopy.tiles.mapping import trace
 from oxidecopy.typed.dtypes import DType, bf16, e4m3, e5m2, f16, f32, tf32
 from oxidecopy.typed.global_array import GlobalArray
-from oxidecopy.typed.refusal import refuse
+from oxidecopy.typed.refusal import described, refuse
 from oxidecopy.typed.symbolic import Idx
 
 if TYPE_CHECKING:
@@ -164,6 +164,8 @@ def matmul(
         ShapeError: for shapes that do not fit each other.
         ArgumentError: for memory that is shared, or cannot be written to, and for devices without these tensor cores.
     """
+    if not isinstance(reads, tuple | list):
+        _refuse_reads(f"reads={described(reads)}", "a tuple of arrays", "reads=(bias,)")
     key = _key(epilogue)
     known: tuple[Any, ...] = (*reads,)
     plain = not (tune or explain) and key is not None and all(type(x) is GlobalArray for x in (out, a, b, *known))
@@ -269,14 +271,16 @@ def _spread(read: Array, shape: tuple[int, ...]) -> Along:
     _refuse_reads(f"shape {read.shape} beside a result of {shape}", f"({n},), ({m}, 1) or {shape}")
 
 
-def _refuse_reads(got: str, required: str) -> NoReturn:
+def _refuse_reads(
+    got: str, required: str, fix: str = "views with other shapes: permute, slices; one array may hold what two did"
+) -> NoReturn:
     refuse(
         ShapeError,
         READS,
         "an epilogue cannot read these arrays",
         got=got,
         required=required,
-        fix="views with other shapes: permute, slices; one array may hold what two did",
+        fix=fix,
     )
 
 
@@ -293,14 +297,15 @@ def _traced(epilogue: Callable[..., Any], reads: Sequence[Array], spread: Sequen
         elem.Input(0, mma.SUM_DTYPE),
         *(elem.Input(i, r.dtype.info.name, s) for i, (r, s) in enumerate(zip(reads, spread, strict=True), 1)),
     ]
-    return trace(None, epilogue, nodes)
+    return trace(None, epilogue, nodes, "an epilogue")
 
 
 def _result(a: Array, epilogue: Any, reads: Sequence[Array], spread: Sequence[Along], out: Array | None) -> type[DType]:
     """The element type of the result."""
     if epilogue is None:
         if reads:
-            _refuse_reads("arrays, and no epilogue that reads them", "a function of the sum and of their elements")
+            what, required = "arrays, and no epilogue that reads them", "a function of the sum and of their elements"
+            _refuse_reads(what, required, "epilogue=lambda s, b: s + b")
         dtype = out.dtype if out is not None else _RESULT[a.dtype.info.name]
     else:
         dtype = _element_type(_traced(epilogue, reads, spread))

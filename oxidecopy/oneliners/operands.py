@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations, count
+from itertools import count
 from math import prod
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, Protocol, final
+from weakref import ref
 
 from oxidecopy.engines.views import View, shared_views, view
 from oxidecopy.errors import ArgumentError, Diagnostic, DTypeError, ShapeError
-from oxidecopy.host.borrowing import borrow_any, home_of
-from oxidecopy.isa.limits import STORE_EDGE_BYTES
+from oxidecopy.host.borrowing import borrow_any, follow, home_of
+from oxidecopy.host.stream import Stream
+from oxidecopy.interop import torch_tensor
+from oxidecopy.isa.limits import GLOBAL_ADDRESS_ALIGN, STORE_EDGE_BYTES
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.refusal import described, refuse
@@ -51,15 +54,16 @@ def taken(names: Sequence[str], given: Sequence[object], stream: AnyStream, *, l
         homes = [home for a in given if a is not None and (home := home_of(a)) is not None]
         if not homes:
             _refuse_argument(names, given)
-        device = opened(homes[0])
+        device = _device_of(stream, homes[0])
     arrays: list[Array | None] = []
     for i, (name, a) in enumerate(zip(names, given, strict=True)):
         if isinstance(a, GlobalArray) or (a is None and i < left_out):
             arrays.append(a)
-        elif home_of(a) is None:
-            _refuse_argument((name,), (a,))
         else:
-            arrays.append(borrow_any(device, a, stream))
+            known = _borrowed_before(device, a, stream)
+            if known is None and home_of(a) is None:
+                _refuse_argument((name,), (a,))
+            arrays.append(_borrowed(device, a, stream) if known is None else known)
     others = [a for a in arrays if a is not None and a.device is not device]
     if others:
         refuse(
@@ -71,6 +75,41 @@ def taken(names: Sequence[str], given: Sequence[object], stream: AnyStream, *, l
             fix="make all arrays with one device: open it once",
         )
     return Taken(device, tuple(arrays))
+
+
+def _device_of(stream: AnyStream, home: str) -> Device:
+    """The device of the stream, where it is one of ours and on that GPU; else the process's own."""
+    device: Device | None = getattr(stream, "device", None) if isinstance(stream, Stream) else None
+    return device if device is not None and device.name == home else opened(home)
+
+
+class _Borrowed(NamedTuple):
+    """An array over a tensor's storage, which it keeps; the tensor it does not."""
+
+    tensor: ref[Any]
+    signature: torch_tensor.Signature
+    array: Array
+
+
+def _borrowed_before(device: Device, x: object, stream: AnyStream) -> Array | None:
+    """The array over a tensor that is still what it was when it was borrowed."""
+    found: _Borrowed | None = device.kept.get("tensors", _NONE).get(id(x))
+    if found is None or found.tensor() is not x or not torch_tensor.unchanged(x, found.signature):
+        return None
+    follow(device, x, stream)
+    return found.array
+
+
+def _borrowed(device: Device, x: object, stream: AnyStream) -> Array:
+    made = borrow_any(device, x, stream)
+    if made.buffer.address and torch_tensor.is_tensor(x):
+        tensors = device.kept.setdefault("tensors", {})
+        key = id(x)
+        tensors[key] = _Borrowed(ref(x, lambda gone: tensors.pop(key, None)), torch_tensor.signature(x), made)
+    return made
+
+
+_NONE: Final[dict[int, _Borrowed]] = {}
 
 
 def opened(name: str) -> Device:
@@ -168,11 +207,30 @@ def _dense(given: Array) -> bool:
 
 
 # ---- keys
+@final
+class Mark:
+    """What plans need to know of an array, looked at once.
+
+    Attributes:
+        kind: a number for its geometry, and where in a line of L2 it begins; equal arrays have one, unless there are very many.
+        start: address of the memory that it lies in; `end` is behind it.
+        place: address of its first element.
+    """
+
+    __slots__ = ("end", "kind", "place", "start")
+
+    def __init__(self, kind: int, start: int, end: int, place: int) -> None:
+        self.kind = kind
+        self.start = start
+        self.end = end
+        self.place = place
+
+
 class Key(NamedTuple):
-    """What a plan is kept by, and where the operands lie."""
+    """What a plan is kept by, and what is known of the operands."""
 
     key: tuple[object, ...]
-    places: tuple[int, ...]
+    marks: tuple[Mark, ...]
 
 
 def key_of(kind: object, arrays: Sequence[Array], stream: AnyStream) -> Key:
@@ -181,36 +239,34 @@ def key_of(kind: object, arrays: Sequence[Array], stream: AnyStream) -> Key:
     It is made for every call, so it is as short as can be: addresses count only by where they lie in a line of L2, and for memory that
     operands share by their distance.
     """
-    key: list[object] = [kind, stream]
-    spans: list[tuple[int, int, int]] = []
-    for a in arrays:
-        buffer, offset = a.buffer, a.offset_bytes
-        start = buffer.address
-        place = start + offset
-        key.append(a.mark or _marked(a))
-        key.append((place % _PLACE, offset < place % 16) if place % 16 else place % _PLACE)
-        spans.append((start, start + buffer.nbytes, place))
-    for (low, high, place), (other_low, other_high, other_place) in combinations(spans, 2):
-        if low < other_high and other_low < high:
-            key += (spans.index((low, high, place)), other_place - place)
-    return Key(tuple(key), tuple([place for _, _, place in spans]))
+    marks = tuple([a.mark or mark_of(a) for a in arrays])
+    near: list[int] = []
+    for i, one in enumerate(marks):
+        for k in range(i):
+            other = marks[k]
+            if one.start < other.end and other.start < one.end:
+                near += (k, i, one.place - other.place)
+    return Key((kind, stream, *[m.kind for m in marks], *near), marks)
 
 
-_marks: dict[object, int] = {}
+_kinds: dict[object, int] = {}
 _numbers = count(1)
-_MARKS_MAX: Final = 4_096
+_KINDS_MAX: Final = 4_096
 
 
-def _marked(a: Array) -> int:
-    """A number for all of an array but its memory; equal arrays have one, unless there are very many."""
+def mark_of(a: Array) -> Mark:
+    """Looks at an array; it keeps the answer."""
     size = a.dtype.info.bits // 8 or 1
     partial = any(s == size and n * size % STORE_EDGE_BYTES for n, s in zip(a.shape, a.strides_bytes, strict=True))
     behind = (a.rows, a.offset_bytes) if partial else None  # what lies behind its rows, where a store may reach
-    what = (a.dtype, a.shape, a.strides_bytes, a.readonly, behind)
-    if len(_marks) >= _MARKS_MAX:
-        _marks.clear()
-    mark = _marks.get(what)
-    if mark is None:
-        mark = _marks[what] = next(_numbers)
-    a.mark = mark
+    start = a.buffer.address
+    place = start + a.offset_bytes
+    lead = place % GLOBAL_ADDRESS_ALIGN
+    what = (a.dtype, a.shape, a.strides_bytes, a.readonly, behind, place % _PLACE, a.offset_bytes < lead)
+    if len(_kinds) >= _KINDS_MAX:
+        _kinds.clear()
+    kind = _kinds.get(what)
+    if kind is None:
+        kind = _kinds[what] = next(_numbers)
+    a.mark = mark = Mark(kind, start, start + a.buffer.nbytes, place)
     return mark

@@ -31,6 +31,8 @@ SHARED_SM: Final = 227 << 10  # bytes that the CTAs of a multiprocessor share (c
 CTA_BYTES: Final = 2 << 10  # what a CTA takes beside its tiles: barriers, and what the system keeps
 _PLAIN_WARPS: Final = 4
 _KEPT_MAX: Final = 64  # pipelines of a kind: equal ones are recorded once
+_GRID_RANK: Final = 3
+_GRID_MAX: Final = 65_535  # CTAs in y and z
 _RING_TILES: Final = 3  # of one ring, at most
 _MAP: Final = TmaDescriptor
 _ARRAY: Final = GlobalArray
@@ -103,21 +105,27 @@ def boxes_ring(stages: int, schedule: Schedule) -> Pipeline[...]:
 
 
 @lru_cache(maxsize=_KEPT_MAX)
-def plain_stores(stages: int) -> Pipeline[...]:
-    """Boxes of `src` come through a ring; all threads of a group store their elements wherever `out` has them."""
+def plain_stores(warps: int, padding: int) -> Pipeline[...]:
+    """A CTA for each box of `src`: loaded, and its elements stored by all threads wherever `out` has them."""
 
     def copy_elements(cta: Cta, src: Any, out: Any) -> None:
-        ring = cta.ring(stages=stages, tiles=(src,))
-        with cta.producer() as leader:
-            for at in cta.tiles(src):
-                with ring.produce(leader) as (slot,):
-                    slot.load(src, at)
-        with cta.consumers() as group:
-            for at in cta.tiles(src):
-                with ring.consume(group) as (tile,):
-                    cta.store(out, tile, at)
+        tile = cta.shared(src)
+        if padding:
+            cta.shared(u8, (padding,), align=A128)
+        full = cta.barrier().init(1)
+        for at in cta.tiles(src, order=order.once):
+            _load(cta, full, src, tile, at)
+            cta.store(out, tile, at)
 
-    return _made(copy_elements, {"src": _MAP, "out": _ARRAY}, warps=roles(producer=1, consumers=_PLAIN_WARPS))
+    return _made(copy_elements, {"src": _MAP, "out": _ARRAY}, threads=32 * warps)
+
+
+def _load(cta: Any, full: Any, src: Any, tile: Any, at: Any) -> None:
+    """A tile, landed for all threads."""
+    with cta.elect() as leader:
+        token = full.arrive_expect_tx(leader, tile.nbytes)
+        src.g2s(leader, tile, at, token)
+    full.wait_phase(0)
 
 
 @lru_cache(maxsize=_KEPT_MAX)
@@ -127,17 +135,71 @@ def turned_boxes(stages: int, warps: int) -> Pipeline[...]:
     def copy_transposed(cta: Cta, src: Any, dst: Any) -> None:
         ring = cta.ring(stages=stages, tiles=(src,))
         outs = cta.store_ring(dst, stages=1)
+        work = cta.schedule(src, order=order.counter())
         with cta.producer() as leader:
-            for at in cta.tiles(src):
+            for at in work:
                 with ring.produce(leader) as (slot,):
                     slot.load(src, at)
         with cta.consumers() as group:
-            for at in cta.tiles(src):
-                *outer, i, j = at
-                with ring.consume(group) as (tile,), outs.put(group, (*outer, j, i)) as out:
+            for stage in ring.stages(group, work):
+                (tile,) = stage.tiles
+                *outer, i, j = stage.at
+                with outs.put(group, (*outer, j, i)) as out:
                     group.transpose(tile, out=out)
 
     return _made(copy_transposed, {"src": _MAP, "dst": _MAP}, warps=roles(producer=1, consumers=warps))
+
+
+class Shift(NamedTuple):
+    """Where rows that begin between multiples of 16 bytes lie in memory that is seen from such a multiple on; counted in elements.
+
+    Attributes:
+        lead: the first row begins so far behind.
+        axis: of the dimension along which rows begin further and further behind; -1 where all begin at the same place.
+        step: so much for each index of it.
+        unit: places where a load may begin are so far apart.
+    """
+
+    lead: int
+    axis: int
+    step: int
+    unit: int
+
+
+@lru_cache(maxsize=_KEPT_MAX)
+def shifted_boxes(warps: int, padding: int, box: tuple[int, ...], counts: tuple[int, ...], shift: Shift) -> Pipeline[...]:
+    """A CTA for each box of rows that begin between multiples of 16 bytes: loaded from the multiple before, and stored by all threads.
+
+    `src` has the dimensions of `out`, and rows that are longer by what lies before them. `counts` are the boxes along each of the
+    dimensions; the grid is `grid_for(counts)`. A box has one index of `shift.axis`.
+    """
+    whole = isinstance(grid_for(counts), tuple)
+
+    def copy_shifted(cta: Cta, src: Any, out: Any) -> None:
+        tile = cta.shared(src)
+        if padding:
+            cta.shared(u8, (padding,), align=A128)
+        full = cta.barrier().init(1)
+        number: list[Any] = [cta.block_idx.x, cta.block_idx.y, cta.block_idx.z][: len(counts)][::-1] if whole else []
+        left: Any = cta.block_idx.x
+        for n in () if whole else reversed(counts):
+            number.insert(0, left % n)
+            left = left // n
+        index = [i * n for i, n in zip(number, box, strict=True)]
+        start = shift.lead + (index[shift.axis] * shift.step if shift.axis >= 0 else 0)
+        first = start // shift.unit * shift.unit + index[-1]
+        _load(cta, full, src, tile, (*index[:-1], first))
+        cta.store(out, tile, (*index[:-1], first - start))  # what is before the row is not stored
+
+    return _made(copy_shifted, {"src": _MAP, "out": _ARRAY}, threads=32 * warps)
+
+
+def grid_for(counts: tuple[int, ...]) -> int | tuple[int, int, int]:
+    """A dimension of the grid for each, innermost first, as far as it has them; else one for all."""
+    if len(counts) > _GRID_RANK or any(n > _GRID_MAX for n in counts[:-1]):
+        return prod(counts)
+    x, y, z = (*counts[::-1], 1, 1)[:_GRID_RANK]
+    return x, y, z
 
 
 @lru_cache(maxsize=_KEPT_MAX)
@@ -202,27 +264,57 @@ def sums_of_rows(columns: int, stages: int, warps: int) -> Pipeline[...]:
         sums = cta.shared(dst)
         trips = (src.shape[1] + columns - 1) // columns
         with cta.producer() as leader:
-            for (i,) in cta.tiles(dst):
+            for (i,) in cta.tiles(dst, order=order.once):
                 for j in cta.range(trips):
                     with ring.produce(leader) as (slot,):
                         slot.load(src, (i, j * columns))
         with cta.consumers() as group:
-            for at in cta.tiles(dst):
-                group.fill(sums, 0)
-                group.sync()
-                for _ in cta.range(trips):
-                    with ring.consume(group) as (tile,):
-                        group.sum(tile, axis=1, out=sums, accumulate=True)
-                group.sync()
-                cta.fence_proxy_async()
-                group.sync()
+            for at in cta.tiles(dst, order=order.once):
+                _add_up(cta, group, ring, sums, trips, axis=1)
                 with group.elect() as elected:
                     dst.reduce(add, elected, sums, at)
                     elected.commit_group()
                     elected.wait_group_read(0)
-                group.sync()
 
     return _made(add_rows, {"src": _MAP, "dst": _MAP}, warps=roles(producer=1, consumers=warps))
+
+
+@lru_cache(maxsize=_KEPT_MAX)
+def sums_of_columns(rows: int, columns: int, parts: int, stages: int, warps: int) -> Pipeline[...]:
+    """Columns of `src` are summed in shared memory, from boxes of so many rows and columns, and added to the elements of `dst`.
+
+    Each `parts` CTAs share some columns: part p takes boxes p, p + parts, ... of them.
+    """
+
+    def add_columns(cta: Cta, src: Any, dst: Any) -> None:
+        ring = cta.ring(stages=stages, tiles=(src,))
+        sums = cta.shared(dst)
+        part, column = cta.block_idx.x % parts, cta.block_idx.x // parts * columns
+        trips = ((src.shape[0] + rows - 1) // rows - part + parts - 1) // parts
+        with cta.producer() as leader:
+            for i in cta.range(trips):
+                with ring.produce(leader) as (slot,):
+                    slot.load(src, ((part + i * parts) * rows, column))
+        with cta.consumers() as group:
+            _add_up(cta, group, ring, sums, trips, axis=0)
+            with group.elect() as elected:
+                dst.reduce(add, elected, sums, (column,))
+                elected.commit_group()
+                elected.wait_group_read(0)
+
+    return _made(add_columns, {"src": _MAP, "dst": _MAP}, warps=roles(producer=1, consumers=warps))
+
+
+def _add_up(cta: Any, group: Any, ring: Any, sums: Any, trips: Any, *, axis: int) -> None:
+    """Sums of so many stages, ready to be stored from shared memory."""
+    group.fill(sums, 0)
+    group.sync()
+    for _ in cta.range(trips):
+        with ring.consume(group) as (tile,):
+            group.sum(tile, axis=axis, out=sums, accumulate=True)
+    group.sync()
+    cta.fence_proxy_async()
+    group.sync()
 
 
 # ---- elements
@@ -264,18 +356,20 @@ def elements(fn: Callable[..., Any], inputs: Sequence[Input], *, name: str, stag
         parts = [(maps[k : k + _RING_TILES], loaded[k : k + _RING_TILES]) for k in range(0, len(maps), _RING_TILES)]
         rings: list[Any] = [cta.ring(stages=stages, tiles=(*some,)) for some, _ in parts]
         outs = cta.store_ring(out, stages=out_stages)
+        work = cta.schedule(out, order=order.counter())
         with cta.producer() as leader:
-            for at in cta.tiles(out):
+            for at in work:
                 for ring, (some, what) in zip(rings, parts, strict=True):
                     with ring.produce(leader) as slots:
                         for slot, desc, i in zip(slots, some, what, strict=True):
                             slot.load(desc, placed(at, i.along))
         with cta.consumers() as group:
-            for at in cta.tiles(out):
+            first, *others = rings
+            for stage in first.stages(group, work):
                 with ExitStack() as stack:
-                    tiles = [tile for ring in rings for tile in stack.enter_context(ring.consume(group))]
+                    tiles = [*stage.tiles, *(tile for ring in others for tile in stack.enter_context(ring.consume(group)))]
                     spread: list[Any] = [_SPREAD[i.along](tile) for i, tile in zip(loaded, tiles, strict=True)]
-                    into = stack.enter_context(outs.put(group, at))
+                    into = stack.enter_context(outs.put(group, stage.at))
                     group.map(called, *spread, out=into)
 
     compute.__name__ = name
@@ -299,21 +393,32 @@ def placed(at: tuple[Any, ...], along: Along) -> tuple[Any, ...]:
 
 # ---- rows by number
 @lru_cache(maxsize=_KEPT_MAX)
-def rows_by_number(rows: int, stages: int) -> Pipeline[...]:
-    """Rows of `table` by the numbers in `indices`: `rows` of them to a box of `out`, each loaded by a copy of its own."""
+def rows_by_number(rows: int, warps: int, padding: int, *, whole: bool) -> Pipeline[...]:
+    """Rows of `table` by the numbers in `indices`: a CTA for each box of `out`, whose rows are loaded each by a copy of its own.
+
+    Several warps do so side by side: what takes a row's time is its number. `whole`: `out` has no part of a box.
+    """
+    each = rows // warps
 
     def gather_rows(cta: Cta, table: Any, indices: Any, out: Any) -> None:
-        ring = cta.ring(stages=stages, tiles=(out,))
+        tile = cta.shared(out)
+        if padding:
+            cta.shared(u8, (padding,), align=A128)
+        full = cta.barrier().init(warps)
         last = indices.shape[0] - 1
-        with cta.producer() as leader:
-            for at in cta.tiles(out):
-                with ring.produce(leader) as (slot,):
-                    for r in cta.range(rows):
+        for at in cta.tiles(out, order=order.once):
+            for warp in range(warps):
+                with cta.warps(warp, warp + 1) as group, group.elect() as leader:
+                    token = full.arrive_expect_tx(leader, tile.nbytes // warps)
+                    for r in range(warp * each, warp * each + each):
                         # Rows behind the last one are loaded once more, and not stored.
-                        row = cta.load_index(indices, minimum(at[0] + r, last), below=table.shape[0])
-                        slot.load_part(table, (row, *at[1:]), r, of=rows)
-        with cta.storer() as leader:
-            for at in cta.tiles(out):
-                ring.forward(leader, out, at, pending=stages // 2)
+                        number = at[0] + r if whole else minimum(at[0] + r, last)
+                        row = cta.load_index(indices, number, below=table.shape[0])
+                        table.g2s(leader, tile.part(r, of=rows) if rows > 1 else tile, (row, *at[1:]), token)
+                    if warp == 0:
+                        full.wait_phase(0)
+                        out.s2g(leader, tile, at)
+                        leader.commit_group()
+                        leader.wait_group_read(0)
 
-    return _made(gather_rows, {"table": _MAP, "indices": _ARRAY, "out": _MAP}, warps=roles(producer=1, consumers=(), store=1))
+    return _made(gather_rows, {"table": _MAP, "indices": _ARRAY, "out": _MAP}, threads=32 * warps)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import lru_cache
 from math import prod
 from typing import Any, Final, NamedTuple
 
@@ -184,7 +185,7 @@ def _step(machine: Machine, work: Product, tile: Tile) -> Step:
     workers = min(boxes(work.out.shape, form.box), max(1, machine.sms // tile.cluster))
     m, n, k = *work.out.shape[-2:], work.a.shape[-1 if work.majors[0] == "k" else -2]
     return Step(
-        pipeline=_pipeline(form),
+        pipeline=_pipeline(form) if form.epilogue is None else _recorded(form),
         grid=workers if tile.cluster == 1 else (tile.cluster, workers),  # so that a cluster's number is a block index
         arguments=arguments,
         what=f"{prod(work.out.shape[:-2])} x {m} x {n} x {k} on tensor cores",
@@ -245,7 +246,13 @@ def _form(work: Product, tile: Tile) -> Form:
     return Form(work.epilogue, spread, work.majors, tile, depth, len(work.out.shape), len(work.b.shape) > len(_MATRIX))
 
 
+@lru_cache(maxsize=64)
 def _pipeline(form: Form) -> Pipeline[...]:
+    """As `_recorded`: one for all shapes, so that it is recorded once. What an epilogue does may be another thing with each call."""
+    return _recorded(form)
+
+
+def _recorded(form: Form) -> Pipeline[...]:
     """Persistent CTAs (or clusters) over the tiles of `c`."""
     tile = form.tile
 

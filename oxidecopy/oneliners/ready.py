@@ -11,11 +11,13 @@ from oxidecopy.engines.base import Bindings, BoundArray, BoundMap, Buffer, Prepa
 from oxidecopy.errors import LifetimeError
 from oxidecopy.host.pipeline import Launchable, SupportsCudaStream
 from oxidecopy.host.ranges import in_range
+from oxidecopy.oneliners.operands import Mark, mark_of
 from oxidecopy.oneliners.steps import Given, MapOf, Operands, Part, Plan, Step, Temporary, allocated
 from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.sites import at_the_users_line, give_line
 
 KEPT_MAX: Final = 256  # plans kept ready for a device
+_AGAIN_MAX: Final = 1_024  # sets of operands that are known by what they are
 Number = int | float
 AnyStream = SupportsCudaStream | int | None
 
@@ -26,6 +28,16 @@ class _Place(NamedTuple):
     name: str
     part: Part
     bound: BoundMap | BoundArray  # with other memory
+
+
+class Known(NamedTuple):
+    """Operands that a plan of one launch was launched with: what is known of them, and the addresses that go into its parameter."""
+
+    marks: tuple[Mark, ...]
+    addresses: list[int]
+
+
+_NOTHING: Final[list[str]] = []
 
 
 @final
@@ -44,9 +56,12 @@ class _Launch:
         bound: dict[str, BoundMap | BoundArray] = {**made.bindings.maps, **made.bindings.arrays}
         parts = {name: a.part if isinstance(a, MapOf) else a for name, a in step.arguments.items() if not isinstance(a, Given)}
         self._places = [_Place(name, parts[name], _without(each)) for name, each in bound.items()]
-        self._operands = [place.part.operand for place in self._places]
+        self._pointed = [(p.part.operand, p.part.offset_bytes) for p in self._places]
+        self._reach = _reach(self._places, list(bound.values()), operands)
         self._given = [(name, a.number) for name, a in step.arguments.items() if isinstance(a, Given)]
-        self._last: tuple[object, ...] = ()  # where the operands were and the numbers, as they are packed
+        self._streamed = stream is not None
+        self._last: tuple[Mark, ...] = ()  # what is known of the operands that are packed
+        self._said: list[str] = []  # the numbers that are packed
         self.captured = stream is not None and self._prepared.capturing
         if not self.captured:  # else a graph may run it for as long as it likes, with these operands
             self._prepared.release()
@@ -60,20 +75,52 @@ class _Launch:
         """The call that becomes part of a graph."""
         self._call()
 
-    def __call__(self, operands: Operands, places: Sequence[int], numbers: Sequence[Number]) -> None:
+    def again(self, known: Known, operands: Operands, numbers: Sequence[Number]) -> bool:
+        """With operands that it was launched with before; False where nothing was launched, as there is more to look at."""
+        prepared = self._prepared
         # -0.0 and 0.0 are equal, and not the same.
-        now = (*places, *[str(numbers[n]) for _, n in self._given]) if self._given else places
+        said = [str(numbers[n]) for _, n in self._given] if self._given else _NOTHING
+        same = self._last is known.marks and said == self._said
+        if same and prepared.repeated():
+            return True
+        if self._streamed and prepared.capturing:
+            return False
         try:
-            if now == self._last:
-                buffers = [operands[n].buffer for n in self._operands]
-                self._prepared.resume(lambda: self._bindings(operands, numbers), buffers)
-            else:
+            if not same:
                 self._last = ()
-                self._prepared.update(self._bindings(operands, numbers))
-                self._last = tuple(now)
-            self._call()
+                if not prepared.point(known.addresses, {name: numbers[n] for name, n in self._given}):
+                    return False
+                self._last, self._said = known.marks, said
+            prepared.launch_with([operands[n].buffer for n, _ in self._pointed])
         finally:
-            self._prepared.release()
+            prepared.release()
+        return True
+
+    def known(self, marks: tuple[Mark, ...]) -> Known | None:
+        """What `again` takes, where it was just launched with these; None where each launch looks at more."""
+        return Known(marks, self._addresses(marks)) if self._prepared.packed and self._last is marks else None
+
+    def __call__(self, operands: Operands, marks: tuple[Mark, ...], numbers: Sequence[Number]) -> None:
+        prepared, said = self._prepared, [str(numbers[n]) for _, n in self._given]
+        same = marks == self._last and said == self._said
+        try:
+            if not same or not prepared.packed:
+                self._last = ()
+                self._point(operands, marks, numbers)
+            self._last, self._said = marks, said
+            if not (same and prepared.repeated()):
+                prepared.launch_with([operands[n].buffer for n, _ in self._pointed])
+        finally:
+            prepared.release()
+
+    def _addresses(self, marks: Sequence[Mark]) -> list[int]:
+        return [marks[n].place + offset for n, offset in self._pointed]
+
+    def _point(self, operands: Operands, marks: tuple[Mark, ...], numbers: Sequence[Number]) -> None:
+        """The proof holds for operands of these kinds, wherever they lie; that they reach so far is looked at each time."""
+        inside = all([m.start <= m.place + low and m.place + high <= m.end for m, (low, high) in zip(marks, self._reach, strict=True)])  # noqa: C419  # no generator on the fast path
+        if not inside or not self._prepared.point(self._addresses(marks), {name: numbers[n] for name, n in self._given}):
+            self._prepared.update(self._bindings(operands, numbers))
 
     def _bindings(self, operands: Operands, numbers: Sequence[Number]) -> Bindings:
         maps: dict[str, BoundMap] = {}
@@ -86,6 +133,17 @@ class _Launch:
             else:
                 arrays[name] = BoundArray(info=like.info, buffer=buffer, offset_bytes=at)
         return Bindings(grid=self._grid, maps=maps, arrays=arrays, idx={}, scalars={name: numbers[n] for name, n in self._given})
+
+
+def _reach(places: Sequence[_Place], bound: Sequence[BoundMap | BoundArray], operands: Operands) -> list[tuple[int, int]]:
+    """For each operand, where what a launch uses of it begins and ends: bytes from its first element."""
+    found = [(0, 0)] * len(operands)
+    for place, each in zip(places, bound, strict=True):
+        number, offset = place.part.operand, place.part.offset_bytes
+        low, high = found[number]
+        view = each.view
+        found[number] = (min(low, offset), max(high, offset + view.reach - view.address))
+    return found
 
 
 def _argument(argument: object, operands: Operands, numbers: Sequence[Number]) -> object:
@@ -131,15 +189,29 @@ class Ready:
     @property
     def capturing(self) -> bool:
         """A call now would become part of a graph, which keeps what it was given: another plan is made for it."""
-        return any(launch.capturing for launch in self._launches[:1])
+        launches = self._launches
+        return launches[0].capturing if launches else False
+
+    def again(self, known: Known, operands: Operands, numbers: Sequence[Number]) -> bool:
+        """Launches with operands that it was launched with before; False where it has to be looked at again, and nothing was launched."""
+        try:
+            with self._lock:
+                return self._launches[0].again(known, operands, numbers)
+        except LifetimeError as error:
+            give_line(error)
+            raise
+
+    def known(self, marks: tuple[Mark, ...]) -> Known | None:
+        """What `again` takes, after a launch with these operands; None where that is not all there is to look at."""
+        return self._launches[0].known(marks) if len(self._launches) == 1 and not self.temporaries else None
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What the proofs of its launches warn of."""
         return tuple(str(w) for launch in self._launches for w in launch.verified.warnings)
 
-    def run(self, operands: Sequence[GlobalArray[Any, Any]], numbers: Sequence[Number], places: Sequence[int]) -> None:
-        """Launches all of it; on a stream it does not wait for the end. `places` are the operands' addresses."""
+    def run(self, operands: Sequence[GlobalArray[Any, Any]], numbers: Sequence[Number], marks: tuple[Mark, ...]) -> None:
+        """Launches all of it; on a stream it does not wait for the end. `marks` are those of the operands."""
         try:
             if self.captured:
                 for launch in self._launches:
@@ -147,10 +219,10 @@ class Ready:
                 return
             if self.temporaries:
                 own = [allocated(operands[0], wanted) for wanted in self.temporaries]
-                operands, places = [*operands, *own], (*places, *[a.buffer.address for a in own])
+                operands, marks = [*operands, *own], (*marks, *[mark_of(a) for a in own])
             with self._lock:
                 for launch in self._launches:
-                    launch(operands, places, numbers)
+                    launch(operands, marks, numbers)
         except LifetimeError as error:
             give_line(error)
             raise
@@ -161,8 +233,17 @@ class Kept:
     """Plans that are ready for a device, the ones used last."""
 
     def __init__(self) -> None:
+        self.again: dict[object, tuple[Ready, Known]] = {}  # by kind, stream and marks
         self._ready: OrderedDict[object, Ready] = OrderedDict()
         self._lock = RLock()
+
+    def remember(self, key: object, ready: Ready, marks: tuple[Mark, ...]) -> None:
+        """A plan was launched with these operands."""
+        known = ready.known(marks)
+        if known is not None:
+            if len(self.again) >= _AGAIN_MAX:
+                self.again.clear()
+            self.again[key] = (ready, known)
 
     def get(self, key: object) -> Ready | None:
         """What is ready for `key`."""
@@ -180,11 +261,13 @@ class Kept:
             self._ready[key] = ready
             while len(self._ready) > KEPT_MAX:
                 self._ready.popitem(last=False)
+                self.again.clear()  # it may be one of those
 
     def clear(self) -> None:
         """Lets go of all."""
         with self._lock:
             self._ready.clear()
+            self.again.clear()
 
 
 def kept_by(device: Any) -> Kept:

@@ -16,7 +16,7 @@ from oxidecopy.oneliners.machine import Machine, machine_of
 from oxidecopy.oneliners.measured import Way, ways_for
 from oxidecopy.oneliners.moving import copy_step, move
 from oxidecopy.oneliners.operands import SHAPES, Array, ForeignArray, check_apart, check_written, refuse_types, taken
-from oxidecopy.oneliners.pipelines import sums_of_rows
+from oxidecopy.oneliners.pipelines import sums_of_columns, sums_of_rows
 from oxidecopy.oneliners.spaces import Space, joint
 from oxidecopy.oneliners.steps import MapOf, Part, Plan, Step, part_of, why_no_map, why_no_store
 from oxidecopy.typed.descriptor_checks import reduction
@@ -34,10 +34,13 @@ DT = TypeVar("DT", bound=DType)
 _Sh = TypeVar("_Sh", bound=tuple[Idx, ...])
 _F = TypeVar("_F", bound=ForeignArray)
 NO_REDUCTION: Final = "OX1206"
-_SUMMED: Final = (64, 256)
+_SUMMED: Final = (64, 128)
 _SUMMED_STAGES: Final = 3
-_SUMMED_WARPS: Final = 16
-_SUMMED_SOURCE: Final = "2.87 TB/s, NVIDIA H200"
+_SUMMED_WARPS: Final = 8
+_SUMMED_SOURCE: Final = "0.95 of the copy's speed in bytes, NVIDIA H200: docs/performance.md"
+_COLUMNS: Final = (64, 256)  # rows and columns of boxes whose columns are summed
+_COLUMNS_PER_SM: Final = 1
+_COLUMNS_SOURCE: Final = "4.09 TB/s, NVIDIA H200"
 _SEVERAL: Final = 64  # rows that very many are combined into first: one row would be written to by all at once
 _SEVERAL_BYTES: Final = 16 << 20  # of them, at most: they are to stay in L2
 _PARTIAL: Final = 1_024  # elements of a row that others are combined into, where all are combined into one
@@ -95,6 +98,8 @@ def reduce_into(out: Any, x: Any, op: Any, /, *, stream: AnyStream = None, tune:
         return out
     asked = Asked.of(stream, explain, tune)
     _, (into, of) = taken(("out", "x"), (out, x), stream)
+    if isinstance(op, ReduceOp) and not (tune or explain) and hot(("reduce", op), (into, of), (), stream):
+        return out
     if into.dtype is not of.dtype:
         fix = f"ox.copy(ox.{into.dtype.__name__}, x) converts it first"
         refuse_types("`x` has another element type than `out`", of.dtype.__name__, into.dtype.__name__, fix)
@@ -156,6 +161,8 @@ def combine(plan: Plan, machine: Machine, out: Part, x: Part, op: ReduceOp[Any],
         return
     if unit is None and op is add and _by_sums(plan, machine, space, out, x):
         return
+    if unit is not None and op is add and _by_columns(plan, machine, space, out, x):
+        return
     if unit is not None and _by_several(plan, machine, space, out, x, op):
         return
     reason = _NOT_SIDE_BY_SIDE if unit is None else why_no_map(x.seen(x.dtype, space.extents, space.strides[1]), plan.operands)
@@ -212,9 +219,34 @@ def _by_sums(plan: Plan, machine: Machine, space: Space, out: Part, x: Part) -> 
     plan.steps.append(
         Step(
             pipeline=sums_of_rows(columns, _SUMMED_STAGES, _SUMMED_WARPS),
-            grid=min(count, machine.sms),
+            grid=count,
             arguments={"src": MapOf(of, _SUMMED), "dst": MapOf(to, (rows,))},
             what=f"boxes {_SUMMED}, rows summed in shared memory",
+        )
+    )
+    return True
+
+
+def _by_columns(plan: Plan, machine: Machine, space: Space, out: Part, x: Part) -> bool:
+    """Columns of f32 are summed in shared memory, and their sums are added to the output; False where there are few rows, or no maps."""
+    rows, columns = _COLUMNS
+    if x.dtype is not f32 or space.rank != 2 or space.strides[0] != (0, out.size) or space.extents[0] < 4 * rows:
+        return False
+    of = x.seen(x.dtype, space.extents, space.strides[1])
+    to = out.seen(out.dtype, space.extents[1:], space.strides[0][1:])
+    if why_no_map(of, plan.operands) or why_no_store(to, plan.operands):
+        return False
+    across, down = -(-space.extents[1] // columns), -(-space.extents[0] // rows)
+    parts = max(1, min(down, _COLUMNS_PER_SM * machine.sms // across))
+    plan.why.append(
+        f"sums of columns, by boxes of {rows} rows and {columns} columns; {parts} CTAs for each {columns} columns ({_COLUMNS_SOURCE})"
+    )
+    plan.steps.append(
+        Step(
+            pipeline=sums_of_columns(rows, columns, parts, _SUMMED_STAGES, _SUMMED_WARPS),
+            grid=across * parts,
+            arguments={"src": MapOf(of, _COLUMNS), "dst": MapOf(to, (columns,))},
+            what=f"boxes {_COLUMNS}, columns summed in shared memory",
         )
     )
     return True

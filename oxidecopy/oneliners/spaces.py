@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from oxidecopy.isa.limits import BOX_DIM_MAX
 
 _PIECE_BYTES: Final = 1_024  # that follow each other: shorter pieces are slower
+_SMALLEST: Final = 2 << 10  # bytes of a box: smaller ones are slow
 _LINE_BYTES: Final = 128  # of L2: boxes begin at multiples of it where they can
 
 
@@ -112,6 +113,11 @@ def box_of(space: Space, elements: int, *, unit: int, element_bytes: int, most: 
             if prod(box) // box[axis] * wider <= left:
                 box[axis], grown = wider, True
     return (*box, row)
+
+
+def spread_bytes(total: int, most: int, sms: int) -> int:
+    """Bytes of a box, of which there are then some for each multiprocessor."""
+    return min(most, max(_SMALLEST, total // (2 * sms)))
 
 
 def boxes(extents: Sequence[int], box: Sequence[int]) -> int:

@@ -119,7 +119,7 @@ class Step:
     """
 
     pipeline: Pipeline[...]
-    grid: int | tuple[int, int]
+    grid: int | tuple[int, int] | tuple[int, int, int]
     arguments: Mapping[str, Argument]
     what: str
 

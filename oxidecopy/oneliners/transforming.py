@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from dis import get_instructions
-from functools import lru_cache
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, final, overload
 
@@ -186,39 +185,67 @@ def transform(fn: Any, /, *inputs: Any, out: Any = None, stream: AnyStream = Non
         ArgumentError: for memory that is shared otherwise than in place, or cannot be written to.
         RecordError: for what `fn` does that no map can.
     """
-    numbers = tuple([i.number for i in inputs if type(i) is Value])
-    scalars = tuple([i.dtype if type(i) is Value else None for i in inputs])
+    if all([type(i) is GlobalArray for i in inputs]):  # noqa: C419  # no generator on the fast path
+        numbers, scalars, arrays = _NO_NUMBERS, _NO_SCALARS, inputs
+    else:
+        numbers = tuple([i.number for i in inputs if type(i) is Value])
+        scalars = tuple([i.dtype if type(i) is Value else None for i in inputs])
+        arrays = tuple([i for i in inputs if type(i) is not Value])
     key = _key_of(fn, scalars)
-    if not (tune or explain) and key is not None and type(out) is GlobalArray:
-        arrays = (out, *[i for i in inputs if type(i) is not Value])
-        if all([type(a) is GlobalArray for a in arrays]) and hot(key, arrays, numbers, stream):  # noqa: C419  # no generator on the fast path
-            return out
+    hurry = key is not None and not (tune or explain)
+    ours = type(out) is GlobalArray and all([type(a) is GlobalArray for a in arrays])  # noqa: C419
+    if ours and hurry and hot(key, (out, *arrays), numbers, stream):
+        return out
     asked = Asked.of(stream, explain, tune)
     _check_inputs(inputs)
     names = [f"input {k}" for k, i in enumerate(inputs) if not isinstance(i, Value)]
-    device, (into, *given) = taken(("out", *names), (out, *[i for i in inputs if not isinstance(i, Value)]), stream, left_out=1)
+    device, (into, *given) = taken(("out", *names), (out, *arrays), stream, left_out=1)
+    told = (key, *[a.dtype for a in given])
+    if hurry and into is None and told in _results:
+        into = new_output(device, _common(given), _results[told], given)
+    if hurry and into is not None and hot(key, (into, *given), numbers, stream):
+        return into if out is None else out
     operands = _operands(inputs, given)
+    node = _checked(fn, operands, names, into, given)
+    if into is None:
+        into = new_output(device, _common(given), _element_type(node), given)
+    _remember(told, into.dtype)
+    result = into if out is None else out
+    said = perform(_work(key if key is not None else (node, scalars), node, fn, into, given, _Inputs(operands, numbers)), asked)
+    return result if said is None else replace(said, out=result)
+
+
+_NO_NUMBERS: Final[tuple[float, ...]] = ()
+_NO_SCALARS: Final[tuple[type[DType] | None, ...]] = ()
+_results: dict[object, type[DType]] = {}  # of functions that were traced, by what tells them and their inputs' element types
+
+
+def _remember(told: object, dtype: type[DType]) -> None:
+    if len(_results) >= _CODES_MAX:
+        _results.clear()
+    _results[told] = dtype
+
+
+def _checked(fn: Any, operands: Sequence[Operand], names: Sequence[str], into: Array | None, given: Sequence[Array]) -> elem.Elem:
+    """The function as it was traced, for an output that it fits where there is one."""
     nodes = [
         elem.Parameter(f"x{k}", i.dtype.info.name) if i.scalar else elem.Input(i.number, i.dtype.info.name, elem.Along.ALL)
         for k, i in enumerate(operands)
     ]
     node = trace(None, fn, nodes)
     shape = _common(given)
-    if into is None:
-        into = new_output(device, shape, _element_type(node), given)
-    check_shape("out", into, shape, "what the inputs make together")
-    check_written("out", into, "which one would be left is not known")
-    if node.dtype != into.dtype.info.name:
-        refuse_types(
-            "the function does not give what `out` holds",
-            node.dtype,
-            into.dtype.info.name,
-            f"cast its result: `.cast(ox.{into.dtype.__name__})`",
-        )
-    check_apart(("out", *names), (into, *given), same=True)
-    result = into if out is None else out
-    said = perform(_work(key if key is not None else (node, scalars), node, fn, into, given, _Inputs(operands, numbers)), asked)
-    return result if said is None else replace(said, out=result)
+    if into is not None:
+        check_shape("out", into, shape, "what the inputs make together")
+        check_written("out", into, "which one would be left is not known")
+        if node.dtype != into.dtype.info.name:
+            refuse_types(
+                "the function does not give what `out` holds",
+                node.dtype,
+                into.dtype.info.name,
+                f"cast its result: `.cast(ox.{into.dtype.__name__})`",
+            )
+        check_apart(("out", *names), (into, *given), same=True)
+    return node
 
 
 class _Inputs(NamedTuple):
@@ -239,7 +266,8 @@ def _check_inputs(inputs: Sequence[object]) -> None:
             required=f"1 to {INPUTS_MAX} arrays and values",
             fix="split the work, or let the function close over plain numbers",
         )
-    plain = [i for i in arrays if isinstance(i, int | float)]
+    # numpy's numbers, and its arrays of no dimensions, have `item`
+    plain = [i.item() if hasattr(i, "item") else i for i in arrays if isinstance(i, int | float) or getattr(i, "shape", None) == ()]
     if plain:
         refuse(
             ArgumentError,
@@ -312,17 +340,21 @@ def _key_of(fn: Any, scalars: tuple[object, ...]) -> object:
     ):  # a bound method has its function's code, and an object besides
         return None
     code = fn.__code__
-    names = _global_names(code)
-    if names is None:
+    told = _looked_up.get(id(code))
+    if told is None:
+        told = _names_in(code)
+    if told.names is None:
         return None
+    if not told.names and not fn.__closure__:
+        return (told, scalars) if scalars else told
     known = fn.__globals__
-    values: list[object] = [known[name] for name in names if name in known]
+    values: list[object] = [known[name] for name in told.names if name in known]
     try:
         values += [cell.cell_contents for cell in fn.__closure__ or ()]
     except ValueError:  # not assigned yet
         return None
-    told = tuple([(type(value), repr(value)) if isinstance(value, _PLAIN) else value for value in values])  # -0.0 equals 0.0
-    return ("transform", code, told, scalars) if all([_is_told(value) for value in values]) else None  # noqa: C419  # as above
+    seen = tuple([(type(value), repr(value)) if isinstance(value, _PLAIN) else value for value in values])  # -0.0 equals 0.0
+    return (told, seen, scalars) if all([_is_told(value) for value in values]) else None  # noqa: C419  # as above
 
 
 def _is_told(value: object) -> bool:
@@ -334,14 +366,33 @@ def _is_told(value: object) -> bool:
     return isinstance(value, _PLAIN) or (isinstance(value, type) and issubclass(value, DType))
 
 
-@lru_cache(maxsize=256)
-def _global_names(code: CodeType) -> tuple[str, ...] | None:
-    """Names outside of a function that it, or a function inside it, may look up; None when it imports what nobody knows before."""
-    found, names = [code], {}
+@final
+class _Code:
+    """What a function looks up, by its code; one for each code, which it keeps, so that the code's id stays its own.
+
+    Attributes:
+        names: outside of it that it, or a function inside it, may look up; None when it imports what nobody knows before.
+    """
+
+    __slots__ = ("code", "names")
+
+    def __init__(self, code: CodeType, names: tuple[str, ...] | None) -> None:
+        self.code = code
+        self.names = names
+
+
+_looked_up: dict[int, _Code] = {}
+_CODES_MAX: Final = 1_024
+
+
+def _names_in(code: CodeType) -> _Code:
+    found, names, imports = [code], {}, False
     while found:
         part = found.pop()
-        if any(step.opname == "IMPORT_NAME" for step in get_instructions(part)):
-            return None
+        imports = imports or any(step.opname == "IMPORT_NAME" for step in get_instructions(part))
         found += [c for c in part.co_consts if isinstance(c, CodeType)]
         names.update(dict.fromkeys(part.co_names))
-    return tuple(names)
+    if len(_looked_up) >= _CODES_MAX:
+        _looked_up.clear()
+    made = _looked_up[id(code)] = _Code(code, None if imports else tuple(names))
+    return made

@@ -93,12 +93,12 @@ def _measure(work: Work, choice: Any, stream: AnyStream) -> float:
     on = stream if isinstance(stream, Stream) else Stream(device) if stream is None else Stream.of(device, stream)
     ready = Ready(work.plan(choice), work.numbers, on)
     marks = [Event(device) for _ in range(_ROUNDS + 1)]
-    places = key_of(None, arrays, None).places
-    ready.run(arrays, work.numbers, places)
+    known = key_of(None, arrays, None).marks
+    ready.run(arrays, work.numbers, known)
     on.record(marks[0])
     for mark in marks[1:]:
         for _ in range(_LAUNCHES):
-            ready.run(arrays, work.numbers, places)
+            ready.run(arrays, work.numbers, known)
         on.record(mark)
     on.synchronize()
     return median(1000 * b.milliseconds_since(a) / _LAUNCHES for a, b in pairwise(marks))

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 from oxidecopy.errors import Diagnostic, Site
 from oxidecopy.isa import elem, ops
 from oxidecopy.isa.elem import Elem
-from oxidecopy.isa.expr import Answer, Bool, Cond, Const, Expr, Not, Sym
+from oxidecopy.isa.expr import Add, And, Answer, Bool, Cmp, Cond, Const, Expr, FloorDiv, Max, Min, Mod, Mul, Not, Or, Sym
 from oxidecopy.isa.ops import BarrierRef, Instr, MapRef, TileRef
 from oxidecopy.program.program import Program
 
@@ -21,6 +21,7 @@ NODES_MAX: Final = 4096  # of one expression, shared subtrees counted each time
 PLACES: Final = (ops.COORDS, ops.GATHER, ops.OFFSETS)  # kinds that hold several expressions, which choose a place in global memory
 
 Node: TypeAlias = Expr | Cond | Elem
+_PAIRS: Final = (Add, Mul, FloorDiv, Mod, Min, Max, Cmp, And, Or)
 
 
 def nodes(root: Node) -> Iterator[tuple[Node, int]]:
@@ -37,9 +38,31 @@ def nodes(root: Node) -> Iterator[tuple[Node, int]]:
             stack += ((node.b, level + 1), (node.a, level + 1))
 
 
+def all_nodes(root: Node) -> list[Node] | None:
+    """Every node below `root`, level by level; None when the tree is beyond one of the limits."""
+    found: list[Node] = []
+    layer = [root]
+    for _ in range(NESTING_MAX):
+        found += layer
+        if len(found) > NODES_MAX:
+            return None
+        below: list[Node] = []
+        for node in layer:
+            if isinstance(node, _PAIRS):
+                below += (node.a, node.b)
+            elif isinstance(node, Elem):
+                below += elem.operands_of(node)
+            elif isinstance(node, Not):
+                below.append(node.a)
+        if not below:
+            return found
+        layer = below
+    return None
+
+
 def fits(root: Node) -> bool:
     """True when the tree below `root` is within both limits."""
-    return all(count <= NODES_MAX and level <= NESTING_MAX for count, (_, level) in enumerate(nodes(root), 1))
+    return all_nodes(root) is not None
 
 
 def expressions(op: Instr) -> Iterator[tuple[str, Node]]:

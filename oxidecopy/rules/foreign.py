@@ -7,6 +7,7 @@ from typing import Final
 from oxidecopy.rules.rule import Rule
 
 _DLPACK: Final = "DLPack, https://dmlc.github.io/dlpack/latest"
+_STARTED: Final = "from oxidecopy.frameworks.starting import started\n\n"
 _CUDA_ARRAY: Final = "CUDA array interface, version 3 (numba.readthedocs.io)"
 _VIEWS: Final = "how arrays are viewed here: views never copy"
 _X: Final = "x = np.zeros((4, 8), np.float32)\n"
@@ -185,5 +186,15 @@ RULES: Final[tuple[Rule, ...]] = (
         _X + "from oxidecopy.frameworks.sharded import alone, copy\n\ncopy(alone(), x, axis=2, to=0)\n",
         _X + "from oxidecopy.frameworks.sharded import alone, copy\n\ncopy(alone(), x, axis=1, to=0)\n",
         error="ArgumentError",
+    ),
+    _rule(
+        55,
+        "Who started the ranks says which rank this is, of how many, and where the first one is.",
+        "torchrun, mpirun (of Open MPI, MPICH, Intel MPI) and srun tell their processes by environment variables. With half of them a "
+        "process would wait for others that do not come. Several hosts meet at MASTER_ADDR, which MPI and Slurm do not say.",
+        "torch.distributed, init_process_group; Open MPI, MPICH and Slurm documentation: variables of a process",
+        _STARTED + 'started({"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_SIZE": "2"})\n',
+        _STARTED + 'started({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_SIZE": "2"})\n',
+        error="UsageError",
     ),
 )

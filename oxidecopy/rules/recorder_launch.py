@@ -230,8 +230,9 @@ LAUNCH_RULES: Final[tuple[Rule, ...]] = (
     _rule(
         "OX1051",
         "ArgumentError",
-        "A stream is an integer or has __cuda_stream__",
-        "Those are the two forms in which libraries hand streams to each other.",
+        "A stream is a handle, an integer from 0 to 2^64 - 1, or has __cuda_stream__",
+        "Those are the two forms in which libraries hand streams to each other. DLPack's -1 (no waiting) is no stream to launch on. The "
+        "simulator has no streams, and refuses what a GPU would.",
         "cuda.core, the __cuda_stream__ protocol",
         _launched('pipe[2].on("stream")(src, 4)', "pipe[2].on(0)(src, 4)"),
     ),

@@ -175,4 +175,12 @@ OUTPUT_RULES: Final[tuple[Rule, ...]] = (
         + WARNS,
         source="a map cannot be empty: extent 0 is stored as 2^32 - 1 (measured)",
     ),
+    Rule(
+        id="OX3109",
+        title="An epilogue's arrays reach as far as its result",
+        error="VerificationError",
+        why="Behind their end an epilogue reads zeros, as loads do. An array that is shorter than the result is mostly the wrong one, or "
+        "given by `per_row` where it belongs to the columns. " + WARNS,
+        source="the program and its launch",
+    ),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from textwrap import dedent
 from typing import Final
 
+from oxidecopy.rules.recorder_contract import script
 from oxidecopy.rules.verifier_scripts import Twins, scripts
 
 _PROVEN: Final = "warnings = launch.verify().warnings\n"
@@ -34,6 +35,10 @@ _HOLE: Final = """
 
     launch = kernel[<gap>].bind(dev.empty((128,), ox.f32))
 """
+_PRODUCT: Final = script(
+    line="group.contract(ring, outs, at, steps=1, epilogue=lambda s, v: s + v, reads=(ox.per_column(bias),))",
+    bias="dev.zeros((<gap>,), ox.f32)",
+)
 
 
 def _warned(script: str, wrong: str, right: str, *, told: str = _PROVEN) -> Twins:
@@ -164,4 +169,5 @@ WARNED: Final[dict[str, Twins]] = {
     ),
     "OX4132": _warned(_HOLE, "1", "2", told=_SEEN),
     "OX4133": _warned(_ROLE, "0", "1", told=_SEEN),
+    "OX3109": _warned(_PRODUCT.replace("matmul[1](", "launch = matmul[1].bind("), "32", "64"),
 }

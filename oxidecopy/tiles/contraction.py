@@ -238,6 +238,7 @@ def _called(fn: Callable[..., object], inputs: list[Elem[Any]]) -> object:
             "an epilogue cannot be called with its elements",
             got=f"{len(inputs)} elements: {problem}",
             required="a function of the sum, then of one element for each array of `reads`",
+            fix=f"lambda {', '.join('sabc'[: len(inputs)])}: ...",
         )
     return fn(*inputs)
 

@@ -175,6 +175,7 @@ class Cta(level1.Cta, Maps):
                 got=f"stages={stages!r}, {f'tiles={shared!r}, own={own!r}' if multicast else f'tiles={own!r}'}, consumers={groups!r}",
                 required="1 to 64 stages, a tuple of 1 to 3 descriptors, 1 consumer group or more"
                 + (", `tiles` and `own` together, at least one of them in `tiles`" if multicast else ""),
+                fix=f"{'multicast_' if multicast else ''}ring(stages=4, tiles=(src,))",
             )
         name = f"ring{sum(1 for b in recorder.barriers if b.name.endswith('_full'))}"
         # The slices of a shared tile lie below each other in the array, which the pixels of an im2col load need not.
@@ -236,6 +237,7 @@ class Cta(level1.Cta, Maps):
                 "no such store ring",
                 got=f"stages={stages!r}",
                 required="1 to 16 stages (wait_group leaves at most 15 pending)",
+                fix="store_ring(dst, stages=2)",
             )
         _, param, _ = parameter(dst, "store_ring")
         request = self._request(f"{param.name}_out", param.dtype, param.layout.shape, A1024.bytes, stages)

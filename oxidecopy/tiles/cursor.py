@@ -13,13 +13,14 @@ from oxidecopy.errors import Cause, Diagnostic, RecordError
 from oxidecopy.isa import expr, ops
 from oxidecopy.isa.expr import ONE, ZERO, Answer, Cond, Const, Expr, Sym, SymKind
 from oxidecopy.isa.rewrite import rewrite
+from oxidecopy.isa.rewriter import Rewriter
 from oxidecopy.program.expansion import ALWAYS
 from oxidecopy.program.nesting import fits, nodes
 from oxidecopy.program.program import Step
 from oxidecopy.typed.refusal import refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from oxidecopy.typed.frames import Frame
     from oxidecopy.typed.recorder import Recorder
@@ -125,9 +126,9 @@ class Cursor:
         counter: Expr = Sym(loop.counter, SymKind.LOOP)
         turn = expr.floordiv(expr.sub(counter, loop.start) if loop.step > 0 else expr.sub(loop.start, counter), Const(size))
         start = expr.add(expr.add(outer.entry, outer.used), expr.mul(turn, level.used))
-        frame.steps[:] = _rewritten(frame.steps, {level.entry.name: start})
+        frame.steps[:] = _rewritten(frame.steps, Rewriter({level.entry.name: start}))
         outer.used = expr.add(outer.used, expr.mul(trips, level.used))
 
 
-def _rewritten(steps: list[Step] | tuple[Step, ...], values: Mapping[str, Expr]) -> list[Step]:
-    return [Step(rewrite(s.op, values), s.site, tuple(_rewritten(s.body, values))) for s in steps]
+def _rewritten(steps: list[Step] | tuple[Step, ...], known: Rewriter) -> list[Step]:
+    return [Step(rewrite(s.op, known), s.site, tuple(_rewritten(s.body, known))) for s in steps]

@@ -370,7 +370,7 @@ class Truth:
                 "OX1122",
                 "the truth of a comparison of elements is not known while their map is traced",
                 got="a condition: `if`, `and`, `or`, `not`, or a chain of comparisons",
-                fix="choose by `(v < w).select(v, w)`, and combine by `&`, `|`, `~`",
+                fix="choose by `v.maximum(w)`, `v.minimum(w)` or `(v < w).select(v, w)`, and combine by `&`, `|`, `~`",
             )
 
         __bool__ = __index__ = __int__ = __float__ = __iter__ = __len__ = _no_value

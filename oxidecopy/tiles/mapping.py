@@ -17,6 +17,7 @@ from oxidecopy.isa import elem, ops
 from oxidecopy.isa.elem import Along
 from oxidecopy.tiles.elem import Elem, Trace, Vector
 from oxidecopy.tiles.reshaping import Reshapes
+from oxidecopy.tiles.stage import StageTuple
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.geometry import AnyBox
 from oxidecopy.typed.refusal import described, refuse
@@ -115,7 +116,9 @@ def _check_tiles(tiles: tuple[object, ...], alongs: tuple[Along, ...], out: obje
             "a map takes tiles",
             got=", ".join(map(described, (*tiles, out))),
             required=f"1 to {ops.MAP_INPUTS_MAX} shared tiles and `out`",
-            fix="pass what a ring's block or `cta.shared` gives",
+            fix="name the tiles of a stage one by one: `with ring.consume(group) as (tile,)`"
+            if any(isinstance(t, StageTuple) for t in tiles)
+            else "pass what a ring's block or `cta.shared` gives",
         )
     shape = known[-1].shape
     for t, along in zip(known, alongs, strict=False):
@@ -159,8 +162,8 @@ def _traced(
     return node
 
 
-def trace(owner: object, fn: Callable[..., object], nodes: Sequence[elem.Elem]) -> elem.Elem:
-    """What `fn` makes of elements that are `nodes`: it is called once. `owner` is whose scalars it may use."""
+def trace(owner: object, fn: Callable[..., object], nodes: Sequence[elem.Elem], what: str = "the function of a map") -> elem.Elem:
+    """What `fn`, in words `what`, makes of elements that are `nodes`: it is called once. `owner` is whose scalars it may use."""
     traced = Trace(owner)
     inputs: list[Elem[Any]] = [Elem(node, traced) for node in nodes]
     try:
@@ -169,9 +172,10 @@ def trace(owner: object, fn: Callable[..., object], nodes: Sequence[elem.Elem]) 
         refuse(
             RecordError,
             "OX1125",
-            "the function of a map cannot be called with its elements",
+            f"{what} cannot be called with its elements",
             got=f"{len(inputs)} elements: {problem}",
-            required="a function of as many elements as there are tiles",
+            required=f"a function of {len(inputs)}: one for each input",
+            fix=f"lambda {', '.join('abcd'[: len(inputs)])}: ...",
         )
     try:
         made = fn(*inputs)
@@ -184,7 +188,7 @@ def trace(owner: object, fn: Callable[..., object], nodes: Sequence[elem.Elem]) 
         refuse(
             RecordError,
             "OX1125",
-            "the function of a map gives no element",
+            f"{what} gives no element",
             got=described(made),
             required="what operators or `cast` make of its elements",
             fix="use `fill` for a constant",

@@ -94,6 +94,7 @@ def roles(
                     f"the warps of {name!r} make no role",
                     got=repr(warps),
                     required=f"1 or more consecutive warps below {limits.THREADS_MAX // limits.WARP}",
+                    fix="ox.roles(producer=1, consumers=4): numbers of warps, all roles together; consumers=() for none",
                 )
             )
             continue

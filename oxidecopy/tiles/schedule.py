@@ -145,6 +145,7 @@ def checked_order(order: object) -> Order:
             "no such order",
             got=described(order),
             required="ox.order.linear, once, grouped(rows), custom(fn, trips), or counter() for a schedule",
+            fix="order=ox.order.linear",
         )
     return order  # type: ignore[return-value]  # as far as can be seen
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, final, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, final, overload
 
 from typing_extensions import TypeVar, override
 
@@ -115,6 +115,7 @@ class StageTuple(tuple[Any, ...]):
     """What a stage's block gives, one for each tile of the ring: `as (a, b)`."""
 
     __slots__ = ()
+    shown_as: ClassVar = "all tiles of a stage"
 
     def __getattr__(self, name: str) -> object:
         """Says how to get at what is inside, to whom it was not clear."""

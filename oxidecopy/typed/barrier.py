@@ -225,13 +225,14 @@ class ManagedBarrier(Generic[S, K, ID]):
         self._recorder.check_open(f"barrier {name}")
         taken = self._taken or (self._array and self._array._taken)
         if taken:
+            ended = taken.what.startswith("`inval`")
             refuse(
                 MovedError,
                 "OX1003",
                 f"`{what}` on a handle of barrier {name} that was already taken",
-                got="the old handle",
-                required="the handle that the earlier call returned",
-                fix="keep its result: `full = bar.init(1)`, then use `full`",
+                got="the handle of a barrier that is no more" if ended else "the old handle",
+                required="a use before `inval`" if ended else "the handle that the earlier call returned",
+                fix="move `inval` behind the last use" if ended else "keep its result: `full = bar.init(1)`, then use `full`",
                 causes=(taken,),
             )
         if self._state is state:

@@ -151,7 +151,7 @@ class GlobalArray(Generic[DT, Sh_co]):
         self.offset_bytes = offset_bytes
         self.readonly = readonly
         self._rows = rows  # of the memory it was made with; None where another library laid it out
-        self.mark: int | None = None  # for who tells arrays apart by all but their memory, and does so often
+        self.mark: Any = None  # what who tells arrays apart again and again keeps of this one
 
     @property
     def dtype(self) -> type[DT]:

@@ -219,8 +219,7 @@ class Recorder:
     def _check_operands(self, op: Instr) -> None:
         counters = {frame.op.counter for frame in self.frames if isinstance(frame.op, ops.Loop)}
         for name, root in expressions(op):
-            bounded(root)
-            for node, _ in nodes(root):
+            for node in bounded(root):
                 if isinstance(node, Sym) and node.kind is SymKind.LOOP and node.name not in counters:
                     refuse(
                         ScopeError,

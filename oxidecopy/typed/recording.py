@@ -10,7 +10,7 @@ from oxidecopy.errors import Diagnostic, OxidecopyError, RecordError, Site
 from oxidecopy.isa.expr import Sym, SymKind
 from oxidecopy.program.program import ArrayParam, IdxParam, MapParam, Program, ScalarParam
 from oxidecopy.program.tensor_map import IM2COL_WIDE, TILE
-from oxidecopy.typed import barrier, barrier_array, descriptor, descriptor_table, handles, leader, scalar, smem, symbolic, tokens
+from oxidecopy.typed import barrier, barrier_array, bulk, descriptor, descriptor_table, handles, leader, scalar, smem, symbolic, tokens
 from oxidecopy.typed import cta as level1
 from oxidecopy.typed.cta import ClusterCta, Cta
 from oxidecopy.typed.descriptor import recorded_descriptor
@@ -31,6 +31,7 @@ ArgumentSpec = MapParam | ArrayParam | IdxParam | ScalarParam | Plain
 # Python's own errors name the class whose method was called wrongly; these are the classes of ours that users hold.
 _ROOMS: Final = (barrier, barrier_array, level1, descriptor, descriptor_table, handles, leader, scalar, smem, symbolic, tokens)
 _HANDLES: Final = frozenset(name for room in _ROOMS for name, cls in vars(room).items() if isinstance(cls, type) and name[0].isupper())
+_FUNCTIONS: Final = frozenset(name for name in vars(bulk) if name.startswith("bulk_"))
 # Of the rooms built on this one.
 _TILES: Final = frozenset({"Elem", "Landed", "Maps", "Reshapes", "Ring", "Slot", "StageAt", "StageTuple", "StoreRing", "Work"})
 
@@ -75,9 +76,13 @@ def record(
         site = _misuse(problem)
         if site is None:
             raise
-        fix = "compare with the signature: help(ox.Cta), or your editor"
         diagnostic = Diagnostic(
-            rule="OX1009", what="a call does not fit the API", got=str(problem), required="a call as it is documented", fix=fix, site=site
+            rule="OX1009",
+            what="a call does not fit the API",
+            got=str(problem).replace(RecordedArray.__name__, RecordedArray.shown_as),
+            required="a call as it is documented",
+            fix=_instead(problem),
+            site=site,
         )
         raise RecordError(diagnostic) from problem
     finally:
@@ -102,6 +107,20 @@ def _handle(recorder: Recorder, name: str, spec: ArgumentSpec) -> Any:
             return spec
 
 
+def _instead(problem: TypeError | AttributeError) -> str:
+    """What to write in place of a call that Python refused."""
+    import difflib  # as traceback below
+
+    words = str(problem)
+    if "RecordedArray" in words:
+        return "arrays are read and written by copies; a number out of one is `cta.load_index(array, i, below=n)`"
+    if "SharedArray" in words and isinstance(problem, TypeError) and "()" not in words:
+        return "elements are computed by a map, `cta.map(lambda v: v * 2, tile, out=tile)`, and stored by `cta.store(out, tile, at)`"
+    name = getattr(problem, "name", None)
+    near = difflib.get_close_matches(name, [n for n in dir(problem.obj) if n[0] != "_"], 1) if name and hasattr(problem, "obj") else ()
+    return f"did you mean `{near[0]}`?" if near else "compare with the signature: help(ox.Cta), or your editor"
+
+
 def _misuse(problem: Exception) -> Site | None:
     """The user's line, when Python refused a call of ours there (too few arguments, no such method); None for the user's own bugs."""
     # Our own `__getattr__` speaks for Python.
@@ -109,6 +128,6 @@ def _misuse(problem: Exception) -> Site | None:
 
     frames = [frame for frame in traceback.extract_tb(problem.__traceback__) if frame.name != "__getattr__"]
     words = "".join(c if c.isalnum() or c == "_" else " " for c in str(problem)).split()
-    if in_package(frames[-1].filename) or (_HANDLES | _TILES).isdisjoint(words):
+    if in_package(frames[-1].filename) or (_HANDLES | _TILES | _FUNCTIONS).isdisjoint(words):
         return None
     return Site(frames[-1].filename, frames[-1].lineno or 0, frames[-1].name)

@@ -67,6 +67,7 @@ def described(value: object) -> str:
     """A value in words, for `got`."""
     if isinstance(value, type):
         return f"the class {value.__name__}"
-    if value is None or isinstance(value, bool | int | float | str | tuple):
+    shown: str | None = getattr(type(value), "shown_as", None)
+    if shown is None and (value is None or isinstance(value, bool | int | float | str | tuple)):
         return f"{value!r} ({type(value).__name__})"
-    return getattr(type(value), "shown_as", type(value).__name__)
+    return shown or type(value).__name__

@@ -13,7 +13,7 @@ from typing_extensions import override
 from oxidecopy.errors import RecordError, ScopeError, SymbolicError
 from oxidecopy.isa import expr
 from oxidecopy.isa.expr import CmpOp, Cond, Expr, Sym, SymKind
-from oxidecopy.program.nesting import NESTING_MAX, NODES_MAX, Node, fits
+from oxidecopy.program.nesting import NESTING_MAX, NODES_MAX, Node, all_nodes, fits
 from oxidecopy.program.program import extent_name
 from oxidecopy.typed.refusal import described, refuse, whole
 from oxidecopy.typed.scalar import ScalarValue, refuse_as_index
@@ -272,9 +272,10 @@ def _bad_divisor(o: object) -> NoReturn:
     )
 
 
-def bounded(node: Node) -> None:
-    """Refuses an expression too large to work with: doubled forty times it has more parts than memory."""
-    if not fits(node):
+def bounded(node: Node) -> list[Node]:
+    """The parts of an expression; one too large to work with is refused: doubled forty times it has more of them than memory."""
+    found = all_nodes(node)
+    if found is None:
         refuse(
             RecordError,
             "OX1058",
@@ -282,6 +283,7 @@ def bounded(node: Node) -> None:
             required=f"at most {NESTING_MAX} levels of operators and {NODES_MAX} operators and operands",
             fix="compute it on the host and pass it as an `Idx` parameter",
         )
+    return found
 
 
 def minimum(a: Idx, b: Idx, /) -> SymIdx:

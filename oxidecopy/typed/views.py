@@ -224,7 +224,10 @@ def _slices(key: object, shape: tuple[int, ...]) -> list[slice]:
     parts += [slice(None)] * (len(shape) - len(parts))
     found = [part for part in parts if isinstance(part, slice)]
     if len(found) != len(parts) or len(parts) != len(shape):
-        fix = "a.select(axis, index) takes one index of a dimension" if any(whole(p) is not None for p in parts) else "a[0:8, :]"
+        several = any(isinstance(p, list) or getattr(p, "ndim", 0) == 1 for p in parts)
+        one = any(whole(p) is not None for p in parts)
+        fix = "a.select(axis, index) takes one index of a dimension" if one else "a[0:8, :]"
+        fix = "ox.gather_rows(a, indices) copies rows by their numbers" if several else fix
         _refuse("an array is cut by slices", f"[{described(key)}] of shape {shape}", "at most one slice for each dimension", fix)
     return found
 

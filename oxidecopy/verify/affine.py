@@ -7,9 +7,9 @@ not gives the widest answer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import gcd
-from typing import NamedTuple, assert_never
+from typing import Final, NamedTuple, assert_never, final
 
 from oxidecopy.isa.expr import (
     ONE,
@@ -77,30 +77,42 @@ def gather_terms(e: Expr, factor: int, terms: dict[Expr, int]) -> None:
             terms[e] = terms.get(e, 0) + factor
 
 
-def range_of(e: Expr, env: Mapping[str, Range]) -> Range:  # noqa: C901  one case per kind of node
+def range_of(e: Expr, env: Mapping[str, Range]) -> Range:
     """A superset of the values of `e` when each symbol ranges over `env` independently. Raises ZeroDivisionError on a divisor of 0."""
-    match e:
-        case Const(value):
-            return point(value)
-        case Sym(name):
-            return env[name]
-        case Add(a, b):
-            x, y = range_of(a, env), range_of(b, env)
-            return Range(x.lo + y.lo, x.hi + y.hi, gcd(x.step, y.step))
-        case Mul(a, b):
-            return _product(range_of(a, env), range_of(b, env))
-        case FloorDiv(a, b):
-            return _quotient(range_of(a, env), range_of(b, env))
-        case Mod(a, b):
-            return _remainder(range_of(a, env), range_of(b, env))
-        case Min(a, b):
-            x, y = range_of(a, env), range_of(b, env)
-            return _select(x, y, min(x.lo, y.lo), min(x.hi, y.hi), first=x.hi <= y.lo, second=y.hi <= x.lo)
-        case Max(a, b):
-            x, y = range_of(a, env), range_of(b, env)
-            return _select(x, y, max(x.lo, y.lo), max(x.hi, y.hi), first=x.lo >= y.hi, second=y.lo >= x.hi)
-        case _:
-            assert_never(e)
+    if isinstance(e, Const):
+        return Range(e.value, e.value, 0)
+    if isinstance(e, Sym):
+        return env[e.name]
+    return _RANGES[type(e)](range_of(e.a, env), range_of(e.b, env))
+
+
+@final
+class Ranges:
+    """As `range_of`, for many expressions over the same ranges of symbols: what they share is looked at once."""
+
+    def __init__(self, env: Mapping[str, Range]) -> None:
+        self.env = env
+        self._known: dict[int, tuple[Expr, Range]] = {}  # by id, with the expression, whose id therefore stays its own
+
+    def of(self, e: Expr) -> Range:
+        if isinstance(e, Const | Sym):
+            return range_of(e, self.env)
+        found = self._known.get(id(e))
+        if found is None:
+            found = self._known[id(e)] = (e, _RANGES[type(e)](self.of(e.a), self.of(e.b)))
+        return found[1]
+
+
+def _sum(x: Range, y: Range) -> Range:
+    return Range(x.lo + y.lo, x.hi + y.hi, gcd(x.step, y.step))
+
+
+def _smaller(x: Range, y: Range) -> Range:
+    return _select(x, y, min(x.lo, y.lo), min(x.hi, y.hi), first=x.hi <= y.lo, second=y.hi <= x.lo)
+
+
+def _larger(x: Range, y: Range) -> Range:
+    return _select(x, y, max(x.lo, y.lo), max(x.hi, y.hi), first=x.lo >= y.hi, second=y.lo >= x.hi)
 
 
 def _select(x: Range, y: Range, lo: int, hi: int, *, first: bool, second: bool) -> Range:
@@ -146,6 +158,16 @@ def _remainder(x: Range, y: Range) -> Range:
         return strided(m + 1, 0, 1)
     g = gcd(x.step, m)
     return strided(x.lo % g, m - g + x.lo % g, g)
+
+
+_RANGES: Final[Mapping[type, Callable[[Range, Range], Range]]] = {
+    Add: _sum,
+    Mul: _product,
+    FloorDiv: _quotient,
+    Mod: _remainder,
+    Min: _smaller,
+    Max: _larger,
+}
 
 
 def decide(c: Cond, env: Mapping[str, Range]) -> bool | None:  # noqa: C901  one case per kind of node

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from operator import is_
 from typing import final
 
 import numpy as np
 
 from oxidecopy.isa import ops
+from oxidecopy.isa.expr import Const
+from oxidecopy.isa.rewriter import Rewriter
 from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL, Launch, Program, Step
-from oxidecopy.verify.affine import Range, point
+from oxidecopy.verify.affine import Range, point, range_of
 from oxidecopy.verify.check import CHECKS
 from oxidecopy.verify.classes import ThreadClass, thread_classes
 from oxidecopy.verify.code import Control, Item, flatten, fold_op
-from oxidecopy.verify.coords import doubtful
+from oxidecopy.verify.coords import doubtful, everywhere
 from oxidecopy.verify.opaque import Opaque, find_opaque
 from oxidecopy.verify.quick import Quick
 from oxidecopy.verify.report import Collector
@@ -28,8 +32,9 @@ from oxidecopy.verify.transfer import effect_of, ready_of
 @final
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """What all pieces share: launch constants, folded ops by the id of their step, and each class with its code."""
+    """What all pieces share: what may run, launch constants, folded ops by the id of their step, and each class with its code."""
 
+    program: Program
     env: dict[str, int]
     folded: dict[int, ops.Instr]
     classes: tuple[ThreadClass, ...]
@@ -38,10 +43,13 @@ class Compiled:
     opaque: Opaque | None  # None where one is used for what the proof does not cover
 
 
-def compile_program(program: Program, launch: Launch, out: Collector) -> Compiled:
-    """Folds the launch into the program and lays it out per class."""
+def compile_program(program: Program, launch: Launch, out: Collector, *, whole: bool = False) -> Compiled:
+    """Folds the launch into the program and lays it out per class; `whole`: with loops that nobody comes into."""
     env = launch.environment()
-    folded = {id(step): fold_op(step.op, env) for step in program.walk()}
+    folded: dict[int, ops.Instr] = {}
+    known = Rewriter({name: Const(value) for name, value in env.items()})
+    around = everywhere(program, launch, Opaque(ranges={})) if not whole else None
+    program = replace(program, steps=tuple(_running(program.steps, known, around, folded)))
     classes = thread_classes(program)
     code = tuple(flatten(program.steps, c, folded) for c in classes)
     runners = Counter(id(item.step) for items in code for item in items)
@@ -55,7 +63,31 @@ def compile_program(program: Program, launch: Launch, out: Collector) -> Compile
                 _look_up(program, item, met)
     opaque = find_opaque(program, folded, out)
     watched = doubtful(program, launch, folded, opaque, out) if opaque is not None else set[int]()
-    return Compiled(env, folded, classes, code, watched, opaque)
+    return Compiled(program, env, folded, classes, code, watched, opaque)
+
+
+def _running(steps: tuple[Step, ...], known: Rewriter, around: Mapping[str, Range] | None, folded: dict[int, ops.Instr]) -> Iterator[Step]:
+    """The steps, without loops that no CTA comes into, as the rest of a division often is; `folded` gets their ops.
+
+    `around` are all block indices; None keeps every loop.
+    """
+    for step in steps:
+        op = fold_op(step.op, known)
+        if around is not None and isinstance(op, ops.Loop) and _is_empty(op, around):
+            continue
+        body = tuple(_running(step.body, known, around, folded))
+        kept = step if len(body) == len(step.body) and all(map(is_, body, step.body)) else replace(step, body=body)
+        folded[id(kept)] = op
+        yield kept
+
+
+def _is_empty(loop: ops.Loop, around: Mapping[str, Range]) -> bool:
+    """True when the loop makes no turn, whatever the block."""
+    try:
+        first, stop = range_of(loop.start, around), range_of(loop.stop, around)
+    except (KeyError, ZeroDivisionError):  # a counter moves it, or nobody may come there
+        return False
+    return stop.hi <= first.lo if loop.step > 0 else first.hi <= stop.lo
 
 
 def _is_followed(item: Item, leading: set[int]) -> bool:
@@ -112,8 +144,9 @@ def block_ranges(program: Program, box: tuple[Range, ...], rank: int) -> dict[st
     return seen
 
 
-def build(program: Program, launch: Launch, compiled: Compiled, box: tuple[Range, ...], out: Collector, *, count: int = 0) -> Machine:
+def build(launch: Launch, compiled: Compiled, box: tuple[Range, ...], out: Collector, *, count: int = 0) -> Machine:
     """A fresh machine for one piece; a counter, if there is one, gives the CTA `count` tiles."""
+    program = compiled.program
     bar_base = tuple(accumulate((b.stages for b in program.barriers), initial=0))
     tile_base = tuple(accumulate((t.stages for t in program.tiles), initial=0))
     size = program.cluster_size

@@ -303,7 +303,8 @@ def over_expected(machine: Machine, bar: Bar, causes: list[tuple[str, Step]]) ->
         step=bar.announced[-1].step if bar.announced else None,
         got=f"{bar.expected} bytes expected, {bar.issued} issued",
         required="equal numbers",
-        fix="expect exactly the `nbytes` of the tiles that are loaded in this phase",
+        fix="expect exactly the `nbytes` of the tiles that are loaded in this phase"
+        + ("; a multicast brings them to the CTAs of its mask alone" if machine.program.cluster_size > 1 else ""),
         causes=[*(("copied here", m.step) for m in bar.copies), *causes],
     )
 

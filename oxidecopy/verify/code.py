@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from operator import is_
 from typing import TYPE_CHECKING, Any, Final, assert_never, final
 
 from oxidecopy.isa import expr, ops
 from oxidecopy.isa.expr import Cond, Expr, Sym
+from oxidecopy.isa.rewriter import Rewriter
 from oxidecopy.program.nesting import PLACES
 from oxidecopy.program.program import Step
 from oxidecopy.verify.classes import ThreadClass
@@ -67,71 +69,54 @@ class Item:
     moved: int = 0  # bytes that one thread brings
 
 
-_BINARY = {
-    expr.Add: expr.add,
-    expr.Mul: expr.mul,
-    expr.FloorDiv: expr.floordiv,
-    expr.Mod: expr.mod,
-    expr.Min: expr.minimum,
-    expr.Max: expr.maximum,
-}
-
-
-def fold(e: Expr, env: Mapping[str, int]) -> Expr:
-    """`e` with the symbols of `env` replaced by their values."""
-    if isinstance(e, expr.Const):
-        return e
-    if isinstance(e, Sym):
-        return expr.Const(env[e.name]) if e.name in env else e
-    return _BINARY[type(e)](fold(e.a, env), fold(e.b, env))
-
-
-def fold_cond(c: Cond, env: Mapping[str, int]) -> Cond:
-    """`c` with the symbols of `env` replaced by their values."""
-    match c:
-        case expr.Bool() | expr.Answer():
-            return c
-        case expr.Not(a):
-            return expr.Not(fold_cond(a, env))
-        case expr.And(a, b):
-            return expr.And(fold_cond(a, env), fold_cond(b, env))
-        case expr.Or(a, b):
-            return expr.Or(fold_cond(a, env), fold_cond(b, env))
-        case expr.Cmp(op, x, y):
-            return expr.Cmp(op, fold(x, env), fold(y, env))
-        case _:
-            assert_never(c)
-
-
-def fold_op(op: ops.Instr, env: Mapping[str, int]) -> ops.Instr:  # noqa: C901  one case per kind
+def fold_op(op: ops.Instr, known: Rewriter) -> ops.Instr:
     """`op` with launch constants in its operands."""
     changed: dict[str, Any] = {}
-    for name, kind in ops.operands(type(op)):
+    for name, kind in _operands(type(op)):
         value = getattr(op, name)
-        if kind is ops.BARRIER:
-            new: object = replace(value, index=fold(value.index, env))
-        elif kind in ops.ONE_TILE:
-            new = _fold_tile(value, env)
-        elif kind is ops.MAP:
-            new = replace(value, index=fold(value.index, env)) if value.index is not None else value
-        elif kind is ops.TILES:
-            new = tuple(_fold_tile(ref, env) for ref in value)
-        elif kind in PLACES:
-            new = tuple(fold(e, env) for e in value)
-        elif kind is ops.EXPR:
-            new = fold(value, env)
-        elif kind is ops.COND:
-            new = fold_cond(value, env)
-        else:
-            continue
-        if new != value:
+        new = _fold(kind, value, known)
+        if new is not value:
             changed[name] = new
     return replace(op, **changed) if changed else op
 
 
-def _fold_tile(ref: ops.TileRef, env: Mapping[str, int]) -> ops.TileRef:
-    part = ref.part and replace(ref.part, rank=fold(ref.part.rank, env))
-    return replace(ref, index=fold(ref.index, env), part=part)
+_FOLDED: Final = (ops.BARRIER, *ops.ONE_TILE, ops.MAP, ops.TILES, *PLACES, ops.EXPR, ops.COND)  # kinds that may hold expressions
+_folded: dict[type[ops.Instr], tuple[tuple[str, ops.OperandKind], ...]] = {}  # kept, as they are asked for often
+
+
+def _operands(op: type[ops.Instr]) -> tuple[tuple[str, ops.OperandKind], ...]:
+    """The operands that may hold expressions."""
+    found = _folded.get(op)
+    if found is None:
+        found = _folded[op] = tuple(operand for operand in ops.operands(op) if operand[1] in _FOLDED)
+    return found
+
+
+def _fold(kind: ops.OperandKind, value: Any, known: Rewriter) -> Any:
+    """Any: each kind has a class of its own."""
+    if kind is ops.EXPR:
+        return known.expr(value)
+    if kind is ops.COND:
+        return known.cond(value)
+    if kind in PLACES:
+        places = tuple([known.expr(e) for e in value])
+        return value if all(map(is_, places, value)) else places
+    if kind is ops.TILES:
+        return tuple(_fold_tile(ref, known) for ref in value)
+    if kind in ops.ONE_TILE:
+        return _fold_tile(value, known)
+    if value.index is None:
+        return value  # a map that is no table
+    index = known.expr(value.index)
+    return value if index is value.index else replace(value, index=index)
+
+
+def _fold_tile(ref: ops.TileRef, known: Rewriter) -> ops.TileRef:
+    index = known.expr(ref.index)
+    part = ref.part
+    if part is not None and (rank := known.expr(part.rank)) is not part.rank:
+        part = replace(part, rank=rank)
+    return ref if index is ref.index and part is ref.part else replace(ref, index=index, part=part)
 
 
 def has_answer(c: Cond) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Final
 
 from oxidecopy.isa import elem, limits, mma, ops
 from oxidecopy.isa.dtypes import DTYPES
@@ -16,6 +17,7 @@ from oxidecopy.verify import rule_ids as ids
 from oxidecopy.verify.report import Collector
 
 OPS = ops.Contract | ops.ContractDrain | ops.Mma
+_WHICH: Final = {elem.Along.ALL: "for each element", elem.Along.ROW: "for each row", elem.Along.COLUMN: "for each column"}
 
 
 def check_contracts(program: Program, launch: Launch, out: Collector) -> bool:
@@ -33,6 +35,8 @@ def check_contracts(program: Program, launch: Launch, out: Collector) -> bool:
         if isinstance(step.op, ops.Contract | ops.MmaOut):
             good = _result(program, step, step.op, out) and good
             _arrays(program, launch, step, step.op, out)
+        if isinstance(step.op, ops.Contract):
+            _beyond(program, launch, step, step.op, out)
     return good
 
 
@@ -177,6 +181,26 @@ def _arrays(program: Program, launch: Launch, step: Step, op: ops.Contract | ops
             fix="write to another array",
             key=(ref.name, step.site or id(step)),
         )
+
+
+def _beyond(program: Program, launch: Launch, step: Step, op: ops.Contract, out: Collector) -> None:
+    """Behind an array's end an epilogue reads zeros, which are seldom meant."""
+    maps, arrays = dict(launch.maps), dict(launch.arrays)
+    results = [maps[name].global_dim for name in program.maps[op.map.name].bound_names if name in maps]
+    for i, ref in enumerate(op.arrays, 1):
+        along = min(elem.ways(op.fn).get(i, {elem.Along.ALL}), key=lambda a: a.value)
+        seen = slice(None) if along is elem.Along.ALL else slice(-1, None) if along is elem.Along.COLUMN else slice(-2, -1)
+        short = [r for r in results if any(n < m for n, m in zip(arrays[ref.name].shape, r[seen], strict=True))]
+        if short:
+            out.add(
+                ids.EPILOGUE_BEYOND,
+                f"an epilogue reads {ref.name!r} behind its end, where it finds zeros",
+                step=step,
+                got=f"shape {arrays[ref.name].shape}, {_WHICH[along]} of a result of shape {short[0]}",
+                required=f"shape {short[0][seen]}",
+                fix="`ox.per_column(v)` has one element for each column, `ox.per_row(v)` for each row; ignore this if zeros are meant",
+                key=(ref.name, step.site or id(step)),
+            )
 
 
 def _in_place(program: Program, op: ops.Contract | ops.MmaOut, number: int) -> bool:

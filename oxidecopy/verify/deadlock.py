@@ -158,7 +158,8 @@ def _missing(bar: Bar) -> str:
     if bar.pending:
         parts.append(f"{bar.pending} of {bar.count} arrivals")
     if bar.issued != bar.expected:
-        parts.append(f"{bar.expected - bar.issued} of {bar.expected} expected bytes")
+        owed = f"{bar.expected - bar.issued} of {bar.expected} expected bytes"
+        parts.append(owed if bar.issued < bar.expected else f"the announcement of {bar.issued - bar.expected} bytes that came")
     return " and ".join(parts) or "nothing"
 
 

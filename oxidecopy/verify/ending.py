@@ -66,7 +66,7 @@ def _waited(machine: Machine, bar: Bar) -> None:
         f"{_cta(machine, bar.rank)} ends while a load into it may be in flight: nobody waits for phase {phase - bar.base} of {bar.name}",
         step=mark.step,
         required="a wait for the phase of every load before the end",
-        fix=f"wait on {bar.name} before the end, also for what is not used",
+        fix=f"wait on {bar.name} before the end, also for what is not used; in a ring: as many stages in all its roles",
     )
 
 

@@ -37,6 +37,8 @@ def find_opaque(program: Program, folded: Mapping[int, ops.Instr], out: Collecto
     good = _shares(program, shares, out)
     trips, tiles = ("", 0) if not shares else (shares[0][1].name, _constant(shares[0][1].tiles))
     found: dict[str, Range] = {}
+    if not any(isinstance(op, ops.LoadIndex | ops.NextTile | ops.ShareTiles) for op in folded.values()):
+        return Opaque(ranges=found)
     for step in program.walk():
         op = folded[id(step)]
         good = _coordinates_only(step, op, out) and good

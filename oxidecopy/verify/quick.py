@@ -48,6 +48,7 @@ class Quick:
     numbers: dict[int, Number] = field(default_factory=dict)
     truths: dict[int, Truth] = field(default_factory=dict)
     settled: dict[int, Expr | Cond] = field(default_factory=dict)
+    parts: dict[int, tuple[Expr, Expr]] = field(default_factory=dict)  # of expressions: what they are and what they were settled to
 
     def number(self, e: Expr) -> Number:
         """A closure of `e` over loop counters; it raises KeyError where `e` is not settled to one value."""
@@ -83,24 +84,34 @@ class Quick:
         """`e` with everything that no loop moves replaced by its value, or by a symbol of the same range."""
         if isinstance(e, Const):
             return e
-        if not self._moves(e):
-            try:
-                r = range_of(e, self.ranges)
-            except ZeroDivisionError:
-                return e  # it is raised when the value is asked for
-            if r.single:
-                return Const(r.lo)
-            if isinstance(e, Sym):
-                return e
-            name = f"={len(self.ranges)}"
-            self.ranges[name] = r
-            return Sym(name, SymKind.BLOCK)
-        return e if isinstance(e, Sym) else type(e)(self._settle(e.a), self._settle(e.b))
-
-    def _moves(self, e: Expr) -> bool:
         if isinstance(e, Sym):
-            return e.name not in self.ranges
-        return not isinstance(e, Const) and (self._moves(e.a) or self._moves(e.b))
+            known = self.ranges.get(e.name)
+            return Const(known.lo) if known is not None and known.single else e
+        found = self.parts.get(id(e))
+        if found is not None:
+            return found[1]
+        a, b = self._settle(e.a), self._settle(e.b)
+        new: Expr = e if a is e.a and b is e.b else type(e)(a, b)
+        if self._stays(a) and self._stays(b):
+            new = self._named(new)
+        self.parts[id(e)] = (e, new)
+        return new
+
+    def _stays(self, e: Expr) -> bool:
+        """Of something settled: no loop moves it."""
+        return isinstance(e, Const) or (isinstance(e, Sym) and e.name in self.ranges)
+
+    def _named(self, e: Expr) -> Expr:
+        """The value of what no loop moves, or a symbol of its range."""
+        try:
+            r = range_of(e, self.ranges)
+        except ZeroDivisionError:
+            return e  # it is raised when the value is asked for
+        if r.single:
+            return Const(r.lo)
+        name = f"={len(self.ranges)}"
+        self.ranges[name] = r
+        return Sym(name, SymKind.BLOCK)
 
     def _settle_cond(self, c: Cond) -> Cond:
         match c:

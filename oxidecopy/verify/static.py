@@ -226,13 +226,14 @@ def _loaded(program: Program, name: str) -> bool:
 def _shared(program: Program, launch: Launch, out: Collector) -> None:
     bound = limits.SHARED_BYTES_MAX.get(launch.sm)
     if bound is not None and program.shared_bytes > bound:
+        largest = sorted(program.tiles, key=lambda t: -t.stages * t.stage_bytes)
         out.add(
             ids.SHARED_TOTAL,
             "the pipeline needs more shared memory than a CTA can have",
             site=program.site,
             got=f"{program.shared_bytes} bytes",
             required=f"at most {bound} on sm_{launch.sm}",
-            fix="use fewer stages or smaller boxes",
+            fix="use fewer stages or smaller boxes: " + ", ".join(f"{t.name} has {t.stages} x {t.stage_bytes} bytes" for t in largest[:3]),
         )
     spans: list[tuple[int, int, str]] = []
     for tile in program.tiles:

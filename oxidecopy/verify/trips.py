@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Final, final
 
 from oxidecopy.isa import expr, ops
-from oxidecopy.program.program import Launch, Program
+from oxidecopy.program.program import Launch
 from oxidecopy.verify import rule_ids as ids
 from oxidecopy.verify.affine import Range
 from oxidecopy.verify.build import Compiled, build
@@ -164,10 +164,7 @@ class _Still:
 class Counts:
     """The walks of one piece of the grid."""
 
-    def __init__(
-        self, program: Program, launch: Launch, compiled: Compiled, box: tuple[Range, ...], out: Collector, ran: dict[int, int]
-    ) -> None:
-        self.program = program
+    def __init__(self, launch: Launch, compiled: Compiled, box: tuple[Range, ...], out: Collector, ran: dict[int, int]) -> None:
         self.launch = launch
         self.compiled = compiled
         self.box = box
@@ -212,7 +209,7 @@ class Counts:
     def _probe(self, tiles: int) -> Repeat | None:
         out = Collector()
         try:
-            run(build(self.program, self.launch, self.compiled, self.box, out, count=tiles), _Probe)
+            run(build(self.launch, self.compiled, self.box, out, count=tiles), _Probe)
         except _RepeatsError as found:
             return found.repeat
         finally:
@@ -223,7 +220,7 @@ class Counts:
         """F(count) has no violation, and what step 2 asks of its tail holds."""
         tiles = self.compiled.opaque.tiles if self.compiled.opaque is not None else 0
         out = Collector()
-        machine = build(self.program, self.launch, self.compiled, self.box, out, count=count)
+        machine = build(self.launch, self.compiled, self.box, out, count=count)
         edges = _Tail(machine, tail) if tail is not None else _Still()
         try:
             run(machine, lambda _machine, _waiting: edges)
@@ -249,7 +246,7 @@ class Counts:
         self.out.add(
             ids.COUNTS,
             "the pipeline cannot be proven for every number of tiles that its counter may give a CTA",
-            site=self.program.site,
+            site=self.compiled.program.site,
             got=f"{why}, and there are {tiles} tiles",
             required=f"a state that repeats from tile to tile, or fewer than {WALKS_MAX} tiles",
             fix="make barrier and stage indices periodic in the tile's number, and loop over the schedule once in each role",

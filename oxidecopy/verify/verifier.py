@@ -43,16 +43,23 @@ def verify(program: Program, launch: Launch) -> VerifiedProgram:
 
 def inspect(program: Program, launch: Launch) -> Report:
     """All violations and warnings of `program` under `launch`; never raises for a wrong program."""
+    report = _inspect(program, launch, whole=False)
+    # What is left out of a launch may be why another thread waits for ever: a report names it.
+    return _inspect(program, launch, whole=True) if any(v.explanation is not None for v in report.violations) else report
+
+
+def _inspect(program: Program, launch: Launch, *, whole: bool) -> Report:
+    """`whole`: with loops that nobody comes into."""
     out = Collector()
     fits = check_contracts(program, launch, out)
     program = unshared(expanded(program))
     if check_static(program, launch, out) and fits:
         ran: dict[int, int] = {}
         try:
-            compiled = compile_program(program, launch, out)
-            if compiled.opaque is not None and _walk_pieces(program, launch, compiled, out, ran) and not out.report().violations:
+            compiled = compile_program(program, launch, out, whole=whole)
+            if compiled.opaque is not None and _walk_pieces(launch, compiled, out, ran) and not out.report().violations:
                 check_idle(program, ran, out)
-                check_outputs(program, launch, compiled.folded, compiled.opaque, ran, out)
+                check_outputs(compiled.program, launch, compiled.folded, compiled.opaque, ran, out)
         except ZeroDivisionError:
             out.add(
                 ids.DIVISOR,
@@ -64,8 +71,9 @@ def inspect(program: Program, launch: Launch) -> Report:
     return out.report()
 
 
-def _walk_pieces(program: Program, launch: Launch, compiled: Compiled, out: Collector, ran: dict[int, int]) -> bool:
+def _walk_pieces(launch: Launch, compiled: Compiled, out: Collector, ran: dict[int, int]) -> bool:
     """Co-executes one cluster of each piece; False when a bound of the proof was hit."""
+    program = compiled.program
     todo: list[tuple[Range, ...]] = [cluster_box(program, launch)]
     pieces = 0
     while todo:
@@ -82,7 +90,7 @@ def _walk_pieces(program: Program, launch: Launch, compiled: Compiled, out: Coll
             )
             return False
         try:
-            going = _walk_piece(program, launch, compiled, box, out, ran)
+            going = _walk_piece(launch, compiled, box, out, ran)
         except UndecidedError as undecided:
             todo += split(box, undecided.what, moduli(undecided.what), program.cluster)
             continue
@@ -111,13 +119,13 @@ def _walk_pieces(program: Program, launch: Launch, compiled: Compiled, out: Coll
     return True
 
 
-def _walk_piece(program: Program, launch: Launch, compiled: Compiled, box: tuple[Range, ...], out: Collector, ran: dict[int, int]) -> bool:
+def _walk_piece(launch: Launch, compiled: Compiled, box: tuple[Range, ...], out: Collector, ran: dict[int, int]) -> bool:
     """Co-executes one cluster; False when a counter's share makes it wrong, so that other pieces would only repeat it."""
     if compiled.opaque is not None and compiled.opaque.trips:
         from oxidecopy.verify.trips import Counts  # for programs with a counter alone
 
-        return Counts(program, launch, compiled, box, out, ran).walk()
-    machine = build(program, launch, compiled, box, out)
+        return Counts(launch, compiled, box, out, ran).walk()
+    machine = build(launch, compiled, box, out)
     run(machine)
     ran.update(machine.ran)
     if not machine.lost and all(a.done for a in machine.agents):

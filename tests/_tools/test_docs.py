@@ -74,7 +74,7 @@ def test_a_program_that_fails(page: Path, capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_a_command_that_breaks_down(tmp_path: Path) -> None:
-    with pytest.raises(docs.BrokenProgramError, match="KeyError"):
+    with pytest.raises(docs.BrokenPageError, match="KeyError"):
         docs.run("python -c \"raise KeyError('x')\"", tmp_path)
 
 
@@ -139,6 +139,21 @@ def test_a_table_of_a_gpu() -> None:
         "| another to ours | not installed |  |",
         "| *NVIDIA X, driver for CUDA 13.0, cubins/sm_90a.cubin, 2026-11-30* | | |",
     ]
+
+
+def test_some_rows_of_a_table() -> None:
+    result = {"date": "2026-11-30T07:20:29Z", "rows": [
+        {"what": "one, of a copy", "median": 1.0, "unit": "x", "better": "higher", "target": 0.9, "passed": True},
+        {"what": "two", "median": 0.5, "unit": "x", "better": "higher", "target": 0.9, "passed": False},
+        {"what": "three", "median": 2.0, "unit": "x", "better": "higher", "target": None, "passed": True},
+    ]}  # fmt: skip
+    assert docs.table(result, ["two", "one, of a copy"]).splitlines()[2:5] == [
+        "| two | 0.500 | at least 0.9 (missed) |",
+        "| one, of a copy | 1.000 | at least 0.9 |",
+        "| all 3 rows | | 1 of 2 targets met |",
+    ]
+    with pytest.raises(docs.BrokenPageError, match="four"):
+        docs.table(result, ["one, of a copy", "four"])
 
 
 def test_a_table_of_counts() -> None:

@@ -28,13 +28,20 @@ def test_differences() -> None:
 
 
 @pytest.fixture
-def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plugin, "_LINES", 60)
-    for name in ("_COLD_PERCENT", "_EDITED_MS", "_UNCHANGED_PERCENT", "_MEMORY_MB"):
-        monkeypatch.setattr(plugin, name, 1e9)
+def _stood_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In place of mypy, which the next test runs: what it costs with the plugin, a little more each time, and without."""
+    asked: list[str] = []
+
+    def cost(place: Path, config: str, *, cache: str) -> Cost:
+        assert (place / f"{config}.ini").read_text().count("plugins") == (config == "plugged")
+        asked.append(cache)
+        assert ("EDIT: Final = 0" in (place / "pipelines.py").read_text()) == (len(asked) <= 4)  # compiled; cold; then edited
+        return Cost(seconds=1.0 + 0.01 * (config == "plugged"), memory_mb=100.0)
+
+    monkeypatch.setattr(plugin, "_mypy", cost)
 
 
-@pytest.mark.usefixtures("_small")
+@pytest.mark.usefixtures("_stood_in")
 def test_all_rows_and_the_file(tmp_path: Path) -> None:
     path = tmp_path / "bench.json"
     result = command("bench", "plugin", "--runs", "1", "--output", path)
@@ -44,6 +51,15 @@ def test_all_rows_and_the_file(tmp_path: Path) -> None:
     assert [row["unit"] for row in data["rows"]] == ["%", "ms", "%", "MB", "MB"]
     assert data["command"] == "oxidecopy bench plugin --runs 1"
     assert all(data[key] for key in ("date", "cpu", "python", "mypy", "oxidecopy", "platform"))
+
+
+def test_mypy_is_a_process_whose_cost_is_its_own(tmp_path: Path) -> None:
+    (tmp_path / "pipelines.py").write_text("x: int = 1\n")
+    (tmp_path / "plain.ini").write_text("[mypy]\n")
+    cost = plugin._mypy(tmp_path, "plain", cache="c")
+    assert 0.05 < cost.seconds < 60
+    assert 10 < cost.memory_mb < 2000
+    assert (tmp_path / "c").is_dir()
 
 
 def test_a_file_with_an_error_measures_nothing(tmp_path: Path) -> None:

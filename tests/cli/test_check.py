@@ -212,22 +212,16 @@ def test_regions_are_one_based() -> None:
     assert finding.region == Region(column=5, end_line=2, end_column=8)
 
 
-@pytest.mark.parametrize(
-    ("config", "text"),
-    [
-        ("mypy.ini", "[mypy]\nallow_untyped_defs = True\n"),
-        ("pyproject.toml", "[tool.mypy]\nfiles = 'nowhere'\n"),
-        ("setup.cfg", "[mypy]\n[mypy-mine]\nignore_errors = True\n"),
-    ],
-)
-def test_a_configuration_of_the_user_is_respected(typed: Path, config: str, text: str) -> None:
+def test_a_configuration_of_the_user_is_respected(typed: Path) -> None:
+    """What is made of each kind of file: test_mypy_config.py."""
     typed.write_text(TILES + "\n\ndef loose(x):\n    return x\n")
     strict = json_of(command("check", typed, "--json"))
     assert [e["rule"] for e in strict["errors"]] == ["no-untyped-def"]
     assert strict["mypy_config"] is None
-    (typed.parent / config).write_text(text)
+    config = typed.with_name("setup.cfg")
+    config.write_text("[mypy]\n[mypy-mine]\nignore_errors = True\n")
     loose = json_of(command("check", typed, "--json"))
-    assert (loose["errors"], loose["mypy_config"]) == ([], str(typed.parent / config))
+    assert (loose["errors"], loose["mypy_config"]) == ([], str(config))
 
 
 def test_a_broken_configuration_is_an_error(typed: Path) -> None:

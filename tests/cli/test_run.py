@@ -53,6 +53,7 @@ def test_a_wrong_result_is_shown_and_still_written(file: Path) -> None:
     assert result.exit_code == 1
     assert "MISMATCH" in result.stdout
     assert "out differs in 1 of 256 elements, first at [70]: got 70.0, expected 0.0 [OX6007]" in result.stderr
+    assert "within=" in result.stderr
     assert Path("y.npy").exists()
     data = json_of(command("run", file, "--json"))
     assert data["ok"] is False

@@ -7,32 +7,33 @@ from collections import Counter
 from oxidecopy.conformance.descriptor_cases import RANDOM, cases
 from oxidecopy.engines.cuda.encode_call import _refuse_crash
 from oxidecopy.maps.parameters import KINDS
-from oxidecopy.maps.validate import RULES, validate
+from oxidecopy.maps.validate import RULES
+from tests.helpers.descriptor_matrix import matrix, verdicts
 
-CASES = cases()
 # What no call can carry (arrays shorter than its rank), what only newer devices get as far as, and what a matrix for 9.0 has no device for.
 NOT_ALONE = {"OX2012", "OX2017", "OX2025", "OX2044", "OX2036", "OX2038", "OX2039", "OX2040", "OX2051"}
 
 
 def test_there_are_thousands_of_each_kind_and_each_is_there_once() -> None:
-    assert len(CASES) >= 5000
-    assert len({case.parameters for case in CASES}) == len(CASES)
-    kinds = Counter(case.parameters.kind for case in CASES)
+    assert len(matrix()) >= 5000
+    assert len({case.parameters for case in matrix()}) == len(matrix())
+    kinds = Counter(case.parameters.kind for case in matrix())
     assert all(kinds[kind] >= 1000 for kind in KINDS)
-    groups = Counter(case.group.partition(", ")[2] for case in CASES)
+    groups = Counter(case.group.partition(", ")[2] for case in matrix())
     assert groups["random"] > RANDOM * 0.7
     assert groups["single faults"] > 2000
 
 
 def test_the_seed_decides() -> None:
-    assert cases(7) == cases(7) != CASES
-    assert [c for c in cases(7) if "random" not in c.group] == [c for c in CASES if "random" not in c.group]
+    other = cases(7)
+    assert cases(7) == other != list(matrix())
+    assert [c for c in other if "random" not in c.group] == [c for c in matrix() if "random" not in c.group]
 
 
 def test_each_can_be_passed() -> None:
     """No null pointer, no array that is too short, no number beyond its C type."""
     unsigned = {"global_dim": 64, "global_strides": 64, "box_dim": 32, "element_strides": 32}
-    for case in CASES:
+    for case in matrix():
         _refuse_crash(case.parameters)
         p = case.parameters
         for name, bits in unsigned.items():
@@ -47,10 +48,10 @@ def test_each_rule_is_broken_alone() -> None:
     """So that a rule that is too strict or too lax shows: the driver's answer hangs on it."""
     found: Counter[str] = Counter()
     encode = 0
-    for case in CASES:
-        ids = {f.rule.id for f in validate(case.parameters).findings if f.rule.gate == "encodes"}
+    for verdict in verdicts():
+        ids = {f.rule.id for f in verdict.findings if f.rule.gate == "encodes"}
         encode += not ids
         if len(ids) == 1:
             found.update(ids)
     assert {rule.id for rule in RULES if rule.gate == "encodes"} - set(found) <= NOT_ALONE
-    assert len(CASES) * 0.3 < encode < len(CASES) * 0.7
+    assert len(matrix()) * 0.3 < encode < len(matrix()) * 0.7

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from oxidecopy.conformance import descriptors
-from oxidecopy.conformance.descriptor_cases import cases
+from oxidecopy.conformance.descriptor_cases import SEED
 from oxidecopy.conformance.descriptors import CRASHED, Judged, Loaded, Result, as_data, ask_all, bits, bytes_data, digest, judge_all
 from oxidecopy.maps.parameters import MapParameters
 from oxidecopy.maps.validate import validate
+from tests.helpers.descriptor_matrix import loads, matrix, some, verdicts
 
 MEASURED = Path(__file__).parents[2] / "docs" / "results" / "conformance_descriptors.json"
 LEGAL = MapParameters(dtype=7, global_address=64, global_dim=(8, 8), global_strides=(32,), box_dim=(8, 8), element_strides=(1, 1))
@@ -27,13 +28,14 @@ def judged(parameters: MapParameters, code: int | None, data: str = "") -> Judge
 def test_the_committed_result_is_all_agreement_and_todays_validator_gives_the_same_answers() -> None:
     """What the driver of an H200 said to each set of the matrix, kept as a bit each."""
     result = json.loads(MEASURED.read_text())
-    matrix = [case.parameters for case in cases(result["seed"])]
-    assert result["sets"] == result["agree"] == len(matrix) >= 5000
+    sets = [case.parameters for case in matrix()]
+    assert result["seed"] == SEED
+    assert result["sets"] == result["agree"] == len(sets) >= 5000
     assert result["loads"] == result["loads_as_said"] >= 200
     assert not result["disagreements"]
     assert not result["failures"]
-    assert digest(matrix) == result["digest"], "another matrix: run `oxidecopy conformance descriptors --device cuda:0` again"
-    assert bits(validate(p).encodes for p in matrix) == result["answers"]
+    assert digest(sets) == result["digest"], "another matrix: run `oxidecopy conformance descriptors --device cuda:0` again"
+    assert bits(verdict.encodes for verdict in verdicts()) == result["answers"]
 
 
 @pytest.mark.parametrize(
@@ -62,8 +64,10 @@ def test_all_is_asked_and_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     """A driver that says yes to everything, and loads of which one goes wrong."""
     said = {"encode": "0 ab", "load": '""', "fault": "700"}
     monkeypatch.setattr(descriptors, "_spoken", lambda task, _, wanted, __: iter([said[task]] * len(wanted)))
+    monkeypatch.setattr(descriptors, "cases", lambda _: some())
+    monkeypatch.setattr(descriptors, "load_cases", lambda *_: loads())
     result = ask_all("cuda:0", 90, lambda *_: None)
-    assert len(result.judged) == len(cases())
+    assert (len(result.judged), len(result.loaded)) == (len(some()), len(loads()))
     assert {j.verdict.encodes for j in result.disagreements} == {False}
     assert result.judged[0].data == "ab"
     assert [row.problem for row in result.failures] == ["ended with 700, not with the fault 715"] * 6
@@ -90,8 +94,10 @@ def test_bits_are_padded_at_their_end() -> None:
     assert bits([False] * 9) == "000"
 
 
-def test_without_a_driver_the_sets_are_judged() -> None:
+def test_without_a_driver_the_sets_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(descriptors, "cases", lambda _: some())
     result = judge_all()
+    assert len(result.judged) == len(some())
     assert not result.device
     assert not result.disagreements
     data = as_data(result, "none")
@@ -100,5 +106,5 @@ def test_without_a_driver_the_sets_are_judged() -> None:
 
 
 def test_parameters_survive_as_data() -> None:
-    for case in cases()[::50]:
+    for case in some():
         assert MapParameters.from_data(json.loads(json.dumps(case.parameters.as_data()))) == case.parameters

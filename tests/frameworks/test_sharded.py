@@ -91,6 +91,94 @@ def test_parts_that_are_not_those_of_bounds() -> None:
     assert on_ranks(2, work) == ["OX5054"] * 2
 
 
+def test_what_one_rank_refuses_all_refuse() -> None:
+    def work(group: Group) -> str:
+        x: Any = np.zeros((4, 4), np.float32) if group.rank else "no array"
+        with pytest.raises(ArgumentError) as caught:
+            sharded.copy(group, x, axis=0, to=1)
+        return caught.value.diagnostics[0].got
+
+    assert on_ranks(2, work) == ["'no array' (str)", "arguments that rank 0 refuses"]
+
+
+@pytest.mark.parametrize(
+    ("calls", "other"),
+    [
+        ([((4, 4), 0, 1), ((4, 4), 1, 0)], "axis"),
+        ([((4, 4), 0, 1), ((4, 4), 0, None)], "to"),
+        ([((2, 4), 0, 1), ((2, 5), 0, 1)], "extent of axis 1"),
+        ([((2, 4), 0, 1), ((2, 4, 1), 0, 1)], "dimensions"),
+    ],
+)
+def test_ranks_that_do_not_do_the_same(calls: list[tuple[tuple[int, ...], int, int | None]], other: str) -> None:
+    def work(group: Group) -> str:
+        shape, axis, to = calls[group.rank]
+        with pytest.raises(ArgumentError) as caught:
+            sharded.copy(group, np.zeros(shape, np.float32), axis=axis, to=to)
+        return caught.value.diagnostics[0].got
+
+    assert on_ranks(2, work) == [f"rank {1 - rank} is called with another {other} than rank {rank}" for rank in range(2)]
+
+
+@pytest.mark.parametrize(("n", "rank"), [(-3, None), (2.0, None), (4, -1), (4, 1), (4, True)])
+def test_parts_that_there_are_not(n: Any, rank: Any) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        bounds(alone(), n, rank)
+    assert caught.value.rules == ("OX5054",)
+
+
+# ---- products
+@pytest.mark.parametrize("size", [1, 2])
+@pytest.mark.parametrize(("axes", "to"), [((0, None), 0), ((None, 1), 1), ((1, 0), 0), ((1, 0), 1), ((0, 0), 1), ((None, None), None)])
+def test_products_of_parts(size: int, axes: tuple[int | None, int | None], to: int | None) -> None:
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-4, 5, shape).astype(np.float16) for shape in ((40, 24), (24, 16)))
+    right = (a.astype(np.float32) @ b.astype(np.float32)).astype(np.float16)
+
+    def work(group: Group) -> bool:
+        mine = [x if axis is None else part(x, group, axis) for x, axis in zip((a, b), axes, strict=True)]
+        found = sharded.matmul(group, *mine, axes=axes, to=to)
+        return found.dtype == np.float16 and np.array_equal(found, right if to is None else part(right, group, to))
+
+    assert on_ranks(size, work) == [True] * size
+
+
+@pytest.mark.parametrize("axes", [(0, None), (1, 0)])
+def test_a_product_with_an_epilogue(axes: tuple[int | None, int | None]) -> None:
+    a, b = np.ones((8, 16), np.float16), np.ones((16, 8), np.float16)
+    bias = np.arange(8, dtype=np.float32)
+
+    def work(group: Group) -> bool:
+        mine = [x if axis is None else part(x, group, axis) for x, axis in zip((a, b), axes, strict=True)]
+        found = sharded.matmul(group, *mine, axes=axes, dtype="float32", epilogue=lambda s, t: s * 0.5 + t, reads=(bias,))
+        return np.array_equal(found, np.broadcast_to(8 + bias, (4, 8)))
+
+    assert on_ranks(2, work) == [True] * 2
+
+
+@pytest.mark.parametrize(
+    ("shapes", "axes", "to"),
+    [
+        (((4, 8), (9, 4)), (0, None), 0),  # K and K
+        (((4, 8), (8, 4)), (0, None), 2),
+        (((4, 8), (8, 4)), (0,), 0),
+        (((4, 8, 1), (8, 4)), (0, None), 0),
+        (((4, 8), (8, 4)), (0, None), True),
+        (((3, 1), (1, 3)), (1, 0), 0),  # fewer elements along K than ranks: on rank 1 only
+    ],
+)
+def test_products_that_are_none(shapes: Any, axes: Any, to: Any) -> None:
+    def work(group: Group) -> str:
+        a, b = (np.zeros(shape, np.float16) for shape in shapes)
+        if axes == (1, 0):
+            a, b = a[:, bounds(group, 1)], b[bounds(group, 1)]
+        with pytest.raises(ArgumentError) as caught:
+            sharded.matmul(group, a, b, axes=axes, to=to)
+        return caught.value.rules[0]
+
+    assert on_ranks(2, work) == ["OX5054"] * 2
+
+
 def test_without_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
     if find_spec("torch") is None:
         monkeypatch.setitem(sys.modules, "torch", None)

@@ -1,4 +1,4 @@
-"""Memory shared with torch, cupy and jax: theirs borrowed, ours lent, nothing copied, in stream order, and given back."""
+"""Memory shared with torch, cupy, jax and numba: theirs borrowed, ours lent, nothing copied, in stream order, and given back."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import oxidecopy as ox
 from oxidecopy.engines.cuda.engine import CudaEngine
 from oxidecopy.errors import ArgumentError, InputError
 from oxidecopy.host.device import Device
+from tests.helpers.flat_memory import leaves_memory_flat
 from tests.helpers.launching import copy_pipeline, descriptor, numbers
 
 pytestmark = pytest.mark.gpu
@@ -196,9 +197,7 @@ def test_a_thousand_loans_leave_memory_flat(dev: Device, engine: CudaEngine, tor
         engine.synchronize()
 
     some(20)
-    before = engine.context.memory_info()[0]
-    some(1000)
-    assert engine.context.memory_info()[0] == before
+    assert leaves_memory_flat(lambda: engine.context.memory_info()[0], lambda: some(1000))
 
 
 # ---- cupy
@@ -235,3 +234,25 @@ def test_jax_both_ways(dev: Device, jax: Any) -> None:
     del out
     gc.collect()
     assert np.array_equal(np.asarray(taken), numbers())
+
+
+# ---- numba
+def test_numba_both_ways(dev: Device) -> None:
+    cuda: Any = pytest.importorskip("numba.cuda")
+    if not cuda.is_available():
+        pytest.skip("numba has no GPU here")
+    x, y = cuda.to_device(numbers()), cuda.to_device(np.zeros((32, 32), np.float32))
+    src = dev.borrow(x, ox.f32, rank=2)
+    assert src.buffer.address == x.__cuda_array_interface__["data"][0]
+    copy_pipeline()[2, 2](descriptor(src), dev.borrow(y, ox.f32, rank=2))
+    assert np.array_equal(y.copy_to_host(), numbers())
+    a = dev.array(numbers(5))
+    taken = cuda.as_cuda_array(a)
+    assert taken.__cuda_array_interface__["data"][0] == a.buffer.address
+    assert np.array_equal(taken.copy_to_host(), numbers(5))
+    stream = cuda.stream()
+    z = cuda.to_device(numbers(7), stream=stream)
+    copy_pipeline()[2, 2].on(int(stream))(descriptor(dev.borrow(z, ox.f32, rank=2, stream=int(stream))), a)
+    assert np.array_equal(a.numpy(), numbers(7))
+    ox.copy(y, a)
+    assert np.array_equal(y.copy_to_host(), numbers(7))

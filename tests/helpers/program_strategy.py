@@ -7,6 +7,7 @@ here, a new kind of operand one method.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hypothesis import strategies as st
@@ -85,7 +86,9 @@ dtypes = st.sampled_from([name for name, info in DTYPES.items() if info.bits % 8
 swizzles = st.sampled_from(list(SWIZZLES))
 
 
-def expressions(symbols: list[Sym], max_leaves: int = 8) -> SearchStrategy[Expr]:
+# Strategies are kept: to build one, and to have hypothesis look into it, costs more than to draw from it.
+@cache
+def expressions(symbols: tuple[Sym, ...], max_leaves: int = 8) -> SearchStrategy[Expr]:
     """Unfolded expressions over `symbols`; no divisor is the constant 0."""
     constants = st.builds(Const, st.integers(-8, 8) | st.integers(-(1 << 63), (1 << 63) - 1))
     leaves: SearchStrategy[Expr] = constants | st.sampled_from(symbols) if symbols else constants
@@ -98,7 +101,14 @@ def expressions(symbols: list[Sym], max_leaves: int = 8) -> SearchStrategy[Expr]
     return st.recursive(leaves, pairs, max_leaves=max_leaves)
 
 
-def conditions(symbols: list[Sym], registers: list[int]) -> SearchStrategy[Cond]:
+@cache
+def indices(symbols: tuple[Sym, ...], stages: int) -> SearchStrategy[Expr]:
+    """Of a stage: a number below `stages`, or an expression."""
+    return st.integers(0, stages - 1).map(Const) | expressions(symbols).filter(lambda e: not isinstance(e, Const))
+
+
+@cache
+def conditions(symbols: tuple[Sym, ...], registers: tuple[int, ...]) -> SearchStrategy[Cond]:
     integers = expressions(symbols, 3)
     leaves: SearchStrategy[Cond] = st.builds(Bool, st.booleans()) | st.builds(Cmp, st.sampled_from(CmpOp), integers, integers)
     if registers:
@@ -188,7 +198,10 @@ class StepMaker:
         return tuple(self.step(self.draw(st.sampled_from(self.usable(depth))), depth) for _ in range(self.draw(st.integers(0, count))))
 
     def usable(self, depth: int) -> list[type[Instr]]:
-        return [op for op in ops.OPS if all(self.can(kind) for _, kind in ops.operands(op)) and (depth or op not in ops.BLOCKS)]
+        missing = self.missing()
+        return [
+            op for op in ops.OPS if not any(self.lacks(kind, missing) for _, kind in ops.operands(op)) and (depth or op not in ops.BLOCKS)
+        ]
 
     def of_rank_2(self) -> list[Param]:
         return [p for p in self.of(MapParam) if isinstance(p, MapParam) and p.rank == 2]
@@ -208,11 +221,9 @@ class StepMaker:
         self.scope, self.symbols = outside, symbols
         return Step(made, self.draw(sites), body)
 
-    def can(self, kind: OperandKind) -> bool:
-        """Whether there is anything that an operand of this kind could be."""
-        if isinstance(kind, Imm) and kind.sigil and not kind.makes:
-            return bool(self.made[kind.sigil])
-        wanted = {
+    def missing(self) -> set[Kind]:
+        """Kinds of operands for which there is nothing in this program that one could be."""
+        found = {
             ops.BARRIER: self.barriers,
             ops.TILE: self.tiles,
             ops.TILES: self.tiles,
@@ -225,7 +236,12 @@ class StepMaker:
             ops.SLOT: self.for_maps(),
             ops.TOKENS: self.made[ops.TOKEN.sigil],
         }
-        return not isinstance(kind, Kind) or bool(wanted.get(kind, True))
+        return {kind for kind, places in found.items() if not places}
+
+    def lacks(self, kind: OperandKind, missing: set[Kind]) -> bool:
+        if isinstance(kind, Imm):
+            return bool(kind.sigil) and not kind.makes and not self.made[kind.sigil]
+        return isinstance(kind, Kind) and kind in missing
 
     def of(self, sort: type[Param]) -> list[Param]:
         return [p for p in self.params if isinstance(p, sort)]
@@ -255,10 +271,10 @@ class StepMaker:
         return self.number
 
     def expr(self) -> Expr:
-        return self.draw(expressions(self.symbols))
+        return self.draw(expressions(tuple(self.symbols)))
 
     def index(self, stages: int) -> Expr:
-        return self.draw(st.integers(0, stages - 1).map(Const) | expressions(self.symbols).filter(lambda e: not isinstance(e, Const)))
+        return self.draw(indices(tuple(self.symbols), stages))
 
     def barrier(self) -> BarrierRef:
         position = self.draw(st.integers(0, len(self.barriers) - 1))
@@ -404,7 +420,7 @@ class StepMaker:
         return tuple(self.draw(st.lists(st.sampled_from(self.made[ops.TOKEN.sigil]), min_size=1, max_size=3)))
 
     def cond(self) -> Cond:
-        return self.draw(conditions(self.symbols, self.made[ops.NEW_PRED.sigil]))
+        return self.draw(conditions(tuple(self.symbols), tuple(self.made[ops.NEW_PRED.sigil])))
 
 
 KINDS: dict[Kind, Callable[[StepMaker], object]] = {
@@ -461,9 +477,9 @@ def register_hints(draw: DrawFn, threads: int) -> tuple[RegisterHint, ...]:
 @st.composite
 def requirements(draw: DrawFn, declared: tuple[Param, ...]) -> tuple[Requirement, ...]:
     """Conditions on the launch of a program with these parameters."""
-    symbols = [Sym(name, kind) for name, kind in known_symbols(declared).items() if kind in LAUNCH_KINDS]
+    symbols = tuple(Sym(name, kind) for name, kind in known_symbols(declared).items() if kind in LAUNCH_KINDS)
     words = st.text(max_size=8)
-    one = st.builds(Requirement, cond=conditions(symbols, []), what=words, fix=words, site=sites)
+    one = st.builds(Requirement, cond=conditions(symbols, ()), what=words, fix=words, site=sites)
     return tuple(draw(st.lists(one, max_size=2)))
 
 

@@ -31,8 +31,8 @@ class RankThread:
     size: int
     board: Board
 
-    def empty(self, shape: Sequence[int], like: Any) -> Any:
-        return np.full(tuple(shape), 99, like.dtype)
+    def empty(self, shape: Sequence[int], like: Any, dtype: str = "") -> Any:
+        return np.full(tuple(shape), 99, dtype or like.dtype)
 
     def _all(self, mine: T) -> list[T]:
         self.board.posted[self.rank] = mine
@@ -41,8 +41,10 @@ class RankThread:
         self.board.barrier.wait(_SECONDS)
         return found
 
-    def extents(self, n: int) -> list[int]:
-        return self._all(n)
+    def agree(self, numbers: Sequence[int]) -> list[list[int]]:
+        said = self._all(list(numbers))
+        assert len({len(each) for each in said}) == 1
+        return said
 
     def exchange(self, out: Any, sent: Any, received: Sequence[int], given: Sequence[int]) -> None:
         pieces = []

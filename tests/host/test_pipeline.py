@@ -113,7 +113,7 @@ def test_streams() -> None:
     load, a = pipe(), array()
     for stream in (0, 7, Stream()):
         load[2, 2].on(stream)(desc(a), DEV.empty((32, 32), ox.f32))
-    for wrong in ("s", None, 1.0, True):
+    for wrong in ("s", None, 1.0, True, -1, 1 << 64):
         raises(ArgumentError, "OX1051", lambda w=wrong: load[2, 2].on(w))  # type: ignore[misc]  # bound now
 
 
@@ -206,6 +206,8 @@ def test_no_grid_at_all() -> None:
     load = cast("Any", pipe())
     a = array()
     assert "load[4, 2](...)" in raises(ArgumentError, "OX1033", lambda: load(desc(a), a))
+    assert "load[4, 2].bind(...)" in raises(ArgumentError, "OX1033", lambda: load.bind(desc(a), a))
+    assert not hasattr(load, "bound")
 
 
 @pytest.mark.parametrize("threads", [None, 0, -1, 1025, 1.0, "128", True, (128,)])

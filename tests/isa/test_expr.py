@@ -39,7 +39,7 @@ from oxidecopy.isa.expr import (
 )
 from tests.helpers.program_strategy import conditions, expressions
 
-SYMBOLS = [Sym("block_idx.x", SymKind.BLOCK), Sym("n", SymKind.PARAM), Sym("i0", SymKind.LOOP)]
+SYMBOLS = (Sym("block_idx.x", SymKind.BLOCK), Sym("n", SymKind.PARAM), Sym("i0", SymKind.LOOP))
 X, N, I0 = SYMBOLS
 environments = st.fixed_dictionaries({s.name: st.integers(-50, 50) for s in SYMBOLS})
 operands = st.integers(-12, 12).map(Const) | expressions(SYMBOLS, 4)
@@ -162,7 +162,7 @@ def test_comparisons(op: CmpOp, truths: tuple[bool, ...]) -> None:
     assert tuple(holds(Cmp(op, Const(a), N), {"n": 0}, {}) for a in (-1, 0, 1)) == truths
 
 
-@given(conditions(SYMBOLS, [0, 1]), conditions(SYMBOLS, [0, 1]), environments, st.booleans(), st.booleans())
+@given(conditions(SYMBOLS, (0, 1)), conditions(SYMBOLS, (0, 1)), environments, st.booleans(), st.booleans())
 def test_conditions_are_boolean_algebra(a: Cond, b: Cond, env: dict[str, int], p: bool, q: bool) -> None:
     answers = {0: p, 1: q}
     try:

@@ -59,7 +59,8 @@ def test_functions_that_are_visited_again_are_analysed_once(cache: Path) -> None
 
 
 def test_parallel_workers_find_the_same(new: Callable[..., Project]) -> None:
-    files = {f"{name}.py": text for name, text in {**case_files(), "late": LATE}.items()}
+    some = dict(list(case_files().items())[::4])  # whether a worker's half is as good as a whole does not depend on which
+    files = {f"{name}.py": text for name, text in {**some, "late": LATE}.items()}
     project = new(files, config=f"{CONFIG}[oxidecopy-mypy]\nleaks = error\nleaks_at_end = error\n")
     shutil.copytree(project.folder / ".mypy_cache", project.folder / "another")
     alone = project.batch()

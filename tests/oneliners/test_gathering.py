@@ -45,6 +45,16 @@ def test_an_output_that_no_map_can_be_made_of(dev: ox.Device) -> None:
     assert (whole.numpy() == np.pad(x[at], ((1, 1), (5, 6)))).all()
 
 
+def test_rows_whose_dimensions_lie_in_another_order(dev: ox.Device) -> None:
+    x, at = np.arange(5 * 16 * 12, dtype=np.float32).reshape(5, 16, 12), np.array([4, 4, 0], np.int32)
+    turned, numbers = dev.array(x).permute(0, 2, 1), dev.array(at)
+    assert (ox.gather_rows(turned, numbers).numpy() == x.transpose(0, 2, 1)[at]).all()
+    out = dev.empty((3, 16, 12), ox.f32)
+    said = ox.gather_rows(turned, numbers, out=out.permute(0, 2, 1), explain=True)
+    assert not said.temporaries
+    assert (out.numpy() == x[at]).all()
+
+
 def test_a_number_beyond_the_table_is_reported(dev: ox.Device) -> None:
     with pytest.raises(OxidecopyError) as caught:
         ox.gather_rows(dev.zeros((4, 64), ox.f32), dev.array(np.array([1, 4], np.int32), ox.i32))

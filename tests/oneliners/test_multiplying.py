@@ -109,6 +109,7 @@ def squared(dev: ox.Device) -> object:
             lambda d: ox.matmul(d.zeros((8, 8), ox.bf16), d.zeros((8, 8), ox.bf16), out=d.zeros((8, 8), ox.f16), epilogue=lambda s: s),
         ),
         ("OX1243", ShapeError, lambda d: ox.matmul(d.zeros((8, 8), ox.bf16), d.zeros((8, 8), ox.bf16), reads=(d.zeros((8,), ox.f32),))),
+        ("OX1243", ShapeError, lambda d: ox.matmul(d.zeros((8, 8), ox.bf16), d.zeros((8, 8), ox.bf16), reads=d.zeros((8,), ox.f32))),
         ("OX1200", ShapeError, lambda d: ox.matmul(d.zeros((8, 8), ox.bf16), d.zeros((8, 8), ox.bf16), out=d.zeros((8, 9), ox.bf16))),
         ("OX1202", ArgumentError, onto_itself),
         ("OX1242", ArgumentError, lambda _: squared(ox.Device.open("sim", arch=100))),

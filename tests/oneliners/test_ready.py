@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from weakref import ref
 
 import numpy as np
@@ -11,7 +13,8 @@ import pytest
 
 import oxidecopy as ox
 from oxidecopy.engines.cuda.engine import CudaEngine
-from oxidecopy.errors import ArgumentError, LifetimeError
+from oxidecopy.engines.cuda.tensor_map import MapEncoder
+from oxidecopy.errors import ArgumentError, InputError, LifetimeError
 from oxidecopy.host.device import Device
 from tests.helpers.fake_driver import FakeDriver
 from tests.helpers.fake_engine import fake_device
@@ -161,3 +164,148 @@ def test_arrays_of_its_own_are_new_for_every_call(scene: Scene) -> None:
         gc.collect()
         held.append(len(driver.live))
     assert len(set(held)) == 1
+
+
+# ---- tensors of torch
+class Storage:
+    """What keeps a tensor's memory."""
+
+
+class Tensor:
+    """As much of torch's as is asked for; its memory is that of an array of ours."""
+
+    is_cuda, is_sparse, is_quantized, requires_grad, dtype = True, False, False, False, "torch.float32"
+
+    def __init__(self, memory: ox.GlobalArray[ox.f32, tuple[int, int]]) -> None:
+        self.memory, self.storage, self.shape = memory, Storage(), SHAPE
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def data_ptr(self) -> int:
+        return self.memory.buffer.address
+
+    def stride(self) -> tuple[int, ...]:
+        return (SHAPE[1], 1)
+
+    def untyped_storage(self) -> Storage:
+        return self.storage
+
+    def get_device(self) -> int:
+        return 0
+
+    def element_size(self) -> int:
+        return 4
+
+    def is_neg(self) -> bool:
+        return False
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, 0
+
+    def __dlpack__(self, **more: object) -> object:
+        raise BufferError("it is read by its attributes")
+
+
+Tensor.__module__ = "torch"
+
+
+@pytest.fixture
+def torch_stream(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The handle of the stream that torch works on, to be set."""
+    handle = [0]
+    module = SimpleNamespace(_C=SimpleNamespace(_cuda_getCurrentRawStream=lambda _number: handle[0]))
+    monkeypatch.setitem(sys.modules, "torch", module)
+    return handle
+
+
+def test_a_tensor_is_borrowed_once_for_as_long_as_it_is_what_it_was(scene: Scene, torch_stream: list[int]) -> None:
+    dev, engine, driver = scene
+    tensor, out, stream = Tensor(filled(dev)), filled(dev), ox.Stream(dev)
+    torch_stream[0] = stream.handle
+    with engine.context:
+        for _ in range(3):
+            ox.copy(out, tensor, stream=stream)
+        driver.trace.clear()
+        ox.copy(out, tensor, stream=stream)
+        assert [call for call in driver.trace if not call.startswith("cuCtx")] == ["cuStreamIsCapturing", "cuLaunchKernelEx"]
+    moved = tensor.memory = filled(dev)
+    ox.copy(out, tensor, stream=stream)
+    assert driver.launches[-1].parameters[0][:8] == moved.buffer.address.to_bytes(8, "little")
+    tensor.requires_grad = True
+    with pytest.raises(InputError, match="read by its attributes"):
+        ox.copy(out, tensor, stream=stream)
+
+
+def test_a_stream_waits_for_what_torch_does_on_another_one(scene: Scene, torch_stream: list[int]) -> None:
+    dev, _, driver = scene
+    tensor, out, stream, other = Tensor(filled(dev)), filled(dev), ox.Stream(dev), ox.Stream(dev)
+    torch_stream[0] = other.handle
+    for _ in range(2):
+        driver.trace.clear()
+        ox.copy(out, tensor, stream=stream)
+        assert driver.trace.count("cuStreamWaitEvent") == 1
+
+
+def test_a_tensors_storage_is_kept_until_it_and_its_launches_are_gone(scene: Scene, torch_stream: list[int]) -> None:
+    dev, engine, driver = scene
+    tensor, out, stream = Tensor(filled(dev)), filled(dev), ox.Stream(dev)
+    torch_stream[0] = stream.handle
+    for _ in range(3):
+        ox.copy(out, tensor, stream=stream)
+    gone = ref(tensor.storage)
+    driver.hold(stream.handle)
+    ox.copy(out, tensor, stream=stream)
+    del tensor
+    gc.collect()
+    assert gone() is not None
+    driver.finish()
+    engine.synchronize()
+    gc.collect()
+    assert gone() is None
+
+
+# ---- other memory
+def test_maps_beyond_the_parameter_are_overwritten_in_the_order_of_the_stream(scene: Scene) -> None:
+    """Three maps of a transform: two in the parameter, one in a table of device memory, which nothing is allocated for again."""
+    dev, engine, driver = scene
+    stream, arrays = ox.Stream(dev), [filled(dev) for _ in range(4)]
+    fn = lambda v, w: v + w  # noqa: E731
+    ox.transform(fn, arrays[0], arrays[1], out=arrays[2], stream=stream)
+    for a, b in ((arrays[1], arrays[3]), (arrays[0], arrays[1])):
+        driver.trace.clear()
+        with engine.context:
+            ox.transform(fn, a, b, out=arrays[2], stream=stream)
+        done = [call for call in driver.trace if not call.startswith("cuCtx")]
+        assert done[-2:] == ["cuMemcpyHtoDAsync", "cuLaunchKernelEx"]
+        assert not any("Alloc" in call for call in done)
+    assert len(engine._codes) == 1
+
+
+def test_maps_that_depend_on_their_address_otherwise_are_encoded_again(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    dev, _, driver = scene
+    monkeypatch.setattr(MapEncoder, "begins_with_address", lambda *_: False)
+    arrays, stream = [filled(dev) for _ in range(3)], ox.Stream(dev)
+    for a in (arrays[0], arrays[1]):
+        driver.trace.clear()
+        ox.copy(arrays[2], a, stream=stream)
+    assert "cuTensorMapReplaceAddress" in driver.trace
+    assert driver.launches[-1].parameters[0][:8] == arrays[1].buffer.address.to_bytes(8, "little")
+
+
+def test_memory_that_came_once_is_waited_for_and_told_again(scene: Scene) -> None:
+    """What was noted is forgotten when somebody waited; a launch after that notes it anew."""
+    dev, engine, driver = scene
+    arrays, stream = [filled(dev) for _ in range(4)], ox.Stream(dev)
+    for number in (0, 1, 2) * 3:
+        ox.copy(arrays[3], arrays[number], stream=stream)
+        arrays[3].numpy()
+    driver.hold(stream.handle)
+    ox.copy(arrays[3], arrays[0], stream=stream)
+    at = arrays[0].buffer.address
+    arrays.clear()
+    gc.collect()
+    assert driver.memory[at].alive
+    driver.finish()
+    engine.synchronize()

@@ -7,7 +7,7 @@ import pytest
 from oxidecopy.errors import ProgramTextError, Site
 from oxidecopy.isa import ops
 from oxidecopy.isa.expr import Add, And, Bool, Cmp, CmpOp, Cond, Const, Expr, Not, Sym, SymKind
-from oxidecopy.program.nesting import NESTING_MAX, NODES_MAX, check_nesting, expressions, fits, nodes
+from oxidecopy.program.nesting import NESTING_MAX, NODES_MAX, all_nodes, check_nesting, expressions, fits, nodes
 from oxidecopy.program.program import Program, Step
 from oxidecopy.program.text import to_text
 
@@ -43,6 +43,14 @@ def test_size() -> None:
     assert not fits(balanced(13))
     assert not fits(balanced(NESTING_MAX))
     assert NODES_MAX == 4096
+
+
+def test_all_nodes_are_those_that_come_one_by_one() -> None:
+    cond: Cond = And(Not(Bool(True)), Cmp(CmpOp.LT, balanced(3), Const(1)))
+    found = all_nodes(cond)
+    assert found is not None
+    assert sorted(map(id, found)) == sorted(id(node) for node, _ in nodes(cond))
+    assert all_nodes(balanced(13)) is None
 
 
 def test_nodes_come_left_to_right_with_their_level() -> None:

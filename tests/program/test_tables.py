@@ -12,6 +12,7 @@ from oxidecopy.isa.expr import ONE, ZERO, Add, Const, Expr, Sym, SymKind
 from oxidecopy.isa.limits import TABLE_ENTRIES_MAX
 from oxidecopy.isa.ops import MapRef, TileRef
 from oxidecopy.isa.rewrite import rewrite
+from oxidecopy.isa.rewriter import Rewriter
 from oxidecopy.program.binary import from_bytes, to_bytes
 from oxidecopy.program.check import check_operands
 from oxidecopy.program.nesting import expressions, steering
@@ -86,10 +87,10 @@ def test_an_index_is_an_operand_that_steers_nothing() -> None:
 
 def test_an_index_is_rewritten() -> None:
     first, second = (step.op for step in program(MapRef("src", Add(N, ONE)), MapRef("dst")).steps)
-    made = rewrite(first, {"n": Const(1)})
+    made = rewrite(first, Rewriter({"n": Const(1)}))
     assert isinstance(made, ops.TensorS2G)
     assert made.map == MapRef("src", Const(2))
-    assert rewrite(second, {"n": Const(1)}) == second
+    assert rewrite(second, Rewriter({"n": Const(1)})) == second
 
 
 def test_a_launch_knows_the_extents_of_every_entry() -> None:

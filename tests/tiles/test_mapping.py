@@ -27,6 +27,7 @@ from oxidecopy.errors import (
 from oxidecopy.isa import ops
 from oxidecopy.program.expansion import expanded
 from oxidecopy.program.text import from_text, to_text
+from oxidecopy.tiles.stage import StageTuple
 from oxidecopy.verify import inspect
 from tests.helpers.edits import dropped
 
@@ -305,6 +306,7 @@ WRONG: list[tuple[str, Callable[[Case], None], type[OxidecopyError], str]] = [
     ("no tile", lambda c: c.group.map(lambda v: v, out=c.tile), ShapeError, "OX1120"),
     ("five tiles", lambda c: c.group.map(lambda *v: v[0], *[c.tile] * 5, out=c.tile), ShapeError, "OX1120"),
     ("not a tile", lambda c: c.group.map(lambda v: v, 3, out=c.tile), ShapeError, "OX1120"),
+    ("all of a stage", lambda c: c.group.map(lambda v: v, StageTuple((c.tile,)), out=c.tile), ShapeError, "OX1120"),
     ("out is no tile", lambda c: c.group.map(lambda v: v, c.tile, out=None), ShapeError, "OX1120"),
     ("shapes", lambda c: c.group.copy(c.tile, out=c.tile.part(0, of=2)), ShapeError, "OX1120"),
     ("inner block", inner_block, ScopeError, "OX1121"),

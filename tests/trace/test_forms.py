@@ -131,6 +131,7 @@ def test_in_a_browser_it_draws_zooms_and_answers_keys(made: Trace, tmp_path: Pat
         "--headless",
         "--no-sandbox",
         "--disable-gpu",
+        "--disable-dev-shm-usage",
         f"--user-data-dir={tmp_path / 'profile'}",
         "--window-size=1400,900",
         "--dump-dom",

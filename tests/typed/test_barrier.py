@@ -96,6 +96,15 @@ def test_what_took_a_handle_is_named() -> None:
     assert cause.site.line == marked_line(pipe) - 1
 
 
+def test_a_use_after_inval_is_told_to_come_before() -> None:
+    def pipe(cta: ox.Cta) -> None:
+        bar = cta.barrier().init(1)
+        bar.inval()
+        bar.arrive()  # type: ignore[oxidecopy-moved]  # here
+
+    assert refused(pipe, "OX1003").fix == "move `inval` behind the last use"
+
+
 def test_an_inval_that_was_refused_takes_nothing() -> None:
     def pipe(cta: ox.Cta) -> None:
         full = cta.barrier().init(1)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import oxidecopy as ox
+from oxidecopy.errors import RecordError
 from oxidecopy.isa.expr import Const, Sym, SymKind
 from oxidecopy.isa.ops import Fill, Iota, Loop, ScalarRef
 from tests.helpers.recordings import marked_line, recorded, refused
@@ -531,3 +532,23 @@ def test_python_mistakes_name_the_line() -> None:
     assert "missing 1 required positional argument: 'count'" in diagnostic.got
     assert diagnostic.site
     assert diagnostic.site.line == marked_line(pipe)
+
+
+MISTAKES: list[tuple[Callable[[Any, Any, Any], object], str]] = [
+    (lambda cta, src, _: cta.share(src), "did you mean `shared`?"),
+    (lambda cta, src, _: cta.shared(src) * 2, "cta.map("),
+    (lambda cta, src, _: cta.shared(src).__setitem__(0, 1.0), "help(ox.Cta)"),
+    (lambda _cta, _src, out: out[0], "cta.load_index("),
+    (lambda cta, src, out: ox.bulk_g2s(cta.shared(src), out), "help(ox.Cta)"),  # type: ignore[call-arg]
+]
+
+
+@pytest.mark.parametrize(("mistake", "fix"), MISTAKES)
+def test_what_to_write_instead(mistake: Callable[[Any, Any, Any], object], fix: str) -> None:
+    def pipe(cta: ox.Cta, src: Src, out: Out) -> None:
+        mistake(cta, src, out)
+
+    with pytest.raises(RecordError) as caught:
+        recorded(pipe)
+    assert caught.value.rules == ("OX1009",)
+    assert fix in caught.value.diagnostics[0].fix

@@ -86,6 +86,7 @@ WRONG: list[tuple[str, str, Any]] = [
     ("OX5040", "slices", lambda: A[0]),  # type: ignore[index]
     ("OX5040", "slices", lambda: A[:, :, :, :, :]),
     ("OX5040", "slices", lambda: A[..., ...]),
+    ("OX5040", "slices", lambda: A[[1, 0]]),  # type: ignore[index]
     ("OX5040", "integers", lambda: A["a":"b"]),
     ("OX5040", "forwards", lambda: A[::-1]),
     ("OX5040", "step of 0", lambda: A[::0]),
@@ -110,6 +111,12 @@ WRONG: list[tuple[str, str, Any]] = [
     ("OX5041", "beyond", lambda: A[1:].as_strided((2, 60), (240, 4))),
     ("OX5041", "beyond", lambda: A.as_strided((120,), (4,), offset_bytes=4)),
 ]
+
+
+def test_rows_by_their_numbers_are_gathered() -> None:
+    with pytest.raises(UsageError) as caught:
+        A[[1, 0]]  # type: ignore[index]
+    assert "ox.gather_rows" in caught.value.diagnostics[0].fix
 
 
 @pytest.mark.parametrize(("rule", "word", "make"), WRONG)

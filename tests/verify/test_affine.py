@@ -10,7 +10,7 @@ import pytest
 
 from oxidecopy.isa import expr
 from oxidecopy.isa.expr import Add, And, Bool, Cmp, CmpOp, Cond, Const, Expr, FloorDiv, Max, Min, Mod, Mul, Not, Or, Sym, SymKind
-from oxidecopy.verify.affine import Range, decide, moduli, point, range_of, shift_of, steady, strided
+from oxidecopy.verify.affine import Range, Ranges, decide, moduli, point, range_of, shift_of, steady, strided
 
 X, Y = Sym("x", SymKind.LOOP), Sym("y", SymKind.BLOCK)
 
@@ -52,6 +52,7 @@ def test_ranges_hold_every_value(seed: int) -> None:
         e, env = random_expr(rng, 3), {"x": random_range(rng), "y": random_range(rng)}
         r = range_of(e, env)
         assert (r.step == 0) == (r.lo == r.hi)
+        assert Ranges(env).of(e) == r
         for x, y in product(values(env["x"]), values(env["y"])):
             assert expr.evaluate(e, {"x": x, "y": y}) in values(r), (e, env, r, x, y)
 

@@ -130,6 +130,14 @@ def test_what_an_epilogue_reads_is_not_written(bound: BoundLaunch) -> None:
     assert rules(bound.program, bound, same=(("a", "b"),)) == set()
 
 
+def test_what_an_epilogue_reads_reaches_as_far_as_its_result(bound: BoundLaunch) -> None:
+    def warned(n: int) -> set[str]:
+        arrays = tuple((name, replace(info, shape=(n,)) if name == "bias" else info) for name, info in bound.launch.arrays)
+        return {d.rule for d in inspect(bound.program, replace(bound.launch, arrays=arrays)).warnings}
+
+    assert (warned(71), warned(72)) == ({"OX3109"}, set())  # the result has 72 columns
+
+
 def test_it_is_not_written_as_cuda(bound: BoundLaunch) -> None:
     with pytest.raises(DeviceCodeError) as caught:
         emitted(bound.verify())

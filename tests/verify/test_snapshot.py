@@ -26,7 +26,7 @@ def machine() -> Machine:
         b.fence()
     program, launch = b.program(), b.launch()
     out = Collector()
-    made = build(program, launch, compile_program(program, launch, out), cluster_box(program, launch), out)
+    made = build(launch, compile_program(program, launch, out), cluster_box(program, launch), out)
     step: Step = program.steps[0]
     bar, stage = made.bars[0], made.stages[0]
     bar.life, bar.phase, bar.born = Life.LIVE, 10, Mark(0, 1, step)

@@ -60,6 +60,12 @@ class Uses:
                 event = self._events[noted] = self._spare.pop() if self._spare else new_event(self._driver)
             check(self._driver.cuEventRecord(event, stream.handle), "cuEventRecord", str(stream))
 
+    def note_stable(self, stream: Stream, handle: int) -> None:
+        """`note` for a stable stream that is open and has this handle: it is called for every launch with other memory."""
+        if len(self._streams) > self._most:
+            self._prune()
+        self._streams[handle, self._round] = stream
+
     def keep(self, stream: Stream, by: int) -> None:
         """Launches that use it may be given to `stream`, a stable one, without a word, until `unkeep`; `by` is whose word that is."""
         self._prune()

@@ -83,13 +83,15 @@ class ParameterBlock:
 
     Attributes:
         pointers: address of the array of pointers, one per parameter: what the driver calls kernelParams.
+        words: its whole words of 8 bytes, to write to.
     """
 
-    __slots__ = ("_memory", "_pointers", "nbytes", "pointers")
+    __slots__ = ("_memory", "_pointers", "nbytes", "pointers", "words")
 
     def __init__(self, data: bytes, offsets: Sequence[int] = (0,)) -> None:
         self.nbytes = len(data)
         self._memory = ctypes.create_string_buffer(data, len(data) or 1)
+        self.words = memoryview(self._memory).cast("B")[: len(data) // 8 * 8].cast("Q")
         base = ctypes.addressof(self._memory)
         self._pointers = (ctypes.c_void_p * (len(offsets) or 1))(*(base + offset for offset in offsets))
         self.pointers = ctypes.addressof(self._pointers)

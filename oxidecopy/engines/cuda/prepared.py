@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import final
 
 from oxidecopy.engines.base import Bindings, Buffer
+from oxidecopy.engines.cuda.abi import MAP_BYTES
 from oxidecopy.engines.cuda.code.image import Image
 from oxidecopy.engines.cuda.context import PrimaryContext
 from oxidecopy.engines.cuda.discharge import discharge
@@ -54,6 +55,19 @@ class Packed:
     parameter: bytes
     buffers: tuple[CudaBuffer, ...]
     own: tuple[CudaBuffer, ...]
+    table: Table | None
+
+
+@final
+class Table:
+    """Maps in device memory, and what is in them."""
+
+    __slots__ = ("buffer", "data", "words")
+
+    def __init__(self, context: PrimaryContext, data: bytes) -> None:
+        self.data = bytearray(data)
+        self.words = memoryview(self.data).cast("Q")
+        self.buffer = upload(context, data)
 
 
 def pack(context: PrimaryContext, encoder: MapEncoder, code: Code, bindings: Bindings, slot: Slot) -> Packed:
@@ -74,7 +88,7 @@ def pack(context: PrimaryContext, encoder: MapEncoder, code: Code, bindings: Bin
         array = bindings.arrays[name]
         buffers.append(owned_by(context, array.buffer))
         addresses[name] = buffers[-1].address + array.offset_bytes
-    table = upload(context, b"".join(maps[name] for name in image.table_maps)) if image.table_maps else None
+    table = Table(context, b"".join(maps[name] for name in image.table_maps)) if image.table_maps else None
     parameter = image.parameter(
         maps=maps,
         addresses=addresses,
@@ -82,11 +96,11 @@ def pack(context: PrimaryContext, encoder: MapEncoder, code: Code, bindings: Bin
         report=slot.report,
         counter=slot.counter if image.counted else 0,
         code=code.records.address if code.records is not None else 0,
-        table=table.address if table is not None else 0,
+        table=table.buffer.address if table is not None else 0,
         limit_us=code.facts.limit_us,
     )
-    own = tuple(each for each in (table, code.records) if each is not None)
-    return Packed(parameter=parameter, buffers=tuple(dict.fromkeys([*buffers, *own])), own=own)
+    own = tuple(each for each in (table.buffer if table is not None else None, code.records) if each is not None)
+    return Packed(parameter=parameter, buffers=tuple(dict.fromkeys([*buffers, *own])), own=own, table=table)
 
 
 @final
@@ -97,6 +111,10 @@ class Room:
     context: PrimaryContext
     encoder: MapEncoder
     watch: Watch
+
+
+# What the memory that a launch points to knows of its stream: nothing; what is noted until somebody waits; that it is used again and again.
+_NOT_YET, _ONCE, _FOR_GOOD = "not yet", "once", "for good"
 
 
 @final
@@ -110,7 +128,20 @@ class CudaLaunch(Repeatable):
         bindings: its arguments.
     """
 
-    __slots__ = ("_nothing", "_own", "_ownership", "_room", "_were", "bindings", "code", "slot", "waits")
+    __slots__ = (
+        "_is_capturing",
+        "_nothing",
+        "_own",
+        "_ownership",
+        "_room",
+        "_table",
+        "_told",
+        "_words_at",
+        "bindings",
+        "code",
+        "slot",
+        "waits",
+    )
 
     def __init__(self, room: Room, code: Code, bindings: Bindings, shape: LaunchShape, stream: Stream, *, waits: bool) -> None:
         context, watch = room.context, room.watch
@@ -128,7 +159,10 @@ class CudaLaunch(Repeatable):
         self._room = room
         self._own = packed.own
         self._nothing = Bindings(grid=bindings.grid, maps={}, arrays={}, idx={}, scalars={})
-        self._were: tuple[int, ...] = ()  # buffers that it was resumed with last
+        self._told = _NOT_YET
+        self._table = packed.table
+        self._words_at: Sequence[tuple[memoryview[int], int]] | None = None  # where the addresses are; None until somebody lets go of them
+        self._is_capturing = partial(context.driver.cuStreamIsCapturing, stream.handle)
         self._ownership = context.own(self, partial(_park, context, self.uses, watch, slot))
 
     @property
@@ -171,32 +205,97 @@ class CudaLaunch(Repeatable):
         with room.context:
             packed = pack(room.context, room.encoder, self.code, bindings, self.slot)
         self.block.write(packed.parameter)
-        self.buffers, self.bindings, self._own = packed.buffers, bindings, packed.own
-        self._left, self._were = -1, ()
+        self.buffers, self.bindings, self._own, self._table = packed.buffers, bindings, packed.own, packed.table
+        self._words_at = None
+        self._left, self._told = -1, _NOT_YET
 
     @property
     def capturing(self) -> bool:
         """Its stream is being captured."""
-        error, status = self._context.driver.cuStreamIsCapturing(self.stream.handle)  # most streams need no current context
+        error, status = self._is_capturing()  # most streams need no current context
         return self.stream.capturing if error else bool(int(status))
+
+    # ---- other memory at each call
+    @property
+    def packed(self) -> bool:
+        """The parameter is."""
+        return True
 
     def release(self) -> None:
         """Lets go of its arguments. What was launched keeps them alive by itself, until it is done."""
+        if self._words_at is None:
+            self._words_at = self._address_words()
         self.buffers, self.bindings = self._own, self._nothing
 
-    def resume(self, bindings: Callable[[], Bindings], buffers: Sequence[Buffer]) -> None:
-        """The same memory again. The parameter still points to it; other handles of it are told that the stream uses them."""
-        del bindings
-        ids = tuple(map(id, buffers))
-        if ids != self._were:  # an equal one of another object comes after that was let go of, which `left` counts
-            for each in buffers:
-                owned_by(self._context, each)
-            self._left, self._were = -1, ids
-        self.buffers = (*buffers, *self._own)  # type: ignore[arg-type]  # those, or such as `owned_by` has seen
+    def repeated(self) -> bool:
+        """The driver's call alone, where the memory knows of the stream."""
+        if self._told is not _FOR_GOOD or self._context.left != self._left or self._words[0]:
+            return False
+        error, status = self._is_capturing()
+        if error or status:
+            return False
+        result = self._launch(self._config, self._function, self._pointers, 0)[0]
+        if result:
+            self._again(result)
+        return True
+
+    def point(self, addresses: Sequence[int], scalars: Mapping[str, int | float]) -> bool:
+        """Writes them into the parameter, if all addresses have a word of their own in it, or in the table of maps.
+
+        The table is overwritten in the order of the stream, behind the launches that read it.
+        """
+        places = self._words_at or ()
+        if len(places) != len(addresses):
+            return False
+        for (words, at), address in zip(places, addresses, strict=True):
+            words[at] = address
+        if self._table is not None:
+            table, context = self._table, self._context
+            with context:
+                answer = context.driver.cuMemcpyHtoDAsync(table.buffer.address, table.data, len(table.data), self.stream.handle)
+            check(answer, "cuMemcpyHtoDAsync", f"`{self.code.image.name}`")
+        if scalars:
+            words = self.block.words
+            for at, bits in self.code.image.scalar_words(scalars):
+                words[at] = bits
+        self._told = _NOT_YET
+        return True
+
+    def launch_with(self, buffers: Sequence[Buffer]) -> None:
+        """Memory that it is launched with once is told of the stream; if it comes again, it is so once and for all."""
+        told, self._told = self._told, _NOT_YET
+        self.buffers = tuple([owned_by(self._context, each) for each in buffers]) + self._own
+        if told is not _NOT_YET or self.waits or self._loose:
+            self._left = -1  # what is kept is told
+            self.call()
+            self._told = _NOT_YET if self.waits or self._loose else _FOR_GOOD
+            return
+        if self._context.left != self._left or self._words[0]:
+            self._look()
+        handle = self.stream.handle
+        for uses in (self.uses, *[each.uses for each in self.buffers]):
+            uses.note_stable(self.stream, handle)
+        result = self._launch(self._config, self._function, self._pointers, 0)[0]
+        if result:
+            self._again(result)
+        self._told = _ONCE
 
     def on(self, stream: Stream) -> CudaLaunch:
         """The same with a report of its own on another stream; a call does not wait."""
         return CudaLaunch(self._room, self.code, self.bindings, self.shape, stream, waits=False)
+
+    def _address_words(self) -> Sequence[tuple[memoryview[int], int]]:
+        """By map and array; nothing where more than the first word of a map depends on its address, or launches overlap on the stream."""
+        image, bound = self.code.image, self.bindings
+        if self.shape.programmatic:
+            return ()
+        words = {name: (self.block.words, at) for name, at in image.address_words().items()}
+        if self._table is not None:
+            words |= {name: (self._table.words, at * MAP_BYTES // 8) for at, name in enumerate(image.table_maps)}
+        encoder = self._room.encoder
+        with self._context:
+            plain = all(encoder.begins_with_address(each.map, each.buffer.address + each.offset_bytes) for each in bound.maps.values())
+        return tuple([words[name] for name in (*bound.maps, *bound.arrays) if name in words]) if plain else ()
 
     def end(self) -> None:
         """It will not be launched again: its slot goes back once nothing of it is running. It never raises."""

@@ -109,18 +109,26 @@ class Repeatable:
 
     def _renew(self) -> None:
         """Raises when something that it needs is gone, or when an earlier launch was given up."""
+        left, self._left = self._look(), -1
+        for buffer in self.buffers:
+            buffer.address  # noqa: B018  # raises when it was freed
+        if not self._loose:
+            self._keep([self.uses, *[buffer.uses for buffer in self.buffers]])
+        self._left = left
+
+    def _look(self) -> int:
+        """Raises when all of it is gone, or when an earlier launch was given up; else how many things were let go before."""
         left = self._context.left  # before the looks: what another thread frees meanwhile is seen by the next call
         self._context.require_open()
         self.stream.handle  # noqa: B018  # raises when it was closed
         self.settle()
-        for buffer in self.buffers:
-            buffer.address  # noqa: B018  # raises when it was freed
-        if not self._loose:
-            self._keep([self.uses, *(buffer.uses for buffer in self.buffers)])
         self._left = left
+        return left
 
     def _keep(self, wanted: list[Uses]) -> None:
         """Tells those; nothing is untold in between that stays, since another thread may be calling as well."""
+        if wanted == self._kept:  # they are told apart by what they are
+            return
         for used in wanted:
             used.keep(self.stream, id(self._kept))
         gone = [used for used in self._kept if used not in wanted]

@@ -43,7 +43,7 @@ def stream_handle(of: object) -> int:
             what="this is no CUDA stream",
             got=repr(of),
             required="an ox.Stream, an object with __cuda_stream__, or a stream handle as an integer",
-            fix=_way_out(of),
+            fix=way_out(of),
         )
     )
 
@@ -58,10 +58,13 @@ def _by_protocol(of: object) -> object:
     return None
 
 
-def _way_out(of: object) -> str:
+def way_out(of: object) -> str:
+    """What to pass instead of something that names no stream."""
     for attribute in ("cuda_stream", "ptr", "handle"):
         if isinstance(getattr(of, attribute, None), int):
             return f"pass its `.{attribute}`"
+    if hasattr(of, "__int__") and not isinstance(of, int | float):  # as numba's have
+        return "pass int(stream)"
     return "ox.Stream(dev)"
 
 

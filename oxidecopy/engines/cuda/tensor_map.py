@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from oxidecopy.engines.cuda.driver import Driver
 
 _CALLS: Final = {"tiled": "cuTensorMapEncodeTiled", "im2col": "cuTensorMapEncodeIm2col", "im2col_wide": "cuTensorMapEncodeIm2colWide"}
+_WORD: Final = 8
 TEMPLATES_MAX: Final = 1024  # encoded maps kept per engine, 128 bytes each; far more than a process has kinds of
 
 
@@ -39,6 +40,7 @@ class MapEncoder:
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
         self._templates: dict[TensorMap, CUtensorMap] = {}
+        self._plain: dict[TensorMap, bool] = {}
         self._lock = Lock()  # a template is written and read out as one step
 
     def encode(self, tensor_map: TensorMap, address: int) -> bytes:
@@ -52,6 +54,20 @@ class MapEncoder:
             else:
                 check(self._driver.cuTensorMapReplaceAddress(template, address), "cuTensorMapReplaceAddress")
             return ctypes.string_at(int(template.getPtr()), MAP_BYTES)
+
+    def begins_with_address(self, tensor_map: TensorMap, address: int) -> bool:
+        """In its 128 bytes the address is the first word, and nothing else depends on it: seen by encoding it for three addresses."""
+        known = self._plain.get(tensor_map)
+        if known is None:
+            tried = [address, 0x1234_5678_9AB0, 0x7F00_0000_0010]
+            found = [(at, self.encode(tensor_map, at)) for at in tried]
+            known = len({data[_WORD:] for _, data in found}) == 1 and all(
+                data[:_WORD] == at.to_bytes(_WORD, "little") for at, data in found
+            )
+            if len(self._plain) >= TEMPLATES_MAX:
+                self._plain.clear()
+            self._plain[tensor_map] = known
+        return known
 
     def _encoded(self, of: MapParameters) -> CUtensorMap:
         driver = self._driver

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final, final
 import numpy as np
 
 if TYPE_CHECKING:
-    from oxidecopy.verify.outputs.instances import Column, Instances
+    from oxidecopy.verify.outputs.around import Column
+    from oxidecopy.verify.outputs.instances import Instances
     from oxidecopy.verify.outputs.places import Place
 
 CELLS_MAX: Final = 1 << 20  # of all boxes together: some 100 ms

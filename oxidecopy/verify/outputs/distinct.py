@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import final
 
 from oxidecopy.isa.expr import Const, Expr, FloorDiv, Mod, Sym
-from oxidecopy.verify.affine import Range, gather_terms, range_of
+from oxidecopy.verify.affine import Ranges, gather_terms
 
 _ROUNDS = 32  # far more than expressions nest in practice; a proof that needs more is not found
 
@@ -19,28 +19,28 @@ _ROUNDS = 32  # far more than expressions nest in practice; a proof that needs m
 def proves_distinct(
     coords: Iterable[Expr],
     extents: Iterable[int],
-    env: Mapping[str, Range],
+    ranges: Ranges,
     free: Iterable[str],
     unique: Mapping[str, tuple[Expr, ...]],
 ) -> bool:
-    """True when boxes of `extents` at `coords` are disjoint for different values of the symbols `free`, each within `env`.
+    """True when boxes of `extents` at `coords` are disjoint for different values of the symbols `free`, each within `ranges`.
 
     `unique` are symbols with a value of their own for each instance (the tile that a counter gave), with what that tells.
     """
-    facts = _Facts(env, unique)
+    facts = _Facts(ranges, unique)
     for e, n in zip(coords, extents, strict=True):
-        r = range_of(e, env)
+        r = ranges.of(e)
         if r.single or r.step >= n:
             facts.learn(e)
-    return facts.give({name for name in free if not env[name].single})
+    return facts.give({name for name in free if not ranges.env[name].single})
 
 
 @final
 class _Facts:
     """Expressions known to have one value."""
 
-    def __init__(self, env: Mapping[str, Range], unique: Mapping[str, tuple[Expr, ...]]) -> None:
-        self._env = env
+    def __init__(self, ranges: Ranges, unique: Mapping[str, tuple[Expr, ...]]) -> None:
+        self._ranges = ranges
         self._unique = unique
         self._known: set[Expr] = set()
 
@@ -68,14 +68,14 @@ class _Facts:
         elif isinstance(e, Mod):
             self._from_remainder(e)
         elif isinstance(e, FloorDiv):
-            r = range_of(e.a, self._env)
+            r = self._ranges.of(e.a)
             if isinstance(e.b, Const) and e.b.value and r.step % e.b.value == 0:
                 self.learn(e.a)  # quotients of numbers that are a divisor or more apart
         else:
             self._from_sum(e)
 
     def _from_remainder(self, e: Mod) -> None:
-        r = range_of(e.a, self._env)
+        r = self._ranges.of(e.a)
         if not isinstance(e.b, Const) or e.b.value <= 0:
             return
         if r.hi - r.lo < e.b.value or self._quotient_known(e.a, e.b.value):
@@ -92,7 +92,7 @@ class _Facts:
         gather_terms(e, 1, terms)
         left: list[tuple[int, int, Expr]] = []  # how far apart values of the term are, how far it goes, the term without its factor
         for atom, factor in terms.items():
-            r = range_of(atom, self._env)
+            r = self._ranges.of(atom)
             if factor and not r.single and atom not in self._known:
                 left.append((abs(factor) * r.step, abs(factor) * (r.hi - r.lo), atom))
         left.sort(key=lambda term: term[0])

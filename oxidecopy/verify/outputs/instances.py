@@ -13,35 +13,12 @@ from typing import TYPE_CHECKING, Final, assert_never, final
 import numpy as np
 import numpy.typing as npt
 
-from oxidecopy.isa import ops
-from oxidecopy.isa.expr import (
-    Add,
-    And,
-    Answer,
-    Bool,
-    Cmp,
-    CmpOp,
-    Cond,
-    Const,
-    Expr,
-    FloorDiv,
-    Max,
-    Min,
-    Mod,
-    Mul,
-    Not,
-    Or,
-    Sym,
-    symbols,
-)
-from oxidecopy.program.program import BLOCK_SYMBOLS
+from oxidecopy.isa.expr import And, Answer, Bool, Cmp, CmpOp, Cond, Not, Or, symbols
+from oxidecopy.verify.outputs.around import INSTANCES_MAX, Around, Column, Columns
 
 if TYPE_CHECKING:
     from oxidecopy.verify.outputs.places import Place
 
-INSTANCES_MAX: Final = 1 << 18  # of one op: some 10 ms
-
-Column = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 _NO: Final[Mask] = np.zeros((), bool)
 _YES: Final[Mask] = np.ones((), bool)
@@ -57,97 +34,39 @@ class Instances:
     certain: bool  # False where a condition may also fail
 
 
-def instances(place: Place, grid: tuple[int, int, int], tiles: Mapping[str, int]) -> Instances | None:
+def instances(place: Place, around: Around, tiles: Mapping[str, int], *, alone: bool) -> Instances | None:
     """None where there are too many, or where they depend on what is known only while the program runs.
 
-    `tiles`: of each symbol for a tile of a counter, how many there are.
+    `tiles`: of each symbol for a tile of a counter, how many there are. `alone`: the launch is one CTA.
     """
     dealt = {s.name for e in place.coords for s in symbols(e) if s.name in tiles}
-    if dealt:
-        return _dealt(place, grid, tiles, dealt)
-    count = grid[0] * grid[1] * grid[2]
-    if count > INSTANCES_MAX:
-        return None
-    number = np.arange(count, dtype=np.int64)
-    x, y, _ = grid
-    env: dict[str, Column] = dict(zip(BLOCK_SYMBOLS, (number % x, number // x % y, number // (x * y)), strict=True))
-    for loop in place.loops:
-        if not _known((loop.start, loop.stop), env):
-            return None
-        grown = _entered(loop, env, number)
-        if grown is None:
-            return None
-        env, number = grown
-    return _finish(place, env, number)
+    columns = _dealt(tiles, dealt, alone=alone) if dealt else around.columns
+    return _finish(place, columns) if columns is not None and columns.knows(*place.coords) else None
 
 
-def _entered(loop: ops.Loop, env: dict[str, Column], number: Column) -> tuple[dict[str, Column], Column] | None:
-    """The instances inside a loop: each one outside repeated for each iteration."""
-    start, stop = (np.broadcast_to(value(e, env), number.shape) for e in (loop.start, loop.stop))
-    trips = np.maximum(-((start - stop) // loop.step), 0) if loop.step > 0 else np.maximum(-((stop - start) // -loop.step), 0)
-    total = int(trips.sum())
-    if total > INSTANCES_MAX:
-        return None
-    outer = np.repeat(np.arange(len(number)), trips)
-    first = np.repeat(np.cumsum(trips) - trips, trips)
-    inner = {name: column[outer] for name, column in env.items()}
-    inner[loop.counter] = start[outer] + (np.arange(total) - first) * loop.step
-    return inner, number[outer]
-
-
-def _dealt(place: Place, grid: tuple[int, int, int], tiles: Mapping[str, int], dealt: set[str]) -> Instances | None:
+def _dealt(tiles: Mapping[str, int], dealt: set[str], *, alone: bool) -> Columns | None:
     (name, *more) = dealt
     if more or tiles[name] > INSTANCES_MAX:
         return None
     number = np.arange(tiles[name], dtype=np.int64)
-    alone = grid == (1, 1, 1)
-    return _finish(place, {name: number}, np.zeros_like(number) if alone else number)
+    return Columns(np.zeros_like(number) if alone else number, {name: number})
 
 
-def _finish(place: Place, env: dict[str, Column], number: Column) -> Instances | None:
-    if not _known(place.coords, env):
-        return None
-    runs = np.ones(len(number), bool)
+def _finish(place: Place, columns: Columns) -> Instances:
+    runs = np.ones(len(columns.cta), bool)
     certain = True
     for cond in place.conds:
-        always, maybe = _truth(cond, env)
+        always, maybe = _truth(cond, columns)
         certain &= bool(np.all(always == maybe))
         runs &= maybe
-    coords = [np.broadcast_to(value(e, env), number.shape) for e in place.coords]
+    coords = [np.broadcast_to(columns.of(e), columns.cta.shape) for e in place.coords]
     # A box that lies outside altogether touches nothing.
     for c, n, step, dim in zip(coords, place.extents, place.steps, place.dims, strict=True):
         runs &= (c < dim) & (c + (n - 1) * step >= 0)
-    return Instances(cta=number[runs], coords=tuple(c[runs] for c in coords), certain=certain)
+    return Instances(cta=columns.cta[runs], coords=tuple(c[runs] for c in coords), certain=certain)
 
 
-def _known(exprs: tuple[Expr, ...], env: Mapping[str, Column]) -> bool:
-    return all(s.name in env for e in exprs for s in symbols(e))
-
-
-def value(e: Expr, env: Mapping[str, Column]) -> Column | np.int64:  # noqa: C901  one case per kind of node
-    """`e` for all instances at once."""
-    match e:
-        case Const(n):
-            return np.int64(n)
-        case Sym(name):
-            return env[name]
-        case Add(a, b):
-            return value(a, env) + value(b, env)
-        case Mul(a, b):
-            return value(a, env) * value(b, env)
-        case FloorDiv(a, b):
-            return value(a, env) // value(b, env)
-        case Mod(a, b):
-            return value(a, env) % value(b, env)
-        case Min(a, b):
-            return np.minimum(value(a, env), value(b, env))
-        case Max(a, b):
-            return np.maximum(value(a, env), value(b, env))
-        case _:
-            assert_never(e)
-
-
-def _truth(c: Cond, env: Mapping[str, Column]) -> tuple[Mask, Mask]:
+def _truth(c: Cond, columns: Columns) -> tuple[Mask, Mask]:
     """Where `c` holds for certain, and where it may hold."""
     match c:
         case Bool(known):
@@ -155,19 +74,19 @@ def _truth(c: Cond, env: Mapping[str, Column]) -> tuple[Mask, Mask]:
         case Answer():
             return _NO, _YES
         case Cmp(op, a, b):
-            if not _known((a, b), env):
+            if not columns.knows(a, b):
                 return _NO, _YES
-            x, y = value(a, env), value(b, env)
+            x, y = columns.of(a), columns.of(b)
             holds = np.asarray({CmpOp.LT: x < y, CmpOp.LE: x <= y, CmpOp.EQ: x == y, CmpOp.NE: x != y}[op])
             return holds, holds
         case Not(a):
-            always, maybe = _truth(a, env)
+            always, maybe = _truth(a, columns)
             return ~maybe, ~always
         case And(a, b):
-            first, second = _truth(a, env), _truth(b, env)
+            first, second = _truth(a, columns), _truth(b, columns)
             return first[0] & second[0], first[1] & second[1]
         case Or(a, b):
-            first, second = _truth(a, env), _truth(b, env)
+            first, second = _truth(a, columns), _truth(b, columns)
             return first[0] | second[0], first[1] | second[1]
         case _:
             assert_never(c)

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, final
 import numpy as np
 
 from oxidecopy.isa import ops
-from oxidecopy.isa.expr import Const, Expr, Sym, SymKind, divides_by_zero, evaluate, substitute
+from oxidecopy.isa.expr import Expr, Sym, SymKind, divides_by_zero, evaluate, substitute
 from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL, Launch, MapParam, Program, Step
 from oxidecopy.verify import rule_ids as ids
-from oxidecopy.verify.affine import Range, range_of
 from oxidecopy.verify.coords import counter_range, everywhere
+from oxidecopy.verify.outputs.around import Around
 from oxidecopy.verify.outputs.cells import Cells, cells, different
 from oxidecopy.verify.outputs.crossing import alike, may_be_ordered
 from oxidecopy.verify.outputs.distinct import proves_distinct
@@ -28,12 +28,12 @@ from oxidecopy.verify.outputs.replay import TooLongError, out_of_order, unordere
 
 if TYPE_CHECKING:
     from oxidecopy.verify.opaque import Opaque
-    from oxidecopy.verify.outputs.instances import Column, Mask
+    from oxidecopy.verify.outputs.around import Column
+    from oxidecopy.verify.outputs.instances import Mask
     from oxidecopy.verify.report import Collector
 
 COVER_MAX: Final = 1 << 20  # cells of a tensor among which missing ones are looked for: some 10 ms
 _BLOCKS: Final[tuple[Expr, ...]] = tuple(Sym(name, SymKind.BLOCK) for name in BLOCK_SYMBOLS)
-_WIDEST: Final = 1 << 62
 _CLUSTER: Final = "CTAs of one cluster do it, and whether what they tell each other orders them is not looked at"
 _NO_BOXES: Final = "some are not boxes of its elements (im2col, interleaved, gather, scatter, replaced maps or runs across rows)"
 _SIDES: Final[tuple[Literal["left", "right"], ...]] = ("left", "right")
@@ -47,7 +47,7 @@ def check_outputs(
     every = places(program, launch, folded)
     found = sorted(every.placed, key=lambda place: place.tensor)
     found = [place for place in found if id(place.step) in ran or not _nowhere(place)]
-    judge = _Judge(program, launch, folded, opaque, tuple(op for op in folded.values() if isinstance(op, ops.NextTile)), ran, out)
+    judge = _Judge(program, launch, folded, opaque, tuple(op for op in folded.values() if isinstance(op, ops.NextTile)), ran, out, {})
     for name, group in groupby(found, key=lambda place: place.tensor):
         accesses = list(group)
         if any(place.way is not Way.LOAD for place in accesses):
@@ -98,6 +98,7 @@ class _Judge:
     dealt: tuple[ops.NextTile, ...]  # the ops that ask a counter for a tile
     ran: Mapping[int, int]
     out: Collector
+    nests: dict[int, Around]  # by id of the loops, which places keep
 
     def tensor(self, name: str, accesses: list[Place]) -> None:
         writes = [place for place in accesses if place.way is not Way.LOAD]
@@ -129,9 +130,8 @@ class _Judge:
         (place,) = writes
         if any(step > 1 for step, n in zip(place.steps, place.extents, strict=True) if n > 1):
             return False
-        env = self._ranges(place.loops)
         free = [*BLOCK_SYMBOLS, *(loop.counter for loop in place.loops)]
-        return proves_distinct(place.coords, place.extents, env, free, self._told())
+        return proves_distinct(place.coords, place.extents, self._around(place.loops).ranges, free, self._told())
 
     def _own_boxes(self, loads: list[Place], writes: list[Place]) -> bool:
         """True when each CTA loads boxes that it alone stores, by the same coordinates: work in place."""
@@ -139,11 +139,14 @@ class _Judge:
             return False
         return not any(place.op for place in writes) and self._apart(writes) and all(_box(place) == _box(writes[0]) for place in loads)
 
-    def _ranges(self, loops: tuple[ops.Loop, ...]) -> dict[str, Range]:
-        env = everywhere(self.program, self.launch, self.opaque)
-        for loop in loops:
-            env[loop.counter] = counter_range(loop, env)
-        return env
+    def _around(self, loops: tuple[ops.Loop, ...]) -> Around:
+        found = self.nests.get(id(loops))
+        if found is None:
+            env = everywhere(self.program, self.launch, self.opaque)
+            for loop in loops:
+                env[loop.counter] = counter_range(loop, env)
+            found = self.nests[id(loops)] = Around(loops, env, self.launch.grid)
+        return found
 
     def _told(self) -> dict[str, tuple[Expr, ...]]:
         """What the number of a counter's tile tells: the CTA and the iteration that got it."""
@@ -151,11 +154,10 @@ class _Judge:
 
     # ---- by cells
     def _located(self, place: Place) -> Instances | None:
-        tiles = {op.name: self.opaque.tiles for op in self.dealt}
-        env = self._ranges(place.loops)
-        if not all(_fits(e, env) for e in (*place.coords, *(bound for loop in place.loops for bound in (loop.start, loop.stop)))):
+        around, bounds = self._around(place.loops), [e for loop in place.loops for e in (loop.start, loop.stop)]
+        if not all(around.fits(e) for e in (*place.coords, *bounds)):
             return None
-        return instances(place, self.launch.grid, tiles)
+        return instances(place, around, {op.name: self.opaque.tiles for op in self.dealt}, alone=self.launch.grid == (1, 1, 1))
 
     def _stores(self, name: str, known: list[tuple[Place, Instances]], cut: Cells) -> None:
         order = np.lexsort((cut.cta, cut.cell))
@@ -420,14 +422,6 @@ def _box(place: Place) -> tuple[object, ...]:
         bounds.append((substitute(loop.start, names), substitute(loop.stop, names), loop.step))
         names[loop.counter] = Sym(f"loop {depth}", SymKind.LOOP)
     return tuple(substitute(e, names) for e in place.coords), tuple(bounds), place.extents, place.steps, place.dims
-
-
-def _fits(e: Expr, env: Mapping[str, Range]) -> bool:
-    """True when no number in `e` leaves what the columns hold."""
-    span = range_of(e, env)
-    if not -_WIDEST < span.lo <= span.hi < _WIDEST:
-        return False
-    return isinstance(e, Const | Sym) or (_fits(e.a, env) and _fits(e.b, env))
 
 
 def _kinds(known: list[tuple[Place, Instances]]) -> Column:

@@ -9,8 +9,9 @@ from typing import Final, NamedTuple, final
 
 from oxidecopy.isa import ops
 from oxidecopy.isa.dtypes import DTYPES
-from oxidecopy.isa.expr import ZERO, Cond, Const, Expr, Sym, SymKind, add, mod, mul, substitute, substitute_cond
+from oxidecopy.isa.expr import ZERO, Cond, Const, Expr, Sym, SymKind, add, mod, mul
 from oxidecopy.isa.ops import ThreadSet
+from oxidecopy.isa.rewriter import Rewriter
 from oxidecopy.program.destinations import REDUCES, STORES
 from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL, Launch, MapParam, Program, Step
 from oxidecopy.program.replaced import pointed_at
@@ -132,7 +133,7 @@ class _Finder:
         self._arrays = dict(launch.arrays)
         self._same = tensors(program, launch)
         self._folded = folded
-        self._rank = {RANK_SYMBOL: rank_of(program.cluster)}
+        self._rank = Rewriter({RANK_SYMBOL: rank_of(program.cluster)})
         self._pointed = pointed_at(program)
         self.unplaced: list[tuple[str, Step]] = []
 
@@ -143,9 +144,9 @@ class _Finder:
                 case ops.Scope():
                     yield from self.visit(step.body, loops, conds, op.threads)
                 case ops.When():
-                    yield from self.visit(step.body, loops, (*conds, substitute_cond(op.cond, self._rank)), threads)
+                    yield from self.visit(step.body, loops, (*conds, self._rank.cond(op.cond)), threads)
                 case ops.Loop():
-                    unranked = replace(op, start=substitute(op.start, self._rank), stop=substitute(op.stop, self._rank))
+                    unranked = replace(op, start=self._rank.expr(op.start), stop=self._rank.expr(op.stop))
                     yield from self.visit(step.body, (*loops, unranked), conds, threads)
                 case _ if isinstance(op, ops.TensorCopy) and op.map.slot is not None:
                     self.unplaced += [(self._same.get(name, name), step) for name in self._pointed.get(op.map.slot, ())]
@@ -200,7 +201,7 @@ class _Finder:
         return _Box((entry, *coords), (1, *bound.tile_shape), (1, *steps), dims, table=True)
 
     def _unranked(self, coords: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        return tuple(substitute(e, self._rank) for e in coords)
+        return tuple(self._rank.expr(e) for e in coords)
 
 
 def run_extents(dims: tuple[int, ...], coords: tuple[Expr, ...], count: int) -> tuple[int, ...] | None:

@@ -15,6 +15,7 @@ import pytest
 from oxidecopy.engines.cuda.context import PrimaryContext
 from oxidecopy.errors import DeviceFaultError, DriverError, EarlierFaultError, LifetimeError
 from tests.helpers.fake_driver import FakeDriver, FakeGpu
+from tests.helpers.flat_memory import leaves_memory_flat
 
 
 @pytest.fixture
@@ -131,6 +132,17 @@ def test_what_it_says_of_itself(driver: FakeDriver, context: PrimaryContext) -> 
     assert (str(context), repr(context)) == ("cuda:0", "PrimaryContext(0, 'NVIDIA H200')")
     assert context.gpu.sm == 90
     assert context.memory_info() == (150_000_000_000, 150_000_000_000)
+
+
+@pytest.mark.parametrize(("lost", "flat"), [((0,), True), ((8, -8, 0), True), ((8,) * 6, False), ((8, 16, 8, 8, 16, 8), False)])
+def test_a_leak_is_told_from_memory_that_others_take(*, lost: tuple[int, ...], flat: bool) -> None:
+    free, rounds = [1 << 30], iter(lost)
+
+    def work() -> None:
+        free[0] -= next(rounds)
+
+    assert leaves_memory_flat(lambda: free[0], work) is flat
+    assert next(rounds, None) is None, "no round more than it takes"
 
 
 # ---- faults

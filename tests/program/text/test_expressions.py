@@ -114,12 +114,12 @@ def test_a_minus_is_what_the_recorder_makes_of_it() -> None:
     assert read_expr(cursor("n - 3"), SYMBOLS) == sub(n, Const(3))
 
 
-@given(expressions([x, y, n, odd, minimum], 30))
+@given(expressions((x, y, n, odd, minimum), 30))
 def test_every_expression_comes_back(node: Expr) -> None:
     assert read_expr(cursor(format_node(node)), SYMBOLS) == node
 
 
-@given(conditions([x, y, n, odd, minimum], [0, 7]))
+@given(conditions((x, y, n, odd, minimum), (0, 7)))
 def test_every_condition_comes_back(node: Cond) -> None:
     assert read_cond(cursor(format_node(node)), SYMBOLS) == node
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oxidecopy.isa.expr import Expr, Sym, SymKind, evaluate
-from oxidecopy.verify.affine import strided
+from oxidecopy.verify.affine import Ranges, strided
 from oxidecopy.verify.outputs.distinct import proves_distinct
 from tests.helpers.programs import BX, BY, add, div, mod, mul
 
@@ -20,7 +20,7 @@ SIZES = {"block_idx.x": 6, "block_idx.y": 4, "i": 5}
 
 def proven(coords: tuple[Expr, ...], extents: tuple[int, ...], sizes: dict[str, int] | None = None) -> bool:
     env = {name: strided(0, n - 1, 1) for name, n in (sizes or SIZES).items()}
-    return proves_distinct(coords, extents, env, tuple(env), {})
+    return proves_distinct(coords, extents, Ranges(env), tuple(env), {})
 
 
 def boxes_meet(coords: tuple[Expr, ...], extents: tuple[int, ...]) -> bool:
@@ -65,8 +65,8 @@ def test_boxes_that_meet_are_not(coords: tuple[Expr, ...], extents: tuple[int, .
 def test_the_tile_of_a_counter_tells_block_and_iteration() -> None:
     env = {"block_idx.x": strided(0, 5, 1), "i": strided(0, 9, 1), "t": strided(0, 99, 1)}
     coords = (mul(div(T, 10), 8), mul(mod(T, 10), 8))
-    assert proves_distinct(coords, (8, 8), env, ("block_idx.x", "i"), {"t": (BX, I)})
-    assert not proves_distinct(coords, (8, 8), env, ("block_idx.x", "i"), {})
+    assert proves_distinct(coords, (8, 8), Ranges(env), ("block_idx.x", "i"), {"t": (BX, I)})
+    assert not proves_distinct(coords, (8, 8), Ranges(env), ("block_idx.x", "i"), {})
 
 
 leaves = st.sampled_from([BX, BY, I])

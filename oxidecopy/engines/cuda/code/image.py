@@ -162,6 +162,15 @@ class Image:
         _WORD.pack_into(out, INLINE_MAPS[self.form] * abi.MAP_BYTES + _FIELDS["counter"], address)
         return bytes(out)
 
+    def address_words(self) -> dict[str, int]:
+        """Words of 8 bytes of the parameter: where the 128 bytes of each map begin, and the addresses of arrays. Not of maps in a table."""
+        words = {name: slot * abi.MAP_BYTES // 8 for slot, name in enumerate(self.maps[: INLINE_MAPS[self.form]])}
+        return words | {name: self.args_at // 8 + word for name, word in self.arrays.items()}
+
+    def scalar_words(self, scalars: Mapping[str, int | float]) -> list[tuple[int, int]]:
+        """Words of the parameter that hold scalars, and what is in them."""
+        return [(self.args_at // 8 + s.word, bits_of(scalars[s.name], s.dtype, cast=s.cast)) for s in self.scalars]
+
     def parameter(
         self,
         *,
@@ -184,9 +193,8 @@ class Image:
         _LIMIT.pack_into(out, header + _FIELDS["limit_us"], limit_us)
         for name, word in self.arrays.items():
             _WORD.pack_into(out, self.args_at + 8 * word, addresses[name])
-        for scalar in self.scalars:
-            bits = bits_of(scalars[scalar.name], scalar.dtype, cast=scalar.cast)
-            _WORD.pack_into(out, self.args_at + 8 * scalar.word, bits)
+        for at, bits in self.scalar_words(scalars):
+            _WORD.pack_into(out, 8 * at, bits)
         return bytes(out)
 
 

@@ -72,7 +72,7 @@ def test_conditions() -> None:
     assert writer().cond(cond) == "(i < n && !answer3) || (true && i + n != 2)"
 
 
-@given(expressions([LOOP, N]), st.integers(-5, 5), st.integers(-3, 8), st.integers(0, 3))
+@given(expressions((LOOP, N)), st.integers(-5, 5), st.integers(-3, 8), st.integers(0, 3))
 def test_spans_hold_every_value(e: Expr, low: int, width: int, n: int) -> None:
     spans = {"i": Span(low, low + max(width, 0)), "n": Span(n, n + 2)}
     bounds = span(e, spans)
@@ -85,7 +85,7 @@ def test_spans_hold_every_value(e: Expr, low: int, width: int, n: int) -> None:
             assert bounds.lo <= value <= bounds.hi
 
 
-@given(expressions([LOOP, N]), st.integers(-50, 50), st.integers(1, 9))
+@given(expressions((LOOP, N)), st.integers(-50, 50), st.integers(1, 9))
 def test_the_text_has_the_value(e: Expr, i: int, n: int) -> None:
     """Read as Python, where `/` of what is not negative is `//`, the text gives the number."""
     exprs = writer((i, i), (n, n))
