@@ -226,6 +226,7 @@ def measure_all(
 ) -> tuple[list[Row], list[tuple[Rate, float]]]:
     """Everything but the table, and the rates behind the ratios; `keep` is given what there is so far, in case the rest is cut short."""
     from oxidecopy.bench.launches import first_rows, launch_rows
+    from oxidecopy.bench.lines import host_rows
     from oxidecopy.bench.one_way import like_plain_rows, one_way_rows
     from oxidecopy.bench.work_rows import work_rows
 
@@ -238,6 +239,7 @@ def measure_all(
 
     parts: tuple[Iterator[Row], ...] = (
         launch_rows(bench, runs, say),
+        host_rows(bench, runs, say),
         copies(),
         one_way_rows(bench, runs, say),
         like_plain_rows(bench, runs, say),

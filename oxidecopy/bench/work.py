@@ -20,6 +20,7 @@ from oxidecopy.bench.tiled import Tiles
 from oxidecopy.typed.global_array import storage_dtype
 
 if TYPE_CHECKING:
+    from oxidecopy.engines.cuda.stream import Stream
     from oxidecopy.host.bound import BoundLaunch
 
 Array = ox.GlobalArray[Any, Any]
@@ -112,6 +113,7 @@ class Work:
         inputs: arrays that are read.
         output: the array that is written.
         bind: the launch, given inputs, output and the number of multiprocessors.
+        call: what else is called in place of a launch, given inputs, output and a stream.
         expected: rows of the output, as `rows` counts them, from one on and up to another.
         target: of the bandwidth of a copy that moves as many bytes.
         peers: by name, with how much faster this has to be.
@@ -124,9 +126,10 @@ class Work:
     how: str
     inputs: tuple[Spec, ...]
     output: Spec
-    bind: Callable[[Sequence[Array], Array, int], BoundLaunch]
     expected: Callable[[Sequence[Pattern], int, int], Values]
     target: float | None
+    bind: Callable[[Sequence[Array], Array, int], BoundLaunch] | None = None
+    call: Callable[[Sequence[Array], Array, Stream], Callable[[], object]] | None = None
     peers: tuple[tuple[str, float], ...] = ()
     tolerance: float = 0.0
     adds: bool = False
@@ -146,7 +149,7 @@ class Work:
 def works(elements: int, columns: int = COLUMNS) -> Iterator[tuple[Work, ...]]:
     """All of them, each in several ways, on `elements` f32 numbers or twice as many bf16 ones, `columns` in a row."""
     shape = (elements // columns, columns)
-    sequence = _sequence(elements)
+    sequence = sequence_of(elements)
     bshd = (2 * elements // (HEADS * DEPTH * sequence), sequence, HEADS, DEPTH)
     yield tuple([fused(shape, tiles) for tiles in FUSED])
     yield tuple([cast(shape, tiles) for tiles in CAST])
@@ -167,7 +170,7 @@ def _rows_of(shape: tuple[int, int], dtype: type[ox.DType]) -> tuple[int, int]:
     return shape[0] * ox.f32.info.nbytes // dtype.info.nbytes, shape[1]
 
 
-def _sequence(elements: int) -> int:
+def sequence_of(elements: int) -> int:
     """Of the permutes: 4,096 where that many fit."""
     return min(4096, 2 * elements // (HEADS * DEPTH))
 
@@ -177,7 +180,7 @@ def fused(shape: tuple[int, int], tiles: Tiles) -> Work:
     """Five operations on two f32 arrays, the result as bf16."""
 
     def expected(given: Sequence[Pattern], first: int, stop: int) -> Values:
-        at = _places(shape, first, stop)
+        at = places(shape, first, stop)
         a, b = (p[at] for p in given)
         made: Values = np.maximum(a * np.float32(SCALE_A) + b * np.float32(SCALE_B) - np.float32(BIAS), np.float32(0))
         return made.astype(storage_dtype(ox.bf16.info))
@@ -202,7 +205,7 @@ def cast(shape: tuple[int, int], tiles: Tiles) -> Work:
     return Work(
         name="cast", words="copy with a cast from f32 to bf16", how=tiles.words, inputs=(Spec(ox.f32, shape),),
         output=Spec(ox.bf16, shape), bind=bind, target=OF_COPY_MAP, peers=(("torch", OF_PEER),),
-        expected=lambda given, first, stop: given[0][_places(shape, first, stop)].astype(storage_dtype(ox.bf16.info)),
+        expected=lambda given, first, stop: given[0][places(shape, first, stop)].astype(storage_dtype(ox.bf16.info)),
     )  # fmt: skip
 
 
@@ -285,7 +288,7 @@ def row_sums(shape: tuple[int, int], dtype: type[ox.DType], tiles: Tiles) -> Wor
         return tiled.row_sums(tiles)[-(-shape[0] // tiles.box[0])].bind(*maps)
 
     def expected(given: Sequence[Pattern], first: int, stop: int) -> Values:
-        made: Values = given[0][_places(shape, first, stop)].sum(1, dtype=np.float64, keepdims=True)
+        made: Values = given[0][places(shape, first, stop)].sum(1, dtype=np.float64, keepdims=True)
         return made.astype(np.float32)
 
     return Work(
@@ -328,7 +331,7 @@ def added(shape: tuple[int, int], tiles: Tiles) -> Work:
         rows, columns = tiles.box
         total = np.zeros((stop - first, columns))
         for row in range(0, shape[0], rows):
-            strip = given[0][_places(shape, row + first, row + stop)]
+            strip = given[0][places(shape, row + first, row + stop)]
             total += strip.reshape(stop - first, -1, columns).sum(1, dtype=np.float64)
         return total.astype(np.float32)
 
@@ -340,7 +343,7 @@ def added(shape: tuple[int, int], tiles: Tiles) -> Work:
 
 
 # ---- arrays
-def _places(shape: tuple[int, int], first: int, stop: int) -> npt.NDArray[np.int64]:
+def places(shape: tuple[int, int], first: int, stop: int) -> npt.NDArray[np.int64]:
     """Flat indices of rows `first` up to `stop`."""
     return np.arange(first * shape[1], stop * shape[1]).reshape(stop - first, shape[1])
 

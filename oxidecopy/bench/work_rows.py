@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Final, final
 import numpy as np
 
 import oxidecopy as ox
+from oxidecopy.bench.lines import lines
 from oxidecopy.bench.measure import Absent, Floor, Measured
 from oxidecopy.bench.peers import Given, peer, why_absent
 from oxidecopy.bench.work import BIAS, SCALE_A, SCALE_B, Pattern, Work, works
@@ -90,7 +92,8 @@ def prepare(bench: Bench) -> Ground:
 def work_rows(bench: Bench, runs: int, say: Callable[[str], None]) -> Iterator[Row]:
     """Every work, its bandwidth as a share of a copy's, then how many times as long each peer takes."""
     ground = prepare(bench)
-    for ways in works(bench.src.buffer.nbytes // 8):
+    elements = bench.src.buffer.nbytes // 8
+    for ways in (*works(elements), *((line,) for line in lines(elements))):
         say(ways[0].words)
         try:
             yield from rows_of(ground, ways, runs, say)
@@ -120,14 +123,26 @@ def rows_of(ground: Ground, ways: Sequence[Work], runs: int, say: Callable[[str]
 def _times(ground: Ground, work: Work, runs: int) -> tuple[float, ...]:
     """Device times of a work, whose result is right."""
     bench, given = ground.bench, ground.given(work)
+    with _started(bench, work, given) as call:
+        ground.clear(work)
+        call()
+        ground.check(work, f"oxidecopy, {work.how}", work.tolerance)
+        return bench.times_ms(call, runs)
+
+
+@contextmanager
+def _started(bench: Bench, work: Work, given: Given) -> Iterator[Callable[[], object]]:
+    """What starts a work on the bench's stream."""
+    if work.call is not None:
+        yield work.call(given.inputs, given.output, bench.stream)
+        return
+    assert work.bind is not None  # one of both
     bound = work.bind(given.inputs, given.output, bench.multiprocessors)
     launch = bench.engine.prepare(bound.verify(), bound.bindings, stream=bench.stream)
-    ground.clear(work)
-    launch()
-    ground.check(work, f"oxidecopy, {work.how}", work.tolerance)
-    times = bench.times_ms(launch, runs)
-    launch.end()
-    return times
+    try:
+        yield launch
+    finally:
+        launch.end()
 
 
 def _beside(ground: Ground, work: Work, given: Given, name: str, ours: Sequence[float], target: float, runs: int) -> Row:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, final
 
+from oxidecopy.isa.limits import COORD_INNER_ALIGN
+
 ReduceOpName = str
 REDUCE_OPS: Final = ("add", "min", "max", "inc", "dec", "bit_and", "bit_or", "bit_xor")
 
@@ -59,7 +61,7 @@ class DTypeInfo:
     @property
     def grid(self) -> int:
         """Elements that the innermost coordinate of a copy is a multiple of: 16 bytes (measured), of padded types a row (PTX)."""
-        return 128 if self.padded else 128 // self.bits
+        return 128 if self.padded else 8 * COORD_INNER_ALIGN // self.bits
 
     def shared_bytes(self, elements: int) -> int:
         """Bytes of a row of a tile, gaps of padded types included."""

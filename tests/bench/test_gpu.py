@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import oxidecopy as ox
-from oxidecopy.bench import gpu, gpu_table, launches, one_way, work_rows
+from oxidecopy.bench import gpu, gpu_table, launches, lines, one_way, work_rows
 from oxidecopy.bench.copies import Copy, Schedule
 from oxidecopy.bench.gpu import Rate
 from oxidecopy.host.npy import write_json
@@ -81,6 +81,7 @@ def test_what_was_measured_is_kept_row_by_row(monkeypatch: pytest.MonkeyPatch) -
         launches: ("launch_rows", "first_rows"),
         one_way: ("one_way_rows", "like_plain_rows"),
         work_rows: ("work_rows",),
+        lines: ("host_rows",),
     }.items():
         for name in names:
             monkeypatch.setattr(module, name, lambda *_: iter(rows[:1]))
@@ -88,8 +89,8 @@ def test_what_was_measured_is_kept_row_by_row(monkeypatch: pytest.MonkeyPatch) -
     kept: list[tuple[int, int]] = []
     bench: Any = None
     made, rates = gpu.measure_all(bench, 3, lambda _: None, lambda rows, rates: kept.append((len(rows), len(rates))))
-    assert (len(made), len(rates)) == (7, 1)
-    assert kept == [(1, 0), *((n, 1) for n in range(2, 8))]
+    assert (len(made), len(rates)) == (8, 1)
+    assert kept == [(1, 0), (2, 0), *((n, 1) for n in range(3, 9))]
 
 
 # ---- the table

@@ -20,6 +20,7 @@ def test_each_gives_what_numpy_gives(measured: Work) -> None:
     rng = np.random.default_rng(0)
     values = [rng.standard_normal(spec.shape, np.float32).astype(storage_dtype(spec.dtype.info)) for spec in measured.inputs]
     out = dev.zeros(measured.output.shape, measured.output.dtype)
+    assert measured.bind is not None
     measured.bind([dev.array(x, spec.dtype) for x, spec in zip(values, measured.inputs, strict=True)], out, 2)()
     rows = out.numpy().reshape(measured.rows)
     expected = measured.expected([Pattern(x.reshape(-1)) for x in values], 0, len(rows))

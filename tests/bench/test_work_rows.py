@@ -98,6 +98,7 @@ def test_a_wrong_peer_is_no_peer(ground: Ground, monkeypatch: pytest.MonkeyPatch
 
 def test_a_wrong_result_is_a_row_that_failed(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work_rows, "works", lambda elements: work.works(elements, 512))
+    monkeypatch.setattr(work_rows, "lines", lambda _: ())
     rows = list(work_rows.work_rows(ground.bench, 3, lambda _: None))
     assert [(row.what, row.passed, row.verdict) for row in rows] == [(f"{words}, of a copy", False, "FAILED") for words in small()]
     assert all("the result is not what numpy gives [OX6007]" in row.cells[0] for row in rows)
@@ -106,6 +107,7 @@ def test_a_wrong_result_is_a_row_that_failed(ground: Ground, monkeypatch: pytest
 def test_every_work_has_a_row_on_arrays_of_a_bench(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Ground, "check", lambda *_: None)
     monkeypatch.setattr(work_rows, "works", lambda elements: work.works(elements, 512))
+    monkeypatch.setattr(work_rows, "lines", lambda _: ())
     rows = list(work_rows.work_rows(ground.bench, 3, lambda _: None))
     assert [row.what for row in rows if isinstance(row, Measured)] == [f"{words}, of a copy" for words in small()]
 

@@ -28,32 +28,6 @@ class FakeCode(FakeState):
     def cuModuleUnload(self, hmod: Any) -> Any:
         self.unload_image(hmod)
 
-    @driver_call(values=1)
-    def cuLibraryLoadData(
-        self,
-        code: Any,
-        jitOptions: Any,
-        jitOptionsValues: Any,
-        numJitOptions: int,
-        libraryOptions: Any,
-        libraryOptionValues: Any,
-        numLibraryOptions: int,
-    ) -> Any:
-        return self.load_image(code)
-
-    @driver_call()
-    def cuLibraryUnload(self, library: Any) -> Any:
-        self.unload_image(library)
-
-    @driver_call(values=1)
-    def cuLibraryGetKernel(self, library: Any, name: bytes) -> Any:
-        return self.find_kernel(library, name)
-
-    @driver_call(values=1)
-    def cuKernelGetFunction(self, kernel: Any) -> Any:
-        self.kernel_of(kernel)
-        return Handle(int(kernel))
-
     def load_image(self, code: Any) -> Handle:
         raw = bytes(memoryview(code).cast("B"))
         for image in self.images:
@@ -103,13 +77,6 @@ class FakeCode(FakeState):
             raise Refused("INVALID_VALUE")
         self.function_attributes.setdefault(int(hfunc), {})[int(attrib)] = value
 
-    @driver_call(values=2)
-    def cuFuncGetParamInfo(self, func: Any, paramIndex: int) -> Any:
-        parameters = self.kernel_of(func).parameters
-        if not 0 <= paramIndex < len(parameters):
-            raise Refused("INVALID_VALUE")
-        return parameters[paramIndex]
-
     @driver_call(values=1)
     def cuOccupancyMaxActiveBlocksPerMultiprocessor(self, func: Any, blockSize: int, dynamicSMemSize: int) -> Any:
         self.kernel_of(func)
@@ -118,11 +85,6 @@ class FakeCode(FakeState):
     @staticmethod
     def blocks_per_sm(threads: int, shared_bytes: int) -> int:
         return min(32, 2048 // max(1, threads), 233_472 // (shared_bytes + 1024))  # 1 KiB of each block is the system's
-
-    @driver_call(values=1)
-    def cuOccupancyMaxPotentialClusterSize(self, func: Any, config: Any) -> Any:
-        allowed = self.function_attributes.get(int(func), {}).get(14, 0)
-        return self.kernel_of(func).max_cluster if allowed else min(8, self.kernel_of(func).max_cluster)
 
     @driver_call(values=1)
     def cuOccupancyMaxActiveClusters(self, func: Any, config: Any) -> Any:

@@ -25,7 +25,6 @@ from tests.helpers.fake_gpu import (
     FakeKernel,
     FakeStream,
     FakeTensorMap,
-    FakeUuid,
     Handle,
     Launch,
 )
@@ -61,11 +60,6 @@ class FakeDriver(FakeMemory, FakeCode):
     @driver_call(context=False, lost=False, values=1)
     def cuDeviceGetName(self, length: int, dev: Any) -> Any:
         return self.gpu_of(dev).name.encode().ljust(length, b"\0")
-
-    @driver_call(context=False, lost=False, values=1)
-    def cuDeviceGetUuid(self, dev: Any) -> Any:
-        self.gpu_of(dev)
-        return FakeUuid(bytes([int(dev)] * 16))
 
     @driver_call(context=False, lost=False, values=1)
     def cuDeviceGetAttribute(self, attrib: Any, dev: Any) -> Any:

@@ -124,11 +124,6 @@ class FakeKernelNodeParams(FakeStructure):
         self.extra = 0
 
 
-@dataclass
-class FakeUuid:
-    bytes: bytes
-
-
 # ---- what there is
 @dataclass
 class FakeGpu:
@@ -172,7 +167,7 @@ class FakeKernel:
 
 @dataclass
 class FakeImage:
-    """A cubin: what `cuLibraryLoadData` finds in bytes that start with its `code`."""
+    """A cubin: what `cuModuleLoadData` finds in bytes that start with its `code`."""
 
     code: bytes
     kernels: tuple[FakeKernel, ...]

@@ -115,11 +115,6 @@ class FakeMemory(FakeState):
         self.give(hStream, lambda: self.poke(int(dstDevice), self.from_host(srcHost, ByteCount)))
 
     @driver_call()
-    def cuMemcpyDtoHAsync(self, dstHost: Any, srcDevice: Any, ByteCount: int, hStream: Any) -> Any:
-        self.allocation_of(int(srcDevice), ByteCount)
-        self.give(hStream, lambda: self.to_host(dstHost, self.bytes_at(int(srcDevice), ByteCount)))
-
-    @driver_call()
     def cuMemcpyDtoDAsync(self, dstDevice: Any, srcDevice: Any, ByteCount: int, hStream: Any) -> Any:
         self.allocation_of(int(srcDevice), ByteCount)
         self.allocation_of(int(dstDevice), ByteCount)

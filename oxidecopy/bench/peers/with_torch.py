@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from oxidecopy.bench.lines import row_numbers
+
 if TYPE_CHECKING:
     from oxidecopy.bench.peers import Call, Given
 
@@ -16,6 +18,8 @@ _WAYS: Final[dict[str, tuple[str, Callable[[Any], object]]]] = {
     "cast": ("x.bfloat16()", lambda x: x.bfloat16()),
     "sums": ("x.sum(1), in f32", lambda x: x.sum(1, dtype=import_module("torch").float32)),
     "column sums": ("x.sum(0), in f32", lambda x: x.sum(0, dtype=import_module("torch").float32)),
+    "copied": ("x.clone()", lambda x: x.clone()),
+    "sum of rows": ("x.sum(0, keepdim=True)", lambda x: x.sum(0, keepdim=True)),
 }
 
 
@@ -26,7 +30,7 @@ def start(work: str, given: Given) -> Mapping[str, Call]:
         return _product(torch, work, given)
     stream = torch.cuda.ExternalStream(given.stream.handle)
     x = torch.from_dlpack(given.inputs[0])
-    words, call = _WAYS[work]
+    words, call = _way(torch, work, x)
 
     def on_stream() -> object:
         with torch.cuda.stream(stream):
@@ -35,6 +39,16 @@ def start(work: str, given: Given) -> Mapping[str, Call]:
     with torch.cuda.stream(stream):
         torch.from_dlpack(given.output).copy_(call(x))
     return {words: on_stream}
+
+
+def _way(torch: Any, work: str, x: Any) -> tuple[str, Callable[[Any], object]]:
+    if work.startswith("from column"):
+        start = int(work.rpartition(" ")[2])
+        return f"x[:, {start}:].contiguous()", lambda x: x[:, start:].contiguous()
+    if work.startswith("rows of"):
+        numbers = torch.from_numpy(row_numbers(x.shape[0])).to(x.device)
+        return "torch.index_select", lambda x: torch.index_select(x, 0, numbers)
+    return _WAYS[work]
 
 
 def _product(torch: Any, work: str, given: Given) -> Mapping[str, Call]:

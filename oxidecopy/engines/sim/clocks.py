@@ -82,7 +82,6 @@ class Clocks:
         self.ledger = Ledger(self.findings)
         self.maps = MapClocks(self.findings, self._clock)
         self._program = program
-        self._agents = agents
         self._bars: dict[int, int] = {}
         for decl in program.barriers:
             for i in range(decl.stages):

@@ -102,6 +102,13 @@ def test_stub_protocol_and_fake_have_the_same_names() -> None:
     assert all(hasattr(FakeDriver, name) for name in protocol)
 
 
+def test_every_call_of_the_protocol_is_made() -> None:
+    own = Path(inspect.getfile(Driver))
+    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "oxidecopy").rglob("*.py") if path != own)
+    asked_by_tests = {"cuCtxGetCurrent"}  # whether a context was put back
+    assert [name for name in FUNCTIONS if name not in asked_by_tests and f".{name}" not in code] == []
+
+
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_protocol_and_fake_have_these_parameters(name: str) -> None:
     for owner in (Driver, FakeDriver):

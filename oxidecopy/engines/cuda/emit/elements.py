@@ -44,15 +44,6 @@ def storage(dtype: str) -> str:
     return f"u{DTYPES[dtype].nbytes * 8}"
 
 
-def working(dtype: str) -> str:
-    """The C++ type that a value is held in."""
-    if dtype == MASK:
-        return "bool"
-    if dtype == "f64":
-        return "double"
-    return "float" if dtype == "f32" or dtype in _HALVES else storage(dtype)
-
-
 @final
 class Elements:
     """Writes element expressions; `used` collects the functions they call."""
