@@ -1,9 +1,9 @@
-"""A blur: every box is loaded with the pixels around it, as nine boxes that overlap by one pixel.
+"""A blur: every box is loaded with the pixels around it, one more on each side.
 
-A pixel is four floats, so 16 bytes, and a box may begin at any of them: one that begins a pixel to the left, or a row above, is a load like
-any other. What lies outside of the picture is black: the engine fills it with zeros. The three boxes of a row of pixels are one stage of a
-ring, and what they add is kept in a tile. Boxes share all but their edges, which come from L2. One twin is broken on purpose: it takes a
-picture with one byte for a pixel, where boxes can begin at every sixteenth pixel only.
+A pixel is four floats, so 16 bytes, and a box may begin at any of them: one that begins a pixel to the left and a row above is a load like
+any other. What lies outside of the picture is black: the engine fills it with zeros. Boxes share their edges, which come from L2. A stencil
+then sums the nine pixels around each one, in the middle of the tile: a tap's place is counted in floats, so the next pixel is four columns
+to the right. One twin is broken on purpose: it takes a picture with one byte for a pixel, where boxes can begin at every sixteenth only.
 
     python examples/27_blur.py --input in.png --output out.png        # a picture (with the package pillow)
     python examples/27_blur.py --input x.npy --output y.npy           # or any (rows, columns, 4) float32 array
@@ -22,53 +22,51 @@ import numpy.typing as npt
 
 import oxidecopy as ox
 
-BOX = (8, 16, 4)  # rows, columns, red to alpha
-Picture = ox.TmaDescriptor[ox.f32, ox.D3]
+PIXEL = 4  # floats: red to alpha
+BOX = (32, 32 * PIXEL)
+AROUND = (BOX[0] + 2, BOX[1] + 2 * PIXEL)
+# The weights are 1 2 1 in both directions, 16 in all. The sum goes row by row, from left to right.
+TAPS = {(y, PIXEL * x): (2 - abs(y)) * (2 - abs(x)) / 16 for y in (-1, 0, 1) for x in (-1, 0, 1)}
+Picture = ox.TmaDescriptor[ox.f32, ox.D2]
 Array = npt.NDArray[np.float32]
 
 
-# ---- nine boxes
-# The weights are 1 2 1 in both directions, 16 in all. The sum begins with the row above; of each row the boxes to the left and to the right
-# count once, the one between them twice.
+# ---- boxes with a halo
 @ox.pipeline(warps=ox.roles(producer=1, consumers=4))
 def blurred(cta: ox.Cta, src: Picture, dst: Picture) -> None:
-    ring = cta.ring(stages=2, tiles=(src, src, src))
-    total = cta.shared(src)
+    ring, made = cta.ring(stages=2, tiles=(src,)), cta.store_ring(dst, stages=1)
     with cta.producer() as leader:
-        for y, x, _ in cta.tiles(src):
-            for dy in (-1, 0, 1):
-                with ring.produce(leader) as (left, middle, right):
-                    left.load(src, (y + dy, x - 1, 0))
-                    middle.load(src, (y + dy, x, 0))
-                    right.load(src, (y + dy, x + 1, 0))
+        for y, x in cta.tiles(dst):
+            with ring.produce(leader) as (slot,):
+                slot.load(src, (y - 1, x - PIXEL))
     with cta.consumers() as group:
-        for at in cta.tiles(src):
-            group.fill(total, 0)
-            for weight in (1 / 16, 2 / 16, 1 / 16):
-                group.sync()
-                with ring.consume(group) as (left, middle, right):
-                    group.map(lambda s, a, b, c: s + (a + b * 2 + c) * weight, total, left, middle, right, out=total)  # noqa: B023  # called here
-            group.store(dst, total, at)
+        for at in cta.tiles(dst):
+            with ring.consume(group) as (tile,), made.put(group, at) as result:
+                group.stencil(tile, taps=TAPS, out=result)
 
 
 @blurred.recipe
 def blurred_recipe(dev: ox.Device, x: Array | None = None) -> ox.Recipe:
     if x is None:
-        x = np.random.default_rng(27).random((30, 50, 4), np.float32)
-    array: ox.GlobalArray[ox.f32, ox.D3] = dev.array(x, ox.f32)
-    src = ox.TmaDescriptor.tiled(array, box=BOX)
-    out = dev.empty((len(x), x.shape[1], x.shape[2]), ox.f32)
-    return ox.Recipe(launch=blurred[4].bind(src, ox.TmaDescriptor.tiled(out, box=BOX)), outputs={"out": out}, expected={"out": blur(x)})
+        x = np.random.default_rng(27).random((50, 60, PIXEL), np.float32)
+    out = dev.empty(x.shape, ox.f32)
+    src, dst = (ox.TmaDescriptor.tiled(rows(a), box=box) for a, box in ((dev.array(x, ox.f32), AROUND), (out, BOX)))
+    return ox.Recipe(launch=blurred[4].bind(src, dst), outputs={"out": out}, expected={"out": blur(x)})
+
+
+def rows(picture: ox.GlobalArray[ox.f32, Any]) -> ox.GlobalArray[ox.f32, ox.D2]:
+    """The same memory as rows of floats."""
+    height, width, _ = picture.permute(0, 1, 2).shape  # refused unless there are three dimensions
+    return picture.as_strided((height, width * PIXEL), picture.strides_bytes[::2])
 
 
 def blur(x: Array) -> Array:
-    """By numpy: the same additions in the same order."""
+    """By numpy: the same products and sums in the same order."""
     around = np.pad(x, ((1, 1), (1, 1), (0, 0)))
-    total = np.zeros_like(x)
-    for dy, weight in enumerate((1 / 16, 2 / 16, 1 / 16)):
-        row = around[dy : dy + len(x)]
-        left, middle, right = (row[:, dx : dx + x.shape[1]] for dx in range(3))
-        total += (left + middle * np.float32(2) + right) * np.float32(weight)
+    parts = [around[1 + y : 1 + y + len(x), 1 + dx // PIXEL : 1 + dx // PIXEL + x.shape[1]] * np.float32(w) for (y, dx), w in TAPS.items()]
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
     return total
 
 

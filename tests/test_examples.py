@@ -122,10 +122,10 @@ def scaled_by_rows(x: Array) -> Array:
 
 def blurred(x: Array) -> Array:
     around = np.pad(x, ((1, 1), (1, 1), (0, 0)))
-    out = np.zeros_like(x)
-    for dy, weight in enumerate(np.array((1, 2, 1), np.float32) / 16):
-        left, middle, right = (around[dy : dy + len(x), dx : dx + x.shape[1]] for dx in range(3))
-        out += (left + middle * 2 + right) * weight
+    weights = np.outer((1, 2, 1), np.array((1, 2, 1), np.float32) / 16).astype(np.float32)
+    out: Array = around[: len(x), : x.shape[1]] * weights[0, 0]
+    for dy, dx in list(np.ndindex(3, 3))[1:]:
+        out = out + around[dy : dy + len(x), dx : dx + x.shape[1]] * weights[dy, dx]
     return out
 
 

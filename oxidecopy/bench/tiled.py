@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import final
+from typing import Any, final
 
 import oxidecopy as ox
 from oxidecopy.bench.copies import padding
 
+Map = ox.TmaDescriptor[Any, Any, Any, Any]
 F32 = ox.TmaDescriptor[ox.f32, ox.D2]
 Vector = ox.TmaDescriptor[ox.f32, ox.D1]
 BF16 = ox.TmaDescriptor[ox.bf16, ox.D2]
@@ -90,11 +91,12 @@ def cast(tiles: Tiles) -> ox.Pipeline[...]:
 
 
 def transposed(tiles: Tiles) -> ox.Pipeline[...]:
-    """Tiles into transposed ones, given out by a counter."""
+    """Tiles into transposed ones, given out by a counter; dimensions before the last two stay."""
 
     @ox.pipeline(warps=ox.roles(producer=1, consumers=tiles.warps))
-    def transpose(cta: ox.Cta, a: F32, out: F32) -> None:
-        ring, made = cta.ring(stages=tiles.stages, tiles=(a,)), cta.store_ring(out, stages=tiles.stored)
+    def transpose(cta: ox.Cta, a: Map, out: Map) -> None:
+        ring: ox.Ring[Any, Any] = cta.ring(stages=tiles.stages, tiles=(a,))
+        made = cta.store_ring(out, stages=tiles.stored)
         work = cta.schedule(a, order=ox.order.counter())
         with cta.producer() as leader:
             for at in work:
@@ -103,8 +105,8 @@ def transposed(tiles: Tiles) -> ox.Pipeline[...]:
         with cta.consumers() as group:
             for stage in ring.stages(group, work):
                 (tile,) = stage.tiles
-                row, column = stage.at
-                with made.put(group, (column, row)) as result:
+                *outer, row, column = stage.at
+                with made.put(group, (*outer, column, row)) as result:
                     group.transpose(tile, out=result)
 
     return transpose
@@ -135,8 +137,9 @@ def row_sums(tiles: Tiles) -> ox.Pipeline[...]:
     """Rows of a box's height to a CTA, added up box by box; `per_sm` is how many of them fit."""
 
     @ox.pipeline(warps=ox.roles(producer=1, consumers=tiles.warps))
-    def sums(cta: ox.Cta, a: F32, out: Vector) -> None:
-        ring, made = cta.ring(stages=tiles.stages, tiles=(a,)), cta.store_ring(out, stages=tiles.stored)
+    def sums(cta: ox.Cta, a: Map, out: Vector) -> None:
+        ring: ox.Ring[Any, Any] = cta.ring(stages=tiles.stages, tiles=(a,))
+        made = cta.store_ring(out, stages=tiles.stored)
         columns = a.shape[1] // tiles.box[1]
         with cta.producer() as leader:
             for (row,) in cta.tiles(out, order=ox.order.once):
@@ -151,6 +154,37 @@ def row_sums(tiles: Tiles) -> ox.Pipeline[...]:
                     for _ in cta.range(columns):
                         with ring.consume(group) as (tile,):
                             group.sum(tile, axis=1, out=total, accumulate=True)
+
+    return sums
+
+
+def column_sums(tiles: Tiles, boxes: int) -> ox.Pipeline[...]:
+    """So many boxes one below the other to a CTA, whose sums it adds to the output; CTAs side by side have boxes side by side."""
+
+    @ox.pipeline(warps=ox.roles(producer=1, consumers=tiles.warps))
+    def sums(cta: ox.Cta, a: Map, out: Vector) -> None:
+        ring: ox.Ring[Any, Any] = cta.ring(stages=tiles.stages, tiles=(a,))
+        total = cta.shared(out)
+        rows, columns = tiles.box
+        across = a.shape[1] // columns
+        first, column = cta.block_idx.x // across * (boxes * rows), cta.block_idx.x % across * columns
+        with cta.producer() as leader:
+            for i in cta.range(boxes):
+                with ring.produce(leader) as (slot,):
+                    slot.load(a, (first + i * rows, column))
+        with cta.consumers() as group:
+            group.fill(total, 0.0)
+            group.sync()
+            for _ in cta.range(boxes):
+                with ring.consume(group) as (tile,):
+                    group.sum(tile, axis=0, out=total, accumulate=True)
+            group.sync()
+            cta.fence_proxy_async()
+            group.sync()
+            with group.elect() as leader:
+                out.reduce(ox.reduce.add, leader, total, (column,))
+                leader.commit_group()
+                leader.wait_group_read(0)
 
     return sums
 

@@ -5,7 +5,7 @@ Sizes are free: the same pipelines run on the simulator on arrays of a few tiles
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, final
@@ -27,8 +27,9 @@ Array = ox.GlobalArray[Any, Any]
 Values = npt.NDArray[Any]
 
 SCALE_A, SCALE_B, BIAS = 0.75, -1.25, 0.125
-TAPS: Final = {(0, 0): 0.5, (-1, 0): 0.125, (1, 0): 0.125, (0, -1): 0.125, (0, 1): 0.125}
+TAPS: Final = {(-1, 0): 0.125, (0, -1): 0.125, (0, 0): 0.5, (0, 1): 0.125, (1, 0): 0.125}  # in reading order: the fastest
 HEADS: Final = 32
+_STRIP: Final = 4096  # rows that are added up at a time
 DEPTH: Final = 128
 COLUMNS: Final = 16_384
 
@@ -45,23 +46,27 @@ CAST: Final = (
     Tiles(box=(32, 64), stages=4, stored=2, warps=4, per_sm=4),
 )
 PERMUTED: Final = (Tiles(box=(1, 16, 4, DEPTH), per_sm=4),)  # of BSHD, which both directions walk through
-TRANSPOSED: Final = (
-    Tiles(box=(128, 128), stages=2, stored=1, warps=8, per_sm=1),
-    Tiles(box=(64, 128), stages=2, stored=1, warps=8, per_sm=2),
-    Tiles(box=(64, 64), stages=2, stored=2, warps=4, per_sm=3),
-    Tiles(box=(64, 64), stages=2, stored=1, warps=8, per_sm=3),
-)
+# With the columns of a strip, which tiles walk down: so they lie close to each other in both arrays.
+TRANSPOSED: Final[Mapping[type[ox.DType], tuple[tuple[Tiles, int], ...]]] = {
+    ox.f32: ((Tiles(box=(128, 128), stages=2, stored=1, warps=8, per_sm=1), 256),),
+    ox.bf16: ((Tiles(box=(128, 256), stages=2, stored=1, warps=8, per_sm=1), 256),),
+    ox.u8: ((Tiles(box=(256, 256), stages=2, stored=1, warps=8, per_sm=1), 512),),
+    ox.f64: ((Tiles(box=(64, 128), stages=2, stored=1, warps=8, per_sm=1), 128),),
+}
 AROUND: Final = (
     Tiles(box=(64, 128), stages=2, stored=1, warps=8, per_sm=2),
-    Tiles(box=(64, 64), stages=2, stored=2, warps=4, per_sm=3),
-    Tiles(box=(64, 64), stages=2, stored=1, warps=4, per_sm=4),
-    Tiles(box=(32, 128), stages=2, stored=1, warps=4, per_sm=4),
+    Tiles(box=(32, 248), stages=2, stored=1, warps=8, per_sm=2),
+    Tiles(box=(32, 128), stages=2, stored=2, warps=4, per_sm=3),
 )
-SUMMED: Final = (
-    Tiles(box=(64, 128), stages=3, stored=1, warps=8, per_sm=2),
-    Tiles(box=(32, 256), stages=2, stored=1, warps=8, per_sm=3),
-    Tiles(box=(64, 256), stages=3, stored=1, warps=16, per_sm=1),
-)
+SUMMED: Final[Mapping[type[ox.DType], tuple[Tiles, ...]]] = {
+    ox.f32: (Tiles(box=(128, 128), stages=3, stored=1, warps=16, per_sm=1), Tiles(box=(64, 128), stages=3, stored=1, warps=8, per_sm=2)),
+    ox.bf16: (Tiles(box=(128, 256), stages=3, stored=1, warps=16, per_sm=1), Tiles(box=(64, 256), stages=3, stored=1, warps=8, per_sm=2)),
+}
+SUMMED_DOWN: Final[Mapping[type[ox.DType], Tiles]] = {
+    ox.f32: Tiles(box=(64, 128), stages=3, stored=1, warps=8, per_sm=2),
+    ox.bf16: Tiles(box=(64, 256), stages=3, stored=1, warps=4, per_sm=2),
+}
+_DOWN: Final = 128  # boxes one below the other that a CTA sums, at most
 ADDED: Final = (Tiles(box=(64, 256), per_sm=2),)
 
 OF_COPY_MAP: Final = 0.95
@@ -150,10 +155,19 @@ def works(elements: int, columns: int = COLUMNS) -> Iterator[tuple[Work, ...]]:
     yield tuple([cast(shape, tiles) for tiles in CAST])
     yield tuple([permuted(bshd, tiles, back=False) for tiles in PERMUTED])
     yield tuple([permuted(bshd, tiles, back=True) for tiles in PERMUTED])
-    yield tuple([transposed(shape, tiles) for tiles in TRANSPOSED])
+    for dtype, cuts in TRANSPOSED.items():
+        yield tuple([transposed(_rows_of(shape, dtype), dtype, *cut) for cut in cuts])
     yield tuple([stencil(shape, tiles) for tiles in AROUND])
-    yield tuple([row_sums(shape, tiles) for tiles in SUMMED])
+    for dtype, ways in SUMMED.items():
+        yield tuple([row_sums(_rows_of(shape, dtype), dtype, tiles) for tiles in ways])
+    for dtype, tiles in SUMMED_DOWN.items():
+        yield (column_sums(_rows_of(shape, dtype), dtype, tiles),)
     yield tuple([added(shape, tiles) for tiles in ADDED])
+
+
+def _rows_of(shape: tuple[int, int], dtype: type[ox.DType]) -> tuple[int, int]:
+    """The shape of as many bytes, with as many columns."""
+    return shape[0] * ox.f32.info.nbytes // dtype.info.nbytes, shape[1]
 
 
 def sequence_of(elements: int) -> int:
@@ -220,17 +234,24 @@ def permuted(shape: tuple[int, int, int, int], tiles: Tiles, *, back: bool) -> W
     )  # fmt: skip
 
 
-def transposed(shape: tuple[int, int], tiles: Tiles) -> Work:
-    """Rows and columns change places: by threads, as the copy engine keeps the innermost dimension."""
+def transposed(shape: tuple[int, int], dtype: type[ox.DType], tiles: Tiles, strip: int) -> Work:
+    """Rows and columns change places: by threads, as the copy engine keeps the innermost dimension.
+
+    A strip of columns is walked from top to bottom, before those beside it: strips are a dimension of both maps.
+    """
+    rows, columns = shape
+    size = dtype.info.nbytes
 
     def bind(given: Sequence[Array], out: Array, multiprocessors: int) -> BoundLaunch:
-        maps = _map(given[0], tiles.box), _map(out, tiles.box[::-1])
+        source = given[0].as_strided((columns // strip, rows, strip), (size * strip, size * columns, size))
+        target = out.as_strided((columns // strip, strip, rows), (size * strip * rows, size * rows, size))
+        maps = _map(source, (1, *tiles.box)), _map(target, (1, *tiles.box[::-1]))
         return tiled.transposed(tiles)[tiles.per_sm * multiprocessors].bind(*maps)
 
     return Work(
-        name="transpose", words="transpose of f32", how=tiles.words, inputs=(Spec(ox.f32, shape),), output=Spec(ox.f32, shape[::-1]),
-        bind=bind, expected=lambda given, first, stop: given[0][np.arange(shape[0]) * shape[1] + np.arange(first, stop)[:, None]],
-        target=OF_COPY, peers=(("torch", OF_CONTIGUOUS),),
+        name="transpose", words=f"transpose of {dtype.__name__}", how=f"{tiles.words}, strips of {strip} columns",
+        inputs=(Spec(dtype, shape),), output=Spec(dtype, shape[::-1]), bind=bind, target=OF_COPY, peers=(("torch", OF_CONTIGUOUS),),
+        expected=lambda given, first, stop: given[0][np.arange(rows) * columns + np.arange(first, stop)[:, None]],
     )  # fmt: skip
 
 
@@ -259,7 +280,7 @@ def stencil(shape: tuple[int, int], tiles: Tiles) -> Work:
 
 
 # ---- fewer elements than before
-def row_sums(shape: tuple[int, int], tiles: Tiles) -> Work:
+def row_sums(shape: tuple[int, int], dtype: type[ox.DType], tiles: Tiles) -> Work:
     """The sum of each row: a CTA for as many rows as a box has."""
 
     def bind(given: Sequence[Array], out: Array, _: int) -> BoundLaunch:
@@ -271,8 +292,31 @@ def row_sums(shape: tuple[int, int], tiles: Tiles) -> Work:
         return made.astype(np.float32)
 
     return Work(
-        name="sums", words="sums of f32 rows", how=tiles.words, inputs=(Spec(ox.f32, shape),), output=Spec(ox.f32, shape[:1]), bind=bind,
-        expected=expected, target=OF_COPY, peers=(("torch", OF_PEER),), tolerance=1e-3,
+        name="sums", words=f"sums of {dtype.__name__} rows", how=tiles.words, inputs=(Spec(dtype, shape),),
+        output=Spec(ox.f32, shape[:1]), bind=bind, expected=expected, target=OF_COPY, peers=(("torch", OF_PEER),), tolerance=1e-3,
+    )  # fmt: skip
+
+
+def column_sums(shape: tuple[int, int], dtype: type[ox.DType], tiles: Tiles) -> Work:
+    """The sum of each column: a CTA for many boxes one below the other."""
+    boxes = min(_DOWN, shape[0] // tiles.box[0])
+
+    def bind(given: Sequence[Array], out: Array, _: int) -> BoundLaunch:
+        maps = _map(given[0], tiles.box), _map(out, tiles.box[1:])
+        grid = prod(n // b for n, b in zip(shape, tiles.box, strict=True)) // boxes
+        return tiled.column_sums(tiles, boxes)[grid].bind(*maps)
+
+    def expected(given: Sequence[Pattern], first: int, stop: int) -> Values:
+        total = np.zeros(stop - first)
+        for row in range(0, shape[0], _STRIP):
+            rows = np.arange(row, min(row + _STRIP, shape[0]))[:, None]
+            total += given[0][rows * shape[1] + np.arange(first, stop)].sum(0, dtype=np.float64)
+        return total[:, None].astype(np.float32)
+
+    return Work(
+        name="column sums", words=f"sums of {dtype.__name__} columns", how=f"{tiles.words}, {boxes} tiles to a CTA",
+        inputs=(Spec(dtype, shape),), output=Spec(ox.f32, shape[1:]), bind=bind, expected=expected, target=OF_COPY,
+        peers=(("torch", OF_PEER),), tolerance=1e-2, adds=True,
     )  # fmt: skip
 
 

@@ -34,7 +34,10 @@ _PEER_TOLERANCE: Final = 0.02  # peers fuse multiplications with additions: the 
 @final
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """The arrays of a bench as what is worked on: its source holds f32 numbers from a normal distribution, another pattern in each half."""
+    """The arrays of a bench as what is worked on: its source holds numbers from a normal distribution, another pattern in each half.
+
+    Pairs of bf16 ones, which are such numbers of f32 as well: the second of a pair is the last bits of one.
+    """
 
     bench: Bench
     patterns: tuple[Values, ...]
@@ -74,7 +77,8 @@ def prepare(bench: Bench) -> Ground:
     """Fills the source: a pattern is written once, then doubled until it fills its half."""
     half = bench.src.buffer.nbytes // 2
     size = min(_PATTERN_BYTES, half)
-    patterns = tuple([np.random.default_rng(seed).standard_normal(size // 4, np.float32) for seed in (1, 2)])
+    drawn = [np.random.default_rng(seed).standard_normal(size // 2, np.float32) for seed in (1, 2)]
+    patterns = tuple([numbers.astype(storage_dtype(ox.bf16.info)).view(np.float32) for numbers in drawn])
     for start, pattern in zip((0, half), patterns, strict=True):
         bench.engine.write(bench.src.buffer, start, memoryview(pattern.tobytes()))
         done = size

@@ -28,6 +28,8 @@ _TAPS: Final[Mapping[str, Taps]] = {
     "one": {(0, 1): 1.5},
     "five": {(0, 0): 0.5, (-1, 0): 0.125, (1, 0): 0.125, (0, -1): 0.1, (0, 1): -0.3},
     "six": {(0, -1): 0.7, (0, 0): 0.5, (-1, 0): 0.125, (1, 0): 0.125, (0, -4): 0.1, (0, 4): -0.3},
+    "chunks": {(row, column): 1 / (3 + row * row + column) for row in (-1, 0, 1) for column in (0, 4)},
+    "cross": {(-1, 0): 0.125, (0, -1): 0.1, (0, 0): 0.5, (0, 1): -0.3, (1, 0): 0.125},
     "nine": {(row, column): 1 / (3 + row * row + column) for row in (-1, 0, 1) for column in (-1, 0, 1)},
 }
 _KEPT_BOX: Final = (32, 64)

@@ -305,6 +305,12 @@ enum : u32 {
 };
 
 enum : u32 {
+    STENCIL_WORDS = 0x0,
+    STENCIL_NEAR = 0x1,
+    STENCIL_CHUNKS = 0x2,
+};
+
+enum : u32 {
     CONTRACT_BF16 = 0x0,
     CONTRACT_BF16_A = 0x1,
     CONTRACT_BF16_B = 0x2,
@@ -676,7 +682,10 @@ struct alignas(16) StencilRecord {
     u32 start;
     u8 source_mask;
     u8 out_mask;
-    u8 gap[10];
+    u8 way;
+    u8 across_shift;
+    u32 across_magic;
+    u32 places;
 };
 static_assert(sizeof(StencilRecord) == 32);
 static_assert(OFFSET_OF(StencilRecord, rows) == 0);
@@ -686,6 +695,10 @@ static_assert(OFFSET_OF(StencilRecord, out_pitch) == 12);
 static_assert(OFFSET_OF(StencilRecord, start) == 16);
 static_assert(OFFSET_OF(StencilRecord, source_mask) == 20);
 static_assert(OFFSET_OF(StencilRecord, out_mask) == 21);
+static_assert(OFFSET_OF(StencilRecord, way) == 22);
+static_assert(OFFSET_OF(StencilRecord, across_shift) == 23);
+static_assert(OFFSET_OF(StencilRecord, across_magic) == 24);
+static_assert(OFFSET_OF(StencilRecord, places) == 28);
 
 struct alignas(8) TapEntry {
     i32 offset;

@@ -61,21 +61,33 @@ OX_DEVICE bool test_parity(const W& w, const R& r) {
     return __shfl_sync(FULL_WARP, over, 0);
 }
 
-// A kernel that names a barrier by a register has all sixteen reserved, and an SM has no more than 64: four CTAs. So most kernels name the
-// first two by themselves, and only those that are NAMED for it have the others. False: there is no such barrier here. Where roles meet at
-// different instructions, as in tight loops and beside them, they are not "aligned", as PTX has it.
+// A kernel that can name any barrier has all sixteen reserved, and an SM has no more than 64: four CTAs. So most kernels name the first two
+// alone, and only those that are NAMED for it have the others. False: there is no such barrier here.
+//
+// Where roles meet at different instructions, as in tight loops and beside them, barriers are not "aligned", as PTX has it. Their numbers are
+// constants then: of those in registers the assembler does not tell synccheck which instruction they are, and it takes them for aligned ones.
+#ifdef OX_BARRIER_UNALIGNED
+template <u32 FIRST, u32 COUNT>
+OX_DEVICE void barrier_of(u32 number, u32 threads) {
+    if constexpr (COUNT == 1) {
+        ptx::barrier_sync<FIRST>(threads);
+    } else {
+        if (number < FIRST + COUNT / 2) barrier_of<FIRST, COUNT / 2>(number, threads);
+        else barrier_of<FIRST + COUNT / 2, COUNT / 2>(number, threads);
+    }
+}
+
 template <bool NAMED>
 OX_DEVICE bool bar_sync(u32 number, u32 threads) {
     __syncwarp();
-#ifdef OX_BARRIER_UNALIGNED
-    if constexpr (NAMED) {
-        ptx::barrier_sync(number, threads);
-    } else {
-        if (number >= FEW_BARRIERS) return false;
-        if (number == 0) ptx::barrier_sync<0>(threads);
-        else ptx::barrier_sync<1>(threads);
-    }
+    if (!NAMED && number >= FEW_BARRIERS) return false;
+    barrier_of<0, NAMED ? 16 : FEW_BARRIERS>(number, threads);
+    return true;
+}
 #else
+template <bool NAMED>
+OX_DEVICE bool bar_sync(u32 number, u32 threads) {
+    __syncwarp();
     if constexpr (NAMED) {
         ptx::bar_sync(number, threads);
     } else {
@@ -83,6 +95,6 @@ OX_DEVICE bool bar_sync(u32 number, u32 threads) {
         if (number == 0) ptx::bar_sync<0>(threads);
         else ptx::bar_sync<1>(threads);
     }
-#endif
     return true;
 }
+#endif

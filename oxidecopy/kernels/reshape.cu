@@ -4,7 +4,7 @@
 #define OX_BARRIER_UNALIGNED
 #include "interpreter.cuh"
 
-#define OX_BOUNDS __maxnreg__(72)
+#define OX_BOUNDS __maxnreg__(96)
 
 OX_KERNEL(reshape_global, OX_BOUNDS, true, false, true, true, Small, true)
 OX_KERNEL(reshape_named_global, OX_BOUNDS, true, true, true, true, Small, true)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import oxidecopy as ox
 from oxidecopy.errors import ArgumentError, DTypeError, OxidecopyError, ShapeError
 from oxidecopy.host.arrays import INFERRED
+from oxidecopy.oneliners import moving
 from oxidecopy.oneliners.ready import KEPT_MAX, Kept, kept_by
 
 Array = npt.NDArray[Any]
@@ -58,6 +59,21 @@ def test_a_view_whose_elements_follow_each_other_elsewhere(dev: ox.Device) -> No
     said = ox.copy(None, dev.array(x).T, explain=True)
     assert (said.out.numpy() == x.T).all()
     assert pipelines(said) == ["copy_transposed"]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape", "boxes"), [(np.uint8, (2, 300, 1024), (1, 1, 256, 256)), (np.float64, (100, 256), (1, 64, 128))]
+)
+def test_large_transposes_walk_down_strips(
+    dtype: Any, shape: tuple[int, ...], boxes: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(moving, "_STRIPS_FROM", 0)
+    dev, x = ox.Device.open("sim-fast"), numbers(shape, dtype)
+    *outer, row, column = range(len(shape))
+    said = ox.copy(None, dev.array(x).permute(*outer, column, row), explain=True)
+    assert (said.out.numpy() == np.swapaxes(x, -1, -2)).all()
+    assert "strips of" in said.text
+    assert f"boxes {boxes}" in said.text
 
 
 def test_a_transposed_view_whose_rows_are_no_multiples_of_16_bytes(dev: ox.Device) -> None:

@@ -10,7 +10,10 @@ import pytest
 
 import oxidecopy as ox
 from oxidecopy.conformance import reshape
-from oxidecopy.engines.cuda.code import encode_program
+from oxidecopy.engines.cuda import abi
+from oxidecopy.engines.cuda.abi import DeviceOp
+from oxidecopy.engines.cuda.code import Image, encode_program
+from oxidecopy.engines.cuda.code.coordinates import magic_of
 from oxidecopy.engines.cuda.code.listing import listing
 from oxidecopy.engines.sim.lower_reshape import weighted
 from oxidecopy.errors import OxidecopyError
@@ -21,6 +24,7 @@ from oxidecopy.program.check import check_operands
 from oxidecopy.program.program import Program
 from oxidecopy.program.text import from_text, to_text
 from tests.helpers.device_agreement import compare
+from tests.helpers.device_emulator import fields
 
 FIVE = {(0, 0): 0.5, (-1, 0): 0.125, (1, 0): 0.125, (0, -1): 0.1, (0, 1): -0.3}
 
@@ -146,3 +150,34 @@ def test_device_code(case: Any) -> None:
     assert image.family.startswith("reshape")
     compare(launch.program, launch.launch, image)
     assert " times +" in listing(image)
+
+
+NINE = [(row, column) for row in (-1, 0, 1) for column in (-1, 0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("taps", "halo", "how"),
+    [
+        (NINE, (1, 4), "near, in order"),
+        (NINE[1::2], (1, 4), "near, in order"),
+        (NINE[::-1], (1, 4), "near"),
+        (list(FIVE), (1, 4), "near"),
+        (NINE, (1, 2), "words"),  # rows of the output begin at no multiple of 16 bytes
+        ([(0, 0)], (0, 4), "chunks"),  # there is no row above
+        ([(-2, 0), (2, 0), (0, 4)], (2, 4), "chunks"),
+        ([(0, 2)], (1, 4), "words"),
+    ],
+)
+def test_how_taps_are_read(taps: list[tuple[int, int]], halo: tuple[int, int], how: str) -> None:
+    bound = made(dict.fromkeys(taps, 0.5), halo=halo)[1].bind(ox.Device.open("sim-fast").zeros((8, 16), ox.f32))
+    image = encode_program(bound.program, bound.launch)
+    assert f" on, {how};" in listing(image)
+    (record,) = [fields(image.code, abi.STENCIL, (pc + 1) * abi.RECORD_BYTES) for pc in sorted(image.sites) if is_stencil(image, pc)]
+    across = 16 if how == "words" else 4
+    assert (record["across_magic"], record["across_shift"]) == magic_of(across)
+    assert record["places"] == (sum(1 << NINE.index(tap) for tap in taps) if "order" in how else 0)
+
+
+def is_stencil(image: Image, pc: int) -> bool:
+    op: int = fields(image.code, abi.RECORD, pc * abi.RECORD_BYTES)["op"]
+    return op == DeviceOp.STENCIL_TILE

@@ -16,7 +16,8 @@ _WAYS: Final[dict[str, tuple[str, Callable[[Any], object]]]] = {
     "permute": ("x.permute(0, 2, 1, 3).contiguous()", lambda x: x.permute(0, 2, 1, 3).contiguous()),
     "transpose": ("x.T.contiguous()", lambda x: x.T.contiguous()),
     "cast": ("x.bfloat16()", lambda x: x.bfloat16()),
-    "sums": ("x.sum(1)", lambda x: x.sum(1)),
+    "sums": ("x.sum(1), in f32", lambda x: x.sum(1, dtype=import_module("torch").float32)),
+    "column sums": ("x.sum(0), in f32", lambda x: x.sum(0, dtype=import_module("torch").float32)),
     "copied": ("x.clone()", lambda x: x.clone()),
     "sum of rows": ("x.sum(0, keepdim=True)", lambda x: x.sum(0, keepdim=True)),
 }

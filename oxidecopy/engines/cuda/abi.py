@@ -534,7 +534,7 @@ COMPUTE_UNITS: Final = 4
 COMPUTE_VECTORS: Final = 3
 COMPUTE_ARGUMENT: Final = 0x80  # as form of an instruction with a constant: the constant is argument word `word`, 32 bits as they are
 COMPUTE_WARPS: Final = 21  # of a CTA at most: its kernels take 96 registers, and a multiprocessor has 65,536
-RESHAPE_WARPS: Final = 28  # likewise: 72 registers
+RESHAPE_WARPS: Final = 21  # likewise
 
 # What a TRANSPOSE_TILE record is followed by. Blocks of `1 << side` rows and columns are moved as a whole, in rectangles of
 # `1 << tall` by `1 << wide` of them along diagonals. imm4 = across_shift | down_shift << 8 | tall << 16 | wide << 24.
@@ -562,6 +562,15 @@ FOLD: Final = (
     ("whole", "u8", 15),  # 1: each 16 bytes of a row lie at a multiple of 16
 )
 
+
+class StencilWay(IntEnum):
+    """How the elements that a tap takes are read; but for WORDS, each 16 bytes of a row lie at a multiple of 16."""
+
+    WORDS = 0  # one by one
+    NEAR = 1  # taps reach one row and one column at most, and there is no swizzle: what is around a lane's block is read once
+    CHUNKS = 2  # taps are a multiple of four columns apart: four at once
+
+
 # What a STENCIL_TILE record is followed by, before its taps.
 STENCIL: Final = (
     ("rows", "u32", 0),  # of the output
@@ -571,6 +580,10 @@ STENCIL: Final = (
     ("start", "u32", 16),  # bytes from the source's first element to the one in the place of the output's first
     ("source_mask", "u8", 20),
     ("out_mask", "u8", 21),
+    ("way", "u8", 22),  # StencilWay
+    ("across_shift", "u8", 23),
+    ("across_magic", "u32", 24),  # blocks of a lane side by side, of 1 column WORDS, else of 4: x // across as in COORDINATE
+    ("places", "u32", 28),  # NEAR, and taps come row by row, from left to right: bit 3 * (row + 1) + column + 1 of each; else 0
 )
 TAP: Final = (
     ("offset", "i32", 0),  # bytes from the element in an output's place, before the swizzle
@@ -685,7 +698,7 @@ class ReportKind(IntEnum):
 # once: a `ONCE` record and nothing else, which is always in the parameter.
 # full: COPY_EXTRA too; with named barriers it is there once, for code in global memory.
 # compute: all of full, with COMPUTE for MAP_TILES, and PLACE. It takes 88 registers, and its code is always in global memory.
-# reshape: all of full, with TRANSPOSE_TILE, REDUCE_TILE and STENCIL_TILE, and PLACE; 72 registers, and its code is always in global memory.
+# reshape: all of full, with TRANSPOSE_TILE, REDUCE_TILE and STENCIL_TILE, and PLACE; 96 registers, and its code is always in global memory.
 # timed: as wide, stamping what it does; for `oxidecopy trace`.
 # mma: all ops but COMPUTE, all barriers, and CONTRACT; 168 registers, so CTAs of up to 384 threads; sm_90a alone has it.
 # wide, many: all ops and all barriers, scalars of 64 bits, tokens as states; the code is always in global memory.

@@ -44,6 +44,7 @@ ENUMS: Final[tuple[tuple[str, type[IntEnum]], ...]] = (
     ("ELEM", abi.ElemFn),
     ("COMPUTE", abi.ComputeFn),
     ("FORM", abi.ElementForm),
+    ("STENCIL", abi.StencilWay),
     ("CONTRACT", abi.ContractType),
     ("SHAPE", abi.ContractShape),
     ("DT", abi.DTypeCode),

@@ -23,7 +23,7 @@ _EPILOGUE: Final = struct.Struct("<i3BxH2x4B16x")
 _UNITS: Final = struct.Struct("<6I")
 _FLIP: Final = struct.Struct("<3I4B4I")
 _FOLD: Final = struct.Struct("<3I4B")
-_STENCIL: Final = struct.Struct("<5I")
+_STENCIL: Final = struct.Struct("<5I4B2I")
 _TAP: Final = struct.Struct("<if")
 _OFFSETS: Final = struct.Struct("<4i")
 _TILES: Final = frozenset({ComputeFn.STORE, *[fn for fn in ComputeFn if ComputeFn.LOAD_A <= fn <= ComputeFn.COLUMN_B]})
@@ -186,8 +186,9 @@ def _tail(image: Image, op: DeviceOp, aux: int, imms: list[int], head: bytes, ta
         rows, columns, pitch, _, _, form, whole = _FOLD.unpack_from(tail)
         yield f"{rows} by {columns} of {ElementForm(form).name.lower()}, pitch {pitch}{', by 16 bytes' if whole else ''}"
     elif op is DeviceOp.STENCIL_TILE:
-        rows, columns, pitch, out_pitch, start = _STENCIL.unpack_from(tail)
-        yield f"{rows} by {columns} from {start} on; pitches {pitch}, {out_pitch}"
+        rows, columns, pitch, out_pitch, start, _, _, way, _, _, places = _STENCIL.unpack_from(tail)
+        how = abi.StencilWay(way).name.lower() + (", in order" if places else "")
+        yield f"{rows} by {columns} from {start} on, {how}; pitches {pitch}, {out_pitch}"
         taps = (_TAP.unpack_from(tail, abi.RECORD_BYTES + 8 * i) for i in range(aux))
         yield "; ".join(f"{weight:g} times {offset:+}" for offset, weight in taps)
     elif op is DeviceOp.MAP_TILES:

@@ -77,8 +77,8 @@ def reshapes(where: Where) -> Diagnostic:
     return Diagnostic(
         rule="OX5533",
         what=f"`{where.words}` stands in a program that the kernels with transposes and reductions cannot run",
-        got="more than 28 warps, integers of more than 32 bits, or a token whose phase cannot be told",
-        required="up to 896 threads, integers of 32 bits, and phases that are known",
+        got="more than 21 warps, integers of more than 32 bits, or a token whose phase cannot be told",
+        required="up to 672 threads, integers of 32 bits, and phases that are known",
         fix="use fewer threads, or transpose and reduce in a pipeline of its own; emitted CUDA C++ has no such limit",
         site=where.site,
     )

@@ -6,7 +6,7 @@ import struct
 from math import gcd, prod
 from typing import TYPE_CHECKING, Final
 
-from oxidecopy.engines.cuda.abi import RECORD_BYTES, DeviceOp, ElementForm
+from oxidecopy.engines.cuda.abi import RECORD_BYTES, DeviceOp, ElementForm, StencilWay
 from oxidecopy.engines.cuda.code import refusals
 from oxidecopy.engines.cuda.code.coordinates import magic_of
 from oxidecopy.engines.cuda.code.image import Where
@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
 _FLIP: Final = struct.Struct("<3I4B4I")
 _FOLD: Final = struct.Struct("<3I4B")
-_STENCIL: Final = struct.Struct("<5I2B")
+_STENCIL: Final = struct.Struct("<5I4B2I")
 _TAP: Final = struct.Struct("<if")
 _FORMS: Final = {"f32": ElementForm.BITS32, "f16": ElementForm.F16, "bf16": ElementForm.BF16}
 _CHUNK: Final = 16  # bytes that no swizzle tears apart
+_BLOCK: Final = 4  # elements of f32 in such a chunk
 _BANKS: Final = 128  # bytes that shared memory moves at once
 _SIDES: Final = {1: 8, 2: 8, 4: 4, 8: 2}  # elements of a block's side, by their bytes
 
@@ -77,7 +78,16 @@ def _stencil(low: AgentLowering, op: ops.StencilTile) -> bytes:
     around = ops.margin(source.shape, out.shape)
     assert around is not None  # the generic check has seen it
     start = around[0] * source.pitch_bytes + around[1] * source.element_bytes
-    head = _STENCIL.pack(*out.shape, source.pitch_bytes, out.pitch_bytes, start, chunk_mask(source.swizzle), chunk_mask(out.swizzle))
+    masks = chunk_mask(source.swizzle), chunk_mask(out.swizzle)
+    chunks = _aligned(low, op.source, _CHUNK) and _aligned(low, op.out, _CHUNK) and start % _CHUNK == 0 and out.shape[1] % _BLOCK == 0
+    way, order = StencilWay.WORDS, list[int]()
+    if chunks and not any(masks) and min(around) > 0 and all(max(abs(tap.row), abs(tap.column)) <= 1 for tap in op.taps):
+        way, order = StencilWay.NEAR, [3 * (tap.row + 1) + tap.column + 1 for tap in op.taps]
+    elif chunks and all(tap.column % _BLOCK == 0 for tap in op.taps):
+        way = StencilWay.CHUNKS
+    places = sum(1 << place for place in order) if order == sorted(set(order)) else 0
+    magic, shift = magic_of(out.shape[1] // (1 if way is StencilWay.WORDS else _BLOCK))
+    head = _STENCIL.pack(*out.shape, source.pitch_bytes, out.pitch_bytes, start, *masks, way, shift, magic, places)
     taps = [_TAP.pack(tap.row * source.pitch_bytes + tap.column * source.element_bytes, tap.weight) for tap in op.taps]
     return head.ljust(RECORD_BYTES, b"\0") + b"".join(taps).ljust(-(-len(taps) // 4) * RECORD_BYTES, b"\0")
 
