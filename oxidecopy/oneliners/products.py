@@ -113,7 +113,7 @@ class Product(NamedTuple):
     epilogue: Callable[..., Any] | None
 
 
-def chosen(shape: tuple[int, ...], dtype: str, *, majors: tuple[str, str], sms: int) -> Tile:
+def chosen(shape: tuple[int, ...], *, majors: tuple[str, str], sms: int) -> Tile:
     """The tile that takes the fewest turns, each weighed by its size and worth."""
     *batch, m, n = shape
 
@@ -124,14 +124,14 @@ def chosen(shape: tuple[int, ...], dtype: str, *, majors: tuple[str, str], sms: 
         turns = -(-count // max(1, sms // tile.cluster))
         return turns * tile.rows * tile.n / worth
 
-    fitting = [entry for entry in TILES if fits(entry[0], dtype, majors) and (entry[0].down == 1 or m > entry[0].rows)]
+    fitting = [entry for entry in TILES if fits(entry[0], majors) and (entry[0].down == 1 or m > entry[0].rows)]
     return min(fitting, key=cost)[0]
 
 
-def fits(tile: Tile, dtype: str, majors: tuple[str, str]) -> bool:
-    """The sums of a group have registers, and what a cluster shares lies in rows."""
+def fits(tile: Tile, majors: tuple[str, str]) -> bool:
+    """What a cluster shares lies in rows."""
     a, b = majors
-    return not mma.shape_problem(tile.m, tile.n, dtype) and (tile.down == 1 or b == "k") and (tile.across == 1 or a == "k")
+    return (tile.down == 1 or b == "k") and (tile.across == 1 or a == "k")
 
 
 def multiply(plan: Plan, work: Product, choice: Tile | None) -> None:
@@ -145,9 +145,8 @@ def multiply(plan: Plan, work: Product, choice: Tile | None) -> None:
     if reason:
         plan.why.append(f"the result goes through an array of its own, and is copied to the output by elements: {reason}")
         target = plan.temporary(work.out.dtype, work.out.shape)
-    dtype = work.a.dtype.info.name
-    usable = choice is not None and fits(choice, dtype, work.majors)
-    tile = choice if usable and choice is not None else chosen(work.out.shape, dtype, majors=work.majors, sms=machine.sms)
+    usable = choice is not None and fits(choice, work.majors)
+    tile = choice if usable and choice is not None else chosen(work.out.shape, majors=work.majors, sms=machine.sms)
     plan.why.append(f"a is {_dense(work.majors[0])}, b is {_dense(work.majors[1])}")
     plan.why.append(
         f"{tile.words}; {tile.shared_bytes:,} bytes of shared memory ({'measured here' if choice is tile else 'by turns and size'})"

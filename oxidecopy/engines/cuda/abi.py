@@ -628,10 +628,13 @@ CONTRACT: Final = (  # tiles have rows of 128 bytes, swizzled by 128
     ("b", "i32", 16),
     ("b_stride", "i32", 20),
     ("stages", "u8", 24),
-    ("peers", "u8", 25),  # 0: arrives on its own CTA's empty, else on ranks 0 to peers - 1
+    ("peers", "u8", 25),  # 0: arrives on its own CTA's empty, else on as many: ranks 0 to peers - 1 where `axes` is 0
     ("shape", "u8", 26),  # ContractShape
     ("type", "u8", 27),  # ContractType
     ("number", "u8", 28),  # the group's barrier of threads
+    ("pitch", "u8", 29),  # CTAs of a row of the cluster
+    ("axes", "u8", 30),  # bit 0: arrives on the CTAs of its row, bit 1: on those of its column
+    ("size", "u8", 31),  # CTAs of the cluster
 )
 EPILOGUE: Final = (
     ("out", "i32", 0),  # shared offset of the first staging tile; they are 8 KiB apart

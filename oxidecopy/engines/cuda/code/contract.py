@@ -31,11 +31,10 @@ WHOLE: Final = (ops.Contract, ops.ContractDrain)
 WARPS: Final = mma.WARPGROUP // limits.WARP
 GROUPS_MAX: Final = 2  # that contract; beside them one warpgroup's warps, for all other agents
 STAGING_BYTES: Final = 64 * 128  # of a tile that the results are staged in
-_CONTRACT: Final = struct.Struct("<6i5B3x")
+_CONTRACT: Final = struct.Struct("<6i8B")
 _EPILOGUE: Final = struct.Struct("<i3BxH2x4B16x")
 
 _FORMS: Final = {"bf16": ElementForm.BF16, "f16": ElementForm.F16, "f32": ElementForm.BITS32}
-_FP8_COLUMNS_MAX: Final = 128  # as each stage's products are summed by themselves
 _SOURCES: Final = 4
 _INSTRUCTIONS_MAX: Final = 1 << 10
 # What the machine for epilogues (kernels/fragment.cuh) has of COMPUTE's instructions: those for floats.
@@ -97,8 +96,6 @@ def cast_problems(program: Program, cast: Agents) -> Iterator[Diagnostic]:
 def contract(low: AgentLowering, op: ops.Contract, where: Where) -> Op:
     """The whole mainloop with its epilogue."""
     low.refused += [refusals.contraction(where, why) for why in _problems(low.program, op)]
-    if op.told != "cluster":
-        low.refused.append(refusals.contraction(where, "stages that are released to a row or a column of the cluster"))
     tiles = low.program.tiles
     places = [low.barrier(op.full), low.barrier(op.empty), low.tile(op.a), low.tile(op.b), low.tile(op.out)]
     if any(terms for _, terms in places):
@@ -108,7 +105,7 @@ def contract(low: AgentLowering, op: ops.Contract, where: Where) -> Op:
     number = low.shared.cast.numbers[op.number]
     shape, kind = CONTRACT_SHAPES.get((m, n), 0), _type(low.program, op) or 0
     strides = tiles[op.a.tile].stage_bytes, tiles[op.b.tile].stage_bytes
-    head = _CONTRACT.pack(full, empty, a, strides[0], b, strides[1], op.stages, op.peers, shape, kind, number)
+    head = _CONTRACT.pack(full, empty, a, strides[0], b, strides[1], op.stages, op.peers, shape, kind, number, *_told(low.program, op))
     form = _FORMS.get(tiles[op.out.tile].dtype, ElementForm.BITS32)
     code = _epilogue(low, op, where)
     sources = [low.array(array.name) for array in op.arrays]
@@ -131,6 +128,12 @@ def drain(low: AgentLowering, op: ops.ContractDrain, where: Where) -> Op:
     return Op(op=DeviceOp.CONTRACT_DRAIN, where=where, imms=((0, low.shared.cast.numbers[op.number]),))
 
 
+def _told(program: Program, op: ops.Contract) -> tuple[int, int, int]:
+    """CTAs in a row of the cluster, who of them is told that a stage is free, and how many they are."""
+    axes = {"cluster": 0, "x": 1, "y": 2, "xy": 3}[op.told]
+    return program.cluster[0], axes, program.cluster_size
+
+
 def _type(program: Program, op: ops.Contract) -> ContractType | None:
     """What its operands are; None where no kernel multiplies them."""
     a, b = program.tiles[op.a.tile].dtype, program.tiles[op.b.tile].dtype
@@ -150,8 +153,6 @@ def _problems(program: Program, op: ops.Contract) -> Iterator[str]:
         yield f"sums of {m} x {n}, not of " + ", ".join(f"{rows} x {columns}" for rows, columns in CONTRACT_SHAPES)
     if out.dtype not in _FORMS or out.stage_bytes != STAGING_BYTES or not _rows_of_128(out.shape):
         yield f"results staged as {out.dtype} {tuple(out.shape)}, not as 64 rows of 128 bytes"
-    if {program.tiles[ref.tile].dtype for ref in (op.a, op.b)} & mma.FP8 and m * n > mma.ROWS * _FP8_COLUMNS_MAX:
-        yield f"sums of {m} x {n} of products of 8 bits, which are summed twice: at most {mma.ROWS} x {_FP8_COLUMNS_MAX}"
     for array in op.arrays:
         if program.arrays[array.name].dtype not in _FORMS:
             yield f"an epilogue that reads {program.arrays[array.name].dtype}"

@@ -18,7 +18,8 @@ from oxidecopy.isa.ops import FOLDS, MAP_FIELDS, PRIMARY_POLICIES, SECONDARY_POL
 _ELEM: Final = struct.Struct("<4BI")
 _EXTRA: Final = struct.Struct("<4BfiB19x")
 _LAYOUT: Final = struct.Struct("<6i4Bi")
-_CONTRACT: Final = struct.Struct("<6i5B3x")
+_AXES: Final = ("", " of its row", " of its column", " of its row and its column")
+_CONTRACT: Final = struct.Struct("<6i8B")
 _EPILOGUE: Final = struct.Struct("<i3BxH2x4B16x")
 _UNITS: Final = struct.Struct("<6I")
 _FLIP: Final = struct.Struct("<3I4B4I")
@@ -198,9 +199,9 @@ def _tail(image: Image, op: DeviceOp, aux: int, imms: list[int], head: bytes, ta
 
 
 def _contract(image: Image, tail: bytes) -> Iterator[str]:
-    full, empty, a, a_stride, b, b_stride, stages, peers, shape, kind, number = _CONTRACT.unpack_from(tail)
+    full, empty, a, a_stride, b, b_stride, stages, peers, shape, kind, number, _, axes, _ = _CONTRACT.unpack_from(tail)
     names = [image.barriers.get(at, str(at)) for at in (full, empty)]
-    yield f"k, {stages} stages: wait {names[0]} for k // {stages}, release {names[1]}" + (f" on {peers} blocks" if peers else "")
+    yield f"k, {stages} stages: wait {names[0]} for k // {stages}, release {names[1]}" + (f" on {peers} blocks{_AXES[axes]}" if peers else "")
     what = f"{abi.ContractType(kind).name.lower()} {abi.ContractShape(shape).name.lower()}"
     yield f"{what}: {a} + {a_stride} * stage times {b} + {b_stride} * stage, barrier {number}"
     out, out_stages, form, adds, instructions, *sources = _EPILOGUE.unpack_from(tail, abi.RECORD_BYTES)
