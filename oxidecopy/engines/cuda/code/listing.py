@@ -201,7 +201,9 @@ def _tail(image: Image, op: DeviceOp, aux: int, imms: list[int], head: bytes, ta
 def _contract(image: Image, tail: bytes) -> Iterator[str]:
     full, empty, a, a_stride, b, b_stride, stages, peers, shape, kind, number, _, axes, _ = _CONTRACT.unpack_from(tail)
     names = [image.barriers.get(at, str(at)) for at in (full, empty)]
-    yield f"k, {stages} stages: wait {names[0]} for k // {stages}, release {names[1]}" + (f" on {peers} blocks{_AXES[axes]}" if peers else "")
+    yield f"k, {stages} stages: wait {names[0]} for k // {stages}, release {names[1]}" + (
+        f" on {peers} blocks{_AXES[axes]}" if peers else ""
+    )
     what = f"{abi.ContractType(kind).name.lower()} {abi.ContractShape(shape).name.lower()}"
     yield f"{what}: {a} + {a_stride} * stage times {b} + {b_stride} * stage, barrier {number}"
     out, out_stages, form, adds, instructions, *sources = _EPILOGUE.unpack_from(tail, abi.RECORD_BYTES)
