@@ -89,6 +89,7 @@ class _Run:
     def __init__(self, emulator: Emulator, number: int) -> None:
         self.image = emulator.image
         self.code = emulator.code
+        self.rank = emulator.rank
         self.pc = emulator.image.agents[number].entry
         self.end = self.pc + emulator.image.agents[number].records
         warps = [warp for warp in emulator.image.warps if warp.agent == number]
@@ -179,7 +180,15 @@ class _Run:
         coords = tuple([self.read(reg) for reg in r["reg"][3 : 3 + r["aux"]]])
         numbers = (self.value(r, 0), self.value(r, 1), self.value(r, 2) % end["out_stages"])
         places = (its["full"], its["empty"], its["a"], its["b"], end["out"])
-        return ("contract", self.map(r), coords, numbers, places, its["stages"], its["peers"])
+        return ("contract", self.map(r), coords, numbers, places, its["stages"], self.told(its))
+
+    def told(self, its: dict[str, Any]) -> tuple[int, ...]:
+        """The CTAs that are told that a stage is free, as the kernel's threads find out."""
+        rank, pitch = self.rank, its["pitch"]
+        if its["axes"] == 0:
+            return tuple(range(its["peers"]))
+        rows = {i for i in range(its["size"]) if its["axes"] & 1 and i // pitch == rank // pitch}
+        return tuple(sorted(rows | {i for i in range(its["size"]) if its["axes"] & 2 and i % pitch == rank % pitch}))
 
     def simple(self, op: DeviceOp, r: dict[str, Any]) -> Iterator[Event]:  # noqa: C901 - one case per op
         own = op in WRITERS

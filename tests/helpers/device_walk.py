@@ -18,7 +18,7 @@ from oxidecopy.engines.sim.classes import ThreadClass, thread_classes
 from oxidecopy.isa import ops
 from oxidecopy.isa.expr import Cond, Expr, evaluate, holds
 from oxidecopy.isa.swizzle import SWIZZLES
-from oxidecopy.program.expansion import expanded
+from oxidecopy.program.expansion import expanded, told_ranks
 from oxidecopy.program.phases import Phases, token_phases
 from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL, Launch, Program, Step, entry_name
 from oxidecopy.program.replaced import slots_per_cta
@@ -194,11 +194,15 @@ class _Run:
                 uses = self.program.tiles[op.out.tile].stages
                 numbers = (self.value(op.first), self.value(op.steps), self.value(op.put) % uses)
                 places = (self.bar(op.full), self.bar(op.empty), self.tile(op.a), self.tile(op.b), self.tile(op.out))
-                yield ("contract", op.map.name, self.coords(op.coords), numbers, places, op.stages, op.peers)
+                yield ("contract", op.map.name, self.coords(op.coords), numbers, places, op.stages, self.told(op))
             case ops.ContractDrain():
                 yield ("contract_drain",)
             case _:
                 yield from self.accesses(op)
+
+    def told(self, op: ops.Contract) -> tuple[int, ...]:
+        """The CTAs that are told that a stage is free."""
+        return tuple(sorted(self.value(e) for e in told_ranks(self.program.cluster, op.told))) if op.peers else ()
 
     def accesses(self, op: ops.Instr) -> Iterator[Event]:  # noqa: C901 - one case per op
         match op:

@@ -13,6 +13,7 @@ import pytest
 
 import oxidecopy
 import oxidecopy as ox
+from oxidecopy.conformance import contractions
 from oxidecopy.engines.cuda import abi
 from oxidecopy.engines.cuda.abi import ContractShape, ContractType, DeviceOp, ElementForm
 from oxidecopy.engines.cuda.code import Image, encode
@@ -77,7 +78,7 @@ def product(
 def records(image: Image) -> list[tuple[int, ...]]:
     """Of each CONTRACT its two records behind the head, as `abi.CONTRACT` and `abi.EPILOGUE` have them."""
     heads = [pc for pc in image.sites if image.code[pc * abi.RECORD_BYTES] == DeviceOp.CONTRACT]
-    return [struct.unpack_from("<6i5B3xi3BxH2x4B16x", image.code, (pc + 1) * abi.RECORD_BYTES) for pc in sorted(heads)]
+    return [struct.unpack_from("<6i8Bi3BxH2x4B16x", image.code, (pc + 1) * abi.RECORD_BYTES) for pc in sorted(heads)]
 
 
 def test_each_warpgroup_is_one_agent_of_four_warps_and_they_come_first() -> None:
@@ -96,6 +97,13 @@ def test_each_warpgroup_is_one_agent_of_four_warps_and_they_come_first() -> None
 @pytest.mark.parametrize("grid", [1, 2, 4, 7])
 def test_records_say_what_the_program_does(grid: int) -> None:
     verified = product(grid=grid, k=264)
+    compare(verified.program, verified.assumptions.launch, encode(verified))
+
+
+@pytest.mark.parametrize("name", ["cluster of 2", "cluster of 2 that shares a", "cluster of 2 x 2 that shares both"])
+def test_records_say_who_is_told_of_free_stages(name: str) -> None:
+    bound = contractions.made(contractions.PLANS[name], ox.Device.open("sim")).launch
+    verified = bound.verify()
     compare(verified.program, verified.assumptions.launch, encode(verified))
 
 
@@ -122,7 +130,7 @@ def test_what_a_record_says() -> None:
     assert second[2] - first[2] == 64 * 128  # the other half of the rows
     assert first[6:10] == (STAGES, 0, ContractShape.M64N128, ContractType.BF16)
     assert first[10] != second[10]  # barriers of threads
-    assert first[11:15] == (tiles["c_out"].offset, 2, ElementForm.BITS32, 1)
+    assert first[14:18] == (tiles["c_out"].offset, 2, ElementForm.BITS32, 1)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +145,7 @@ def test_an_epilogue_is_instructions() -> None:
     lines = listing(encode(product(epilogue=lambda s, v: (s + v).gelu().cast(ox.bf16))))
     assert "load_a 0 bits32; column_b 1 bits32; f_add; f_gelu; store 0 bf16" in lines
     assert "instructions" not in lines
-    assert records(encode(product()))[0][15] == 0
+    assert records(encode(product()))[0][18] == 0
 
 
 def test_the_kernel_has_each_instruction_that_an_epilogue_may_have() -> None:
