@@ -49,7 +49,7 @@ constexpr u32 COMPUTE_UNITS = 0x4;
 constexpr u32 LOOP_TIGHT = 0x1;
 constexpr u32 COMPUTE_VECTORS = 0x3;
 constexpr u32 COMPUTE_ARGUMENT = 0x80;
-constexpr u32 COMPUTE_AT_HAND = 0x20;
+constexpr u32 COMPUTE_AT_HAND = 0x1f;
 constexpr u32 REPORT_ENTRIES = 0x100;
 
 enum : u32 {

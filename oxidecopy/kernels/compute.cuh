@@ -441,22 +441,24 @@ struct Machine {
 #define OX_B(X) __float_as_uint(X)
 #define OX_S(X) static_cast<i32>(X)
 
-    // Takes up to 32 instructions of the COMPUTE at `pc` over into lanes, from number `first` on, with constants in place of arguments.
+    // Takes instructions of the COMPUTE at `pc` over into lanes, from number `first` on, with constants in place of arguments. The last lane
+    // has `pc`.
     __device__ __forceinline__ void fetch(u32 pc, u32 first) {
-        const bool there = first + lane_number() < launch.word(pc, 4);
-        uint2 mine = make_uint2(0, 0);
+        const bool there = lane_number() < COMPUTE_AT_HAND && first + lane_number() < launch.word(pc, 4);
+        uint2 mine = make_uint2(0, pc);
         if (there) mine = launch.instr(pc + 3, first + lane_number());
         if (mine.x >> 8 & COMPUTE_ARGUMENT) mine.y = static_cast<u32>(launch.argument(mine.y));
         heads.lanes = mine.x, words.lanes = mine.y;
     }
 
-    // Runs the instructions of the COMPUTE at `pc`, whose first ones are at hand.
-    __device__ __forceinline__ void run(u32 pc) {
-        if (more_than_at_hand(pc)) fetch(pc, 0);
+    // Runs the instructions of a COMPUTE whose first ones are at hand.
+    __device__ __forceinline__ void run() {
+        if (more_than_at_hand()) fetch(words.take(COMPUTE_AT_HAND), 0);
     }
 
+  private:
     // As `run`; true when others are at hand in the end. What of an instruction is not needed to jump is looked at behind the jump.
-    __device__ __forceinline__ bool more_than_at_hand(u32 pc) {
+    __device__ __forceinline__ bool more_than_at_hand() {
         bool others = false;
         u32 i = 0, head = heads.take(0), word = words.take(0);
 #pragma unroll
@@ -589,7 +591,7 @@ struct Machine {
                 OX_ALONE(U_TO_ODD, odd_of_u32(x))
                 OX_ALONE(S_TO_ODD, odd_of_u32(static_cast<u32>(abs(OX_S(x)))) | (x & 0x80000000u))
                 case COMPUTE_MORE:
-                    fetch(pc, word);
+                    fetch(words.take(COMPUTE_AT_HAND), word);
                     others = true;
                     i = 0, next = heads.take(0), next_word = words.take(0);
                     break;
@@ -609,7 +611,6 @@ struct Machine {
 #undef OX_B
 #undef OX_S
 
-  private:
     static __device__ __forceinline__ u32 form_of(u32 head) { return byte_of<8>(head); }
     static __device__ __forceinline__ u32 index_of(u32 head) { return byte_of<16>(head); }
     static __device__ __forceinline__ u32 mask_of(u32 head) { return byte_of<24>(head); }

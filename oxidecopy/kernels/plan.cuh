@@ -208,16 +208,24 @@ struct Plan {
         return __all_sync(FULL_WARP, good);
     }
 
-    // The operands of this turn.
+    // What each lane's operand is a function of, on its way while the warp does other things.
+    struct Placing {
+        uint4 divides;
+        uint2 scale;
+    };
+
     template <class L>
-    __device__ __forceinline__ u32 operands(const L& launch) const {
-        u32 x = start + times * (part & 1 ? tile : static_cast<u32>(k));
-        const u32 from = part >> 4;  // 0: any record will do
-        const uint4* at = reinterpret_cast<const uint4*>(launch.header().code) + from;  // the code of these families lies in memory
-        const uint4 divides = __ldg(at + 1);
-        const uint2 scale = __ldg(reinterpret_cast<const uint2*>(at + 2));
-        const u32 moved = static_cast<u32>(placed(x, divides.x, divides.z & 0xff, divides.y, divides.z >> 8 & 0xff, divides.w, scale.x, scale.y));
-        return imm + (from != 0 ? moved : x);
+    __device__ __forceinline__ Placing placing(const L& launch) const {
+        const u64 at = launch.header().code + 16 * (part >> 4);  // 0: any record will do; the code of these families lies in memory
+        return Placing{ptx::ld_nc_v4(at + 16), ptx::ld_nc_v2(at + 32)};
+    }
+
+    // The operands of this turn.
+    __device__ __forceinline__ u32 operands(const Placing& by) const {
+        const u32 x = start + times * (part & 1 ? tile : static_cast<u32>(k));
+        const uint4 d = by.divides;
+        const u32 moved = static_cast<u32>(placed(x, d.x, d.z & 0xff, d.y, d.z >> 8 & 0xff, d.w, by.scale.x, by.scale.y));
+        return imm + (part >> 4 ? moved : x);
     }
 
     // For who goes on op by op, or reads its operands there.
@@ -231,7 +239,7 @@ struct Plan {
     template <bool NAMED>
     __device__ __forceinline__ void bar(u32 which) const {
         const u32 says = bars >> BAR_BITS * which, warps = says >> 4 & 63;
-        if (warps > 1) bar_sync<NAMED>(says & 15, 32 * warps);
+        if (warps > 1) barrier_of<0, BARRIERS<NAMED>>(says & 15, 32 * warps);
         else if (warps) __syncwarp();
     }
 
@@ -248,7 +256,7 @@ struct Plan {
     // What comes before PART_MADE. `values`: the operands. False where there is no tile left, or with `why` where the warp must give up.
     template <bool NAMED, class L>
     __device__ __forceinline__ bool before(const L& launch, Warp& w, Parked& values, Failure& why) {
-        if (!(has & BY_TILE) || with(PART_WAIT)) values.lanes = operands(launch);  // while the tile is on its way
+        const Placing by = placing(launch);
         why = no_failure();
         if (has & COUNTED) {
             const u32 stage = turn & STAGES_MAX, full = (ring & 0xfffff) + 8 * stage, parity = turn >> 12 & 1;
@@ -262,6 +270,7 @@ struct Plan {
             if (tile == NO_TILE) return false;
             turn = stage + 1 == ring >> 20 ? (turn & ~static_cast<u32>(STAGES_MAX)) ^ SECOND_ROUND : turn + 1;
         }
+        if (!(has & BY_TILE) || with(PART_WAIT)) values.lanes = operands(by);
         if (has & BEFORE) {
             if (with(PART_WAIT)) {
                 const u32 at = values.take(OF_WAIT_BAR), phase = values.take(OF_PHASE);
@@ -277,22 +286,15 @@ struct Plan {
             group(PART_GROUP);
         }
         bar<NAMED>(0);
-        if (has & BY_TILE) values.lanes = operands(launch);  // others do not wait for it
+        if (has & BY_TILE) values.lanes = operands(by);  // others do not wait for it
         return true;
-    }
-
-    __device__ __forceinline__ void arrive(const Parked& values) const {
-        if (!with(PART_ARRIVE)) return;
-        const u32 at = values.take(OF_ARRIVE_BAR), threads = fixed.take(PART_ARRIVE);
-        __syncwarp();
-        if (lane_number() == 0) ptx::mbarrier_arrive(at, threads);
     }
 
     // What comes behind it; false when that was the last turn.
     template <bool NAMED, class L>
     __device__ __forceinline__ bool after(const L& launch, const Parked& values) {
         if (with(PART_FENCE)) ptx::fence_proxy_async_shared_cta();
-        u32 rank = 0, from = 0;
+        u32 rank = 0, from = 0, released = 0, threads = 0;
         u64 map = 0;
         ptx::Coords at{};
         if (with(PART_STORE)) {  // all that can be done before others have come
@@ -303,18 +305,19 @@ struct Plan {
                 if (i < 2 || i < rank) at.c[i] = static_cast<i32>(values.take(OF_COORDS + i));
             }
         }
+        if (with(PART_ARRIVE)) released = values.take(OF_ARRIVE_BAR), threads = fixed.take(PART_ARRIVE);
         const i32 stop = static_cast<i32>(fixed.take(LOOP_STOP)), step = static_cast<i32>(fixed.take(LOOP_STEP));
         bar<NAMED>(1);
         if (has & BEHIND) {
             // What is let go of with no wait for the store before it is not what the store reads: nothing holds it up.
             const bool early = (has & (1u << PART_GROUP_2 | 1u << PART_BAR_3)) == 0 && (bars >> 2 * BAR_BITS) == 0;
-            if (early) arrive(values);
+            if (early && with(PART_ARRIVE) && lane_number() == 0) ptx::mbarrier_arrive(released, threads);
             if (with(PART_STORE) && lane_number() == 0) store(rank, map, from, at);
             if (with(PART_COMMIT) && lane_number() == 0) ptx::cp_async_bulk_commit_group();
             __syncwarp();
             group(PART_GROUP_2);
             bar<NAMED>(2);
-            if (!early) arrive(values);
+            if (!early && with(PART_ARRIVE) && lane_number() == 0) ptx::mbarrier_arrive(released, threads);
         }
         k += step;
         return k < stop;

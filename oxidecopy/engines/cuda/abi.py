@@ -533,7 +533,7 @@ UNITS: Final = (
 )
 COMPUTE_UNITS: Final = 4
 COMPUTE_VECTORS: Final = 3
-COMPUTE_AT_HAND: Final = 32  # instructions that lie in a warp's lanes: a MORE is the last of them where others follow
+COMPUTE_AT_HAND: Final = 31  # instructions that lie in a warp's lanes at once: the last is a MORE where others follow
 COMPUTE_ARGUMENT: Final = 0x80  # as form of an instruction with a constant: the constant is argument word `word`, 32 bits as they are
 COMPUTE_WARPS: Final = 21  # of a CTA at most: its kernels take 96 registers, and a multiprocessor has 65,536
 RESHAPE_WARPS: Final = 21  # likewise
