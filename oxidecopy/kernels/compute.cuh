@@ -22,12 +22,6 @@ struct UnitsOf {
     u32 at[COMPUTE_UNITS];
     u32 there;
 
-    // Hidden from the compiler, which would keep all that follows from it in registers, over all instructions.
-    static __device__ __forceinline__ u32 hidden(u32 found) {
-        asm volatile("" : "+r"(found));
-        return found;
-    }
-
     __device__ __forceinline__ u32 place(u32 j) const { return hidden(at[j]); }
     __device__ __forceinline__ bool has(u32 j) const { return hidden(there) >> j & 1; }
     __device__ __forceinline__ u32 row(u32 j) const { return place(j) >> 16; }
@@ -457,10 +451,11 @@ struct Machine {
     }
 
   private:
+    static constexpr u32 OTHERS = 32;  // as the number of an instruction: of others than the first ones
+
     // As `run`; true when others are at hand in the end. What of an instruction is not needed to jump is looked at behind the jump.
     __device__ __forceinline__ bool more_than_at_hand() {
-        bool others = false;
-        u32 i = 0, head = heads.take(0), word = words.take(0);
+        u32 i = 0, head = heads.take(0), word = words.take(0);  // lanes count from 0 again every 32
 #pragma unroll
         for (u32 j = 0; j < WIDTH; ++j) a[j] = b[j] = t0[j] = 0;  // so that their registers are free between two runs
 #pragma unroll 1
@@ -488,9 +483,9 @@ struct Machine {
                 case COMPUTE_LOAD_B_BF16: load_even_16<FORM_BF16>(b, units, input_of(head), mask_of(head), word); break;
                 case COMPUTE_LOAD_A_F16: load_even_16<FORM_F16>(a, units, input_of(head), mask_of(head), word); break;
                 case COMPUTE_LOAD_B_F16: load_even_16<FORM_F16>(b, units, input_of(head), mask_of(head), word); break;
-                case COMPUTE_STORE_32: store_even_32(a, units, tiles.take(MAP_INPUTS), mask_of(head), word); return others;
-                case COMPUTE_STORE_BF16: store_even_16<FORM_BF16>(a, units, tiles.take(MAP_INPUTS), mask_of(head), word); return others;
-                case COMPUTE_STORE_F16: store_even_16<FORM_F16>(a, units, tiles.take(MAP_INPUTS), mask_of(head), word); return others;
+                case COMPUTE_STORE_32: store_even_32(a, units, tiles.take(MAP_INPUTS), mask_of(head), word); return i > OTHERS;
+                case COMPUTE_STORE_BF16: store_even_16<FORM_BF16>(a, units, tiles.take(MAP_INPUTS), mask_of(head), word); return i > OTHERS;
+                case COMPUTE_STORE_F16: store_even_16<FORM_F16>(a, units, tiles.take(MAP_INPUTS), mask_of(head), word); return i > OTHERS;
                 case COMPUTE_PUT: put(index_of(head)); break;
                 case COMPUTE_GET: get(b, index_of(head)); break;
                 case COMPUTE_TAKE: get(a, index_of(head)); break;
@@ -542,7 +537,7 @@ struct Machine {
                     OX_EACH b[i] = copied(number);
                     break;
                 }
-                case COMPUTE_STORE: store(a, units, tiles.take(MAP_INPUTS), form_of(head), mask_of(head), word); return others;
+                case COMPUTE_STORE: store(a, units, tiles.take(MAP_INPUTS), form_of(head), mask_of(head), word); return i > OTHERS;
                 OX_LONG(F_DIV, OX_B(__fdiv_rn(OX_F(x), OX_F(y))))
                 OX_LONG(F_RDIV, OX_B(__fdiv_rn(OX_F(y), OX_F(x))))
                 OX_SLOW(F_LT, all_ones(OX_F(x) < OX_F(y)))
@@ -592,10 +587,9 @@ struct Machine {
                 OX_ALONE(S_TO_ODD, odd_of_u32(static_cast<u32>(abs(OX_S(x)))) | (x & 0x80000000u))
                 case COMPUTE_MORE:
                     fetch(words.take(COMPUTE_AT_HAND), word);
-                    others = true;
-                    i = 0, next = heads.take(0), next_word = words.take(0);
+                    i = OTHERS, next = heads.take(0), next_word = words.take(0);
                     break;
-                default: return others;
+                default: return i > OTHERS;
             }
             head = next, word = next_word;
         }
@@ -632,11 +626,12 @@ OX_DEVICE u32 behind_compute(u32 pc, const R& r) {
     return pc + 3 + (static_cast<u32>(r.imm(1)) + 3) / 4;
 }
 
-// Which units a lane works on: it goes through those of rank after rank, each time as many as a lane has at once.
+// Which units a lane works on: it goes through those of rank after rank, each time as many as a lane has at once. How often it has, of a rank
+// (`turns`), and of them all (`passes`, 2: more than one), and how many ranks it is through with: all in one register, beside a machine.
 struct Walk {
-    u32 rank, unit;
+    u32 state;  // turns | ranks << 16 | passes << 30
 
-    static constexpr u32 NONE = 0xffffffffu;
+    __device__ __forceinline__ u32 passes() const { return state >> 30; }
 
     // The next ones of the COMPUTE at `pc`; false when no lane of the warp has any left.
     template <class L, class W>
@@ -644,16 +639,16 @@ struct Walk {
         const u32 entry = w.entry(launch).y, part = launch.word(pc, 5), total = launch.word(pc, 6), high = part >> 16;
         const uint4 shape = launch.quad(pc + 1, 0);  // units, per_row, down, right
         const uint2 by = launch.instr(pc + 1, 2);    // magic, shift
-        if (rank == NONE) {
-            rank = (part & 0xffff) + (entry & 0xffff) + lane_number();
-            unit = rank < high ? rank : shape.x;
-        }
+        u32 turns = state & 0xffff, ranks = state >> 16 & 0x3fff, unit;
 #pragma unroll 1
-        while (!__any_sync(FULL_WARP, unit < shape.x)) {
-            rank += entry >> 16;
+        for (;;) {
+            const u32 rank = (part & 0xffff) + (entry & 0xffff) + lane_number() + ranks * (entry >> 16);
+            unit = rank < high ? rank + turns * COMPUTE_UNITS * total : shape.x;
+            if (__any_sync(FULL_WARP, unit < shape.x)) break;
             if (!__any_sync(FULL_WARP, rank < high)) return false;
-            unit = rank < high ? rank : shape.x;
+            ++ranks, turns = 0;
         }
+        state = turns + 1 | ranks << 16 | min(passes() + 1, 2u) << 30;
         u32 row = by.x == 0 ? unit : quotient(unit, by.x, by.y), column = unit - row * shape.y;
         units.there = 0;
 #pragma unroll

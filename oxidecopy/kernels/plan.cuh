@@ -216,16 +216,16 @@ struct Plan {
 
     template <class L>
     __device__ __forceinline__ Placing placing(const L& launch) const {
-        const u64 at = launch.header().code + 16 * (part >> 4);  // 0: any record will do; the code of these families lies in memory
+        const u64 at = launch.header().code + 16 * (hidden(part) >> 4);  // 0: any record will do; the code of these families lies in memory
         return Placing{ptx::ld_nc_v4(at + 16), ptx::ld_nc_v2(at + 32)};
     }
 
     // The operands of this turn.
     __device__ __forceinline__ u32 operands(const Placing& by) const {
-        const u32 x = start + times * (part & 1 ? tile : static_cast<u32>(k));
+        const u32 what = hidden(part), x = start + times * (what & 1 ? tile : static_cast<u32>(k));
         const uint4 d = by.divides;
         const u32 moved = static_cast<u32>(placed(x, d.x, d.z & 0xff, d.y, d.z >> 8 & 0xff, d.w, by.scale.x, by.scale.y));
-        return imm + (part >> 4 ? moved : x);
+        return imm + (what >> 4 ? moved : x);
     }
 
     // For who goes on op by op, or reads its operands there.
@@ -238,7 +238,7 @@ struct Plan {
 
     template <bool NAMED>
     __device__ __forceinline__ void bar(u32 which) const {
-        const u32 says = bars >> BAR_BITS * which, warps = says >> 4 & 63;
+        const u32 says = hidden(bars) >> BAR_BITS * which, warps = says >> 4 & 63;
         if (warps > 1) barrier_of<0, BARRIERS<NAMED>>(says & 15, 32 * warps);
         else if (warps) __syncwarp();
     }
@@ -310,7 +310,7 @@ struct Plan {
         bar<NAMED>(1);
         if (has & BEHIND) {
             // What is let go of with no wait for the store before it is not what the store reads: nothing holds it up.
-            const bool early = (has & (1u << PART_GROUP_2 | 1u << PART_BAR_3)) == 0 && (bars >> 2 * BAR_BITS) == 0;
+            const bool early = (has & (1u << PART_GROUP_2 | 1u << PART_BAR_3)) == 0 && (hidden(bars) >> 2 * BAR_BITS) == 0;
             if (early && with(PART_ARRIVE) && lane_number() == 0) ptx::mbarrier_arrive(released, threads);
             if (with(PART_STORE) && lane_number() == 0) store(rank, map, from, at);
             if (with(PART_COMMIT) && lane_number() == 0) ptx::cp_async_bulk_commit_group();

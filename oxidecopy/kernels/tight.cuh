@@ -121,20 +121,15 @@ OX_DEVICE void tight(const L& launch, Warp& w, u32 first, bool alone) {
             other_part(launch, w, held(launch, at), at, machine.tiles.take(0), machine.tiles.take(MAP_INPUTS));
         }
         if constexpr (COMPUTES) if (made == OP_COMPUTE) {
-            Walk walk{Walk::NONE, 0};
-            u32 passes = 0;
+            Walk walk{0};
             if (!plan.has) machine.fetch(w.pc, 0);
 #pragma unroll 1
-            for (;;) {
-                if (!(plan.has & Plan::ONE_PASS)) {
-                    if (!walk.next(launch, w, plan.has ? plan.made() : w.pc, machine.units)) break;
-                    ++passes;
-                }
+            do {
+                if (!(plan.has & Plan::ONE_PASS) && !walk.next(launch, w, plan.has ? plan.made() : w.pc, machine.units)) break;
                 machine.run();
-                if (plan.has & Plan::ONE_PASS) break;
-            }
-            if (plan.has && passes == 1) plan.has |= Plan::ONE_PASS;
-            if (passes == 0 && !(plan.has & Plan::ONE_PASS)) plan.has &= ~(1u << PART_MADE);  // other warps do it all
+            } while (!(plan.has & Plan::ONE_PASS));
+            if (plan.has && walk.passes() == 1) plan.has |= Plan::ONE_PASS;
+            if (walk.passes() == 0 && !(plan.has & Plan::ONE_PASS)) plan.has &= ~(1u << PART_MADE);  // other warps do it all
             __syncwarp();
         }
         if (plan.has) {
