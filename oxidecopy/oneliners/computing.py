@@ -45,14 +45,16 @@ class Shape(NamedTuple):
 
 DEFAULT: Final = Shape()
 _ONE_INPUT: Final = Shape(stages=3)
+_NARROW: Final = Shape(elements=8_192)  # of one input: a tile of 4,096 is over before the next one has come
+_NARROW_BYTES: Final = 6  # of an element, read and written: two CTAs have room for it
 SHAPES: Final = tuple(
     Shape(elements=n, stages=stages, warps=warps, per_sm=per_sm)
     for n, stages, warps, per_sm in (
         (4_096, 2, 8, 2), (4_096, 3, 8, 2), (4_096, 2, 4, 3), (2_048, 2, 4, 4),
-        (2_048, 3, 8, 3), (2_048, 2, 8, 4), (8_192, 2, 8, 1), (8_192, 2, 16, 1),
+        (2_048, 3, 8, 3), (2_048, 2, 8, 4), (8_192, 2, 8, 2), (8_192, 2, 16, 1),
     )
 )  # fmt: skip
-_SOURCE: Final = "64 x 64 tiles, two CTAs of eight warps: docs/performance.md, maps, NVIDIA H200"
+_SOURCE: Final = "docs/performance.md, maps, NVIDIA H200"
 
 
 @final
@@ -142,7 +144,7 @@ def compute(plan: Plan, fn: Callable[..., Any], inputs: Sequence[Operand], name:
         space = Space(space.extents, (target.strides_bytes, *space.strides[1:]))
     sources = [_source(plan, machine, space, v + 1, part_of(i.number, plan.operands[i.number])) for v, i in enumerate(arrays)]
     space = Space(space.extents, (space.strides[0], *(s.strides for s in sources)))
-    shape = choice or (DEFAULT if len(arrays) > 1 else _ONE_INPUT)
+    shape = choice or (DEFAULT if len(arrays) > 1 else _NARROW if sum(sizes) <= _NARROW_BYTES else _ONE_INPUT)
     function = _Function(fn, tuple(inputs), name, shape)
     for block in blocks(space, sizes) if all(s.along is Along.ALL for s in sources) else [Block(space, (0,) * len(sizes))]:
         plan.steps.append(_step(plan, machine, block, target, sources, function))
