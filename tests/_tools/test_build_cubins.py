@@ -1,8 +1,8 @@
 """The build of the interpreter's machine code: what is committed is what the committed sources make."""
 
 import hashlib
-import re
 import json
+import re
 from pathlib import Path
 
 import pytest
