@@ -67,19 +67,13 @@ def extents(shape: Sequence[int]) -> tuple[int, int]:
     return prod(shape[:-1]), shape[-1]
 
 
-def sums_max(dtype: str) -> int:
-    """Sums that a warpgroup holds. Those of fp8 are kept twice, as tensor cores add them with 14 digits only."""
-    return SUMS_MAX // 2 if dtype in FP8 else SUMS_MAX
-
-
-def shape_problem(m: int, n: int, dtype: str) -> str:
-    """Why a warpgroup cannot hold sums of `m` rows and `n` columns of products of a type; "" when it can."""
+def shape_problem(m: int, n: int) -> str:
+    """Why a warpgroup cannot hold sums of `m` rows and `n` columns; "" when it can."""
     if m % ROWS or not 0 < m <= ROWS_MAX:
         return f"{m} rows are not {' or '.join(str(i) for i in range(ROWS, ROWS_MAX + 1, ROWS))}"
     if n % COLUMNS_STEP or not 0 < n <= COLUMNS_MAX:
         return f"{n} columns are no multiple of {COLUMNS_STEP} up to {COLUMNS_MAX}"
-    most = sums_max(dtype)
-    return "" if m * n <= most else f"{m} x {n} sums of {dtype} are more than the {most} that a warpgroup has registers for"
+    return "" if m * n <= SUMS_MAX else f"{m} x {n} sums are more than the {SUMS_MAX} that a warpgroup has registers for"
 
 
 def error_bound(dtype: str, depth: int, magnitude: float) -> float:

@@ -8,6 +8,20 @@
 
 constexpr u32 PIECE = 64 * 128;  // bytes of a staging tile
 
+OX_DEVICE u32 columns_of(u32 form) {
+    return form == FORM_BITS32 ? 32 : 64;
+}
+
+// All threads of a group.
+OX_DEVICE void group_sync(u32 number) {
+    bar_sync<true>(number, GROUP);
+}
+
+// The thread of a group that issues its stores.
+OX_DEVICE bool issues() {
+    return (threadIdx.x & GROUP - 1) == 0;
+}
+
 // The two records behind a CONTRACT, read where they are used.
 template <class L>
 struct ContractAt {
@@ -49,25 +63,33 @@ OX_DEVICE void fence_sums(f32 (&sums)[SIZE]) {
     for (u32 i = 0; i < USED; ++i) asm volatile("" : "+f"(sums[i])::"memory");
 }
 
+// Registers without a value, from here on: else they count as live from the kernel's start.
+template <u32 SIZE>
+OX_DEVICE void declare(f32 (&sums)[SIZE]) {
+#pragma unroll
+    for (u32 i = 0; i < SIZE; ++i) asm volatile("" : "=f"(sums[i]));
+}
+
 // ---- the products of a stage: four of 32 bytes of K each. Within a swizzled row the next ones are 32 bytes on, with K outermost 16 rows.
-// Without ADD the first ones are the sums.
+// Without `add` the first ones are the sums.
 #define OX_PRODUCT(NAME, FN, TA, TB)                                                                             \
     template <u32 M, u32 N>                                                                                      \
     struct NAME {                                                                                                \
-        static constexpr u32 USED = M * N / GROUP;                                                               \
+        static constexpr u32 USED = M * N / GROUP, ROWS = M, COLUMNS = N;                                        \
         static constexpr bool TRANSPOSED_A = TA, TRANSPOSED_B = TB;                                              \
-        template <bool ADD, u32 SIZE>                                                                            \
-        static __device__ __forceinline__ void product(f32 (&sums)[SIZE], u64 a, u64 b) {                        \
+        using Part = NAME<64, N == 256 ? 128 : N>;                                                               \
+        template <bool ADD, u32 SIZE>  \
+        static __device__ __forceinline__ void product(f32 (&sums)[SIZE], u64 a, u64 b) {               \
             if constexpr (N == 64) ptx::FN##_n64<0, ADD>(sums, a, b);                                            \
             if constexpr (N == 128) ptx::FN##_n128<0, ADD>(sums, a, b);                                          \
             if constexpr (N == 256) ptx::FN##_n256<0, ADD>(sums, a, b);                                          \
             if constexpr (M == 128) ptx::FN##_n128<64, ADD>(sums, a + (PIECE >> 4), b);                          \
         }                                                                                                        \
-        template <bool ADD, u32 SIZE>                                                                            \
-        static __device__ __forceinline__ void products(f32 (&sums)[SIZE], u64 a, u64 b) {                       \
+        template <bool ADD, u32 SIZE>  \
+        static __device__ __forceinline__ void products(f32 (&sums)[SIZE], u64 a, u64 b) {              \
             constexpr u64 A = (TA ? 16 * 128 : 32) >> 4, B = (TB ? 16 * 128 : 32) >> 4;                          \
             product<ADD>(sums, a, b);                                                                            \
-            _Pragma("unroll") for (u32 i = 1; i < 4; ++i) product<true>(sums, a + i * A, b + i * B);             \
+            _Pragma("unroll") for (u32 i = 1; i < 4; ++i) product<true>(sums, a + i * A, b + i * B);                \
         }                                                                                                        \
     };
 OX_PRODUCT(Bf16, wgmma_bf16, false, false)
@@ -92,17 +114,16 @@ struct Contraction {
     const Header& header;
     u32 stage, parity;
     u32 steps;
-    u32 why;  // of `bar`
-    u32 bar;
-
-    __device__ __forceinline__ bool issues() const { return (threadIdx.x & GROUP - 1) == 0; }
+    u32 why;  // and, of the wait that failed, parity in bit 8, stage in the bits above
 
     // A warp that gives up goes on without waiting: the others of its group cannot do without it.
     __device__ __forceinline__ void wait(u32 full) {
         if (why) return;
         why = wait_parity(header, full + 8 * stage, parity);
-        if (why) bar = full + 8 * stage | parity;
+        if (why) why |= parity << 8 | stage << 9;
     }
+
+    __device__ __forceinline__ Failure failure() const { return waited_for(why & 0xff, its.full() + 8 * (why >> 9), why >> 8 & 1, 0); }
 
     static __device__ __forceinline__ void release(u32 bar, u32 peers) {
         const u32 thread = threadIdx.x & GROUP - 1;
@@ -113,6 +134,10 @@ struct Contraction {
         }
     }
 
+    __device__ __forceinline__ void next(u32 stages) {
+        if (++stage == stages) stage = 0, parity ^= 1;
+    }
+
     // P: the products of a stage, which is given back when those of the next one have been issued and its own are done.
     template <class P>
     __device__ __forceinline__ void run(f32 (&sums)[SUMS]) {
@@ -121,7 +146,7 @@ struct Contraction {
         const u64 a = tile_descriptor(its.a(), P::TRANSPOSED_A), b = tile_descriptor(its.b(), P::TRANSPOSED_B);
         u32 before = empty;
 #pragma unroll
-        for (u32 i = 0; i < P::USED; ++i) sums[i] = 0.0f;  // said once: else they count as live from the kernel's start
+        for (u32 i = 0; i < P::USED; ++i) sums[i] = 0.0f;
 #pragma unroll 1
         for (u32 k = 0; k < steps; ++k) {
             wait(full);
@@ -131,7 +156,7 @@ struct Contraction {
             ptx::wgmma_wait_group<1>();
             if (k > 0) release(before, peers);
             before = empty + 8 * stage;
-            if (++stage == stages) stage = 0, parity ^= 1;
+            next(stages);
         }
         ptx::wgmma_wait_group<0>();
         fence_sums<P::USED>(sums);
@@ -139,28 +164,36 @@ struct Contraction {
     }
 
     // Tensor cores keep few digits while they add products of 8 bits (14 of them, measured by others): each stage is summed by itself, and
-    // added to the sums in full.
+    // added to the sums in full; half of the sums at a time where there are many, as that leaves registers for them.
     template <class P>
     __device__ __forceinline__ void run_promoted(f32 (&sums)[SUMS]) {
+        using Part = typename P::Part;
+        constexpr u32 PARTS = P::USED / Part::USED;
+        constexpr u64 A = P::ROWS > 64 ? PIECE >> 4 : 0, B = P::COLUMNS > Part::COLUMNS ? Part::COLUMNS * 128 >> 4 : 0;
         const u32 full = its.full(), empty = its.empty(), stages = its.stages(), peers = its.peers();
         const u32 a_stride = its.a_stride() >> 4, b_stride = its.b_stride() >> 4;
         const u64 a = tile_descriptor(its.a(), false), b = tile_descriptor(its.b(), false);
-        f32 part[P::USED];
+        f32 part[Part::USED];
 #pragma unroll
-        for (u32 i = 0; i < P::USED; ++i) sums[i] = part[i] = 0.0f;
+        for (u32 i = 0; i < P::USED; ++i) sums[i] = 0.0f;
+#pragma unroll
+        for (u32 i = 0; i < Part::USED; ++i) part[i] = 0.0f;
 #pragma unroll 1
         for (u32 k = 0; k < steps; ++k) {
             wait(full);
-            ptx::wgmma_fence();
-            P::template products<false>(part, a + stage * a_stride, b + stage * b_stride);
-            ptx::wgmma_commit_group();
-            ptx::wgmma_wait_group<0>();
-            fence_sums<P::USED>(part);
-            release(empty + 8 * stage, peers);
 #pragma unroll
-            for (u32 i = 0; i < P::USED; ++i) sums[i] += part[i];
-            fence_sums<P::USED>(part);
-            if (++stage == stages) stage = 0, parity ^= 1;
+            for (u32 p = 0; p < PARTS; ++p) {
+                ptx::wgmma_fence();
+                Part::template products<false>(part, a + stage * a_stride + p * A, b + stage * b_stride + p * B);
+                ptx::wgmma_commit_group();
+                ptx::wgmma_wait_group<0>();
+                fence_sums<Part::USED>(part);
+                if (p == PARTS - 1) release(empty + 8 * stage, peers);
+#pragma unroll
+                for (u32 i = 0; i < Part::USED; ++i) sums[p * Part::USED + i] += part[i];
+                fence_sums<Part::USED>(part);
+            }
+            next(stages);
         }
     }
 };
@@ -196,80 +229,62 @@ OX_DEVICE void stage_plain(const f32 (&sums)[SUMS], u32 tile, u32 u) {
     }
 }
 
-// Sums 8 * i on, of COUNT times 8: a few jumps instead of moves under as many conditions.
-template <u32 FIRST, u32 COUNT>
-OX_DEVICE void eight_of(const f32 (&sums)[SUMS], u32 i, Eight& v) {
-    if constexpr (COUNT == 1) {
-#pragma unroll
-        for (u32 k = 0; k < 8; ++k) v[k] = moved(__float_as_uint(sums[8 * FIRST + k]));
-    } else if (i < FIRST + COUNT / 2) {
-        eight_of<FIRST, COUNT / 2>(sums, i, v);
-    } else {
-        eight_of<FIRST + COUNT / 2, COUNT / 2>(sums, i, v);
-    }
-}
-
-// Stages the sums piece by piece, columns outermost, and stores each: 64 rows of 128 bytes.
+// Stages the sums piece by piece, columns outermost, and stores each: 64 rows of 128 bytes. Of all that is known of them little is kept in
+// registers, as the sums leave few: it is read again where it is used.
 template <u32 M, u32 N, class L, class R>
 OX_DEVICE void put_sums(const L& launch, const Warp& w, const R& r, const ContractAt<L>& its, const f32 (&sums)[SUMS], bool fails) {
     constexpr u32 HALVES = M / 64;
-    const u32 form = its.form(), stages = its.out_stages(), rank = r.aux(), number = its.number(), instructions = its.instructions();
-    const bool adds = its.adds();
-    const u32 columns = form == FORM_BITS32 ? 32 : 64, pieces = HALVES * N / columns;
-    const bool issues = (threadIdx.x & GROUP - 1) == 0;
-    const u32 out = its.out(), end_of_tiles = out + PIECE * stages;
-    u32 tile = out + PIECE * (static_cast<u32>(w.value(r, 2)) % stages);
-    ptx::Coords at{};
-#pragma unroll
-    for (u32 i = 0; i < 5; ++i) at.c[i] = i < rank ? static_cast<i32>(w.or_zero(r.reg(2 + rank - i))) : 0;
-    const u64 map = launch.map(map_slot(w, r));
-    const i32 top = at.c[1], left = at.c[0];
-    // Pieces that are staged between two syncs: all where there is room, else as many as leave the others to the stores under way.
-    const u32 together = stages >= pieces ? pieces : max(stages / 2, 1u);
+    const u32 pieces = M * N / (64 * columns_of(its.form())), together = min(its.out_stages(), pieces);  // staged between two syncs
+    u32 slot = static_cast<u32>(w.value(r, 2)) % its.out_stages();
+    volatile u32 more[2 * EIGHT];
 #pragma unroll 1
     for (u32 begin = 0; begin < pieces; begin += together) {
         const u32 end = min(begin + together, pieces);
-        u32 from = tile;
-        if (issues) wait_group<true>(stages - together);
-        ptx::bar_sync(number, GROUP);
+        if (issues()) wait_group<true>(its.out_stages() - together);
+        group_sync(its.number());
+        u32 to = slot;
 #pragma unroll 1
         for (u32 u = begin; u < end; ++u) {
-            if (instructions != 0) {
-                const u32 half = u % HALVES, j = u / HALVES;
-                at.c[0] = left + static_cast<i32>(j * columns);
-                at.c[1] = top + static_cast<i32>(64 * half);
+            const u32 tile = its.out() + PIECE * to;
+            if (its.instructions() != 0) {
 #pragma unroll 1
-                for (u32 part = 0; part < columns / 16; ++part) {
-                    Fragment<L, ContractAt<L>> fragment{launch, its, at, rank, part};
-                    eight_of<0, M * N / GROUP / 8>(sums, half * (N / 16) + j * (columns / 16) + part, fragment.sums);
-                    fragment.run(its.at + 2);
-                    if (form == FORM_BITS32) stage<FORM_BITS32>(fragment.a, tile, part);
-                    else if (form == FORM_BF16) stage<FORM_BF16>(fragment.a, tile, part);
+                for (u32 part = 0; part < columns_of(its.form()) / 16; ++part) {
+                    const u32 column = u / HALVES * columns_of(its.form()) + 16 * part;
+                    Fragment<M * N / GROUP, L, R, ContractAt<L>> fragment{launch, w, r, its, 64 * (u % HALVES), column, more};
+                    fragment.run(its.at + 2, sums, u % HALVES * (N / 16) + column / 16);
+                    if (its.form() == FORM_BITS32) stage<FORM_BITS32>(fragment.a, tile, part);
+                    else if (its.form() == FORM_BF16) stage<FORM_BF16>(fragment.a, tile, part);
                     else stage<FORM_F16>(fragment.a, tile, part);
                 }
-            } else if (form == FORM_BF16) {
+            } else if (its.form() == FORM_BF16) {
                 stage_plain<M, N, FORM_BF16>(sums, tile, u);
-            } else if (form == FORM_F16) {
+            } else if (its.form() == FORM_F16) {
                 stage_plain<M, N, FORM_F16>(sums, tile, u);
             } else {
                 stage_plain<M, N, FORM_BITS32>(sums, tile, u);
             }
-            tile = tile + PIECE == end_of_tiles ? out : tile + PIECE;
+            if (++to == its.out_stages()) to = 0;
         }
         ptx::fence_proxy_async_shared_cta();
-        ptx::bar_sync(number, GROUP);
-        if (issues && !fails) {
+        group_sync(its.number());
+        ptx::Coords at;
+#pragma unroll
+        for (u32 d = 0; d < 5; ++d) at.c[d] = coordinate(w, r, d);
+        const u64 map = launch.map(map_slot(w, r));
+        if (issues() && !fails) {
+            const i32 top = at.c[1], left = at.c[0];
 #pragma unroll 1
             for (u32 u = begin; u < end; ++u) {
-                at.c[0] = left + static_cast<i32>(u / HALVES * columns);
+                at.c[0] = left + static_cast<i32>(u / HALVES * columns_of(its.form()));
                 at.c[1] = top + static_cast<i32>(64 * (u % HALVES));
-                if (adds) reduce(0, rank, map, from, at);
-                else if (rank == 2) store(2, map, from, at);  // the most common one first
-                else store(rank, map, from, at);
+                if (its.adds()) reduce(0, r.aux(), map, its.out() + PIECE * slot, at);
+                else if (r.aux() == 2) store(2, map, its.out() + PIECE * slot, at);  // the most common one first
+                else store(r.aux(), map, its.out() + PIECE * slot, at);
                 ptx::cp_async_bulk_commit_group();
-                from = from + PIECE == end_of_tiles ? out : from + PIECE;
+                if (++slot == its.out_stages()) slot = 0;
             }
         }
+        slot = to;
     }
     __syncwarp();
 }
@@ -277,7 +292,7 @@ OX_DEVICE void put_sums(const L& launch, const Warp& w, const R& r, const Contra
 template <u32 M, u32 N, class L, class R>
 OX_DEVICE Failure contract_of(const L& launch, const Warp& w, const R& r, const ContractAt<L>& its) {
     const u32 first = static_cast<u32>(w.value(r, 0)), stages = its.stages();
-    Contraction<L> work{its, launch.header(), first % stages, first / stages & 1, static_cast<u32>(w.value(r, 1)), 0, 0};
+    Contraction<L> work{its, launch.header(), first % stages, first / stages & 1, static_cast<u32>(w.value(r, 1)), 0};
     f32 sums[SUMS];
     switch (its.type()) {
         case CONTRACT_BF16: work.template run<Bf16<M, N>>(sums); break;
@@ -290,15 +305,14 @@ OX_DEVICE Failure contract_of(const L& launch, const Warp& w, const R& r, const 
         case CONTRACT_F16_AB: work.template run<F16AB<M, N>>(sums); break;
         case CONTRACT_TF32: work.template run<Tf32<M, N>>(sums); break;
         default:
-            if constexpr (M * N > 64 * 128) return failure(REPORT_OPCODE);  // there are no registers for twice as many sums
-            else if (its.type() == CONTRACT_E4M3) work.template run_promoted<E4m3<M, N>>(sums);
+            if (its.type() == CONTRACT_E4M3) work.template run_promoted<E4m3<M, N>>(sums);
             else if (its.type() == CONTRACT_E4M3_E5M2) work.template run_promoted<E4m3E5m2<M, N>>(sums);
             else if (its.type() == CONTRACT_E5M2_E4M3) work.template run_promoted<E5m2E4m3<M, N>>(sums);
             else if (its.type() == CONTRACT_E5M2) work.template run_promoted<E5m2<M, N>>(sums);
             else return failure(REPORT_OPCODE);
     }
     put_sums<M, N>(launch, w, r, its, sums, work.why != 0);
-    return waited_for(work.why, work.bar & ~1u, work.bar & 1, 0);
+    return work.failure();
 }
 
 template <class L, class R>
@@ -319,7 +333,6 @@ OX_DEVICE Failure contract(const L& launch, const Warp& w, const R& r) {
 template <class R>
 OX_DEVICE void drain_contract(const R& r) {
     const u32 number = static_cast<u32>(r.imm(0));
-    if ((threadIdx.x & GROUP - 1) == 0) wait_group<true>(0);
-    __syncwarp();
-    ptx::bar_sync(number, GROUP);
+    if (issues()) wait_group<true>(0);
+    group_sync(number);
 }

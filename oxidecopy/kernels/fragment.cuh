@@ -1,9 +1,9 @@
 // What a thread has of a contraction's sums, eight at a time: how they are staged, and the machine that computes of them what is stored.
 #pragma once
 #include "functions.cuh"
-#include "param.cuh"
 #include "ptx_mma.cuh"
 #include "ptx_tensor.cuh"
+#include "warp.cuh"
 
 constexpr u32 GROUP = 128;  // threads of a warpgroup
 constexpr u32 SUMS = 128;   // of a thread at most
@@ -56,34 +56,52 @@ OX_DEVICE void stage(const Eight& v, u32 tile, u32 part) {
     }
 }
 
-// Runs the instructions of COMPUTE that floats need on eight sums and elements of arrays beside them.
-template <class L, class C>
+// Sums 8 * i on, of COUNT times 8: a few jumps instead of moves under as many conditions.
+template <u32 FIRST, u32 COUNT>
+OX_DEVICE void eight_of(const f32 (&sums)[SUMS], u32 i, Eight& v) {
+    if constexpr (COUNT == 1) {
+#pragma unroll
+        for (u32 k = 0; k < 8; ++k) v[k] = moved(__float_as_uint(sums[8 * FIRST + k]));
+    } else if (i < FIRST + COUNT / 2) {
+        eight_of<FIRST, COUNT / 2>(sums, i, v);
+    } else {
+        eight_of<FIRST + COUNT / 2, COUNT / 2>(sums, i, v);
+    }
+}
+
+// Coordinate `d` of what is stored first, the innermost one 0; 0 behind the rank.
+template <class R>
+OX_DEVICE i32 coordinate(const Warp& w, const R& r, u32 d) {
+    return d < r.aux() ? static_cast<i32>(w.or_zero(r.reg(2 + r.aux() - d))) : 0;
+}
+
+// Runs the instructions of COMPUTE that floats need on eight sums and elements of arrays beside them. What is put by is in registers once; what
+// few expressions put by beside that is in local memory.
+template <u32 USED, class L, class R, class C>
 struct Fragment {
     const L& launch;
+    const Warp& w;
+    const R& r;
     const C& its;
-    const ptx::Coords& corner;  // of the staging tile in the result
-    u32 rank, part;
-    Eight sums, a, b, t0, t1, t2;
+    u32 row, column;  // where the eight's 64 rows of 16 columns lie, from the first sum
+    volatile u32* more;
+    Eight a, b, t0;
 
     // The elements that belong to the sums, of a vector along its rows or columns, or of an array like the result.
-    __device__ __forceinline__ void load(Eight& v, u32 index, u32 form, u32 along) const {
+    __device__ __forceinline__ void load(Eight& v, u32 index, u32 form, u32 along, const f32 (&sums)[SUMS], u32 eight) const {
         if (index == 0) {
-#pragma unroll
-            OX_EIGHT v[i] = moved(sums[i]);
+            eight_of<0, USED / EIGHT>(sums, eight, v);
             return;
         }
-        const u32 words = its.source(index - 1), bytes = form == FORM_BITS32 ? 4 : 2, lane = threadIdx.x & 31;
-        const i32 row = corner.c[1] + static_cast<i32>((threadIdx.x >> 1 & 48) + lane / 4);
-        const i32 column = corner.c[0] + static_cast<i32>(16 * part + 2 * (lane & 3));
+        const u32 words = its.source(index - 1), rank = r.aux(), lane = threadIdx.x & 31;
+        const u32 top = coordinate(w, r, 1) + row + (threadIdx.x >> 1 & 48) + lane / 4, left = coordinate(w, r, 0) + column + 2 * (lane & 3);
         u64 base = launch.argument(words), down = 0, right = 0;
-        i64 rows = 1, columns = 1;
+        u32 rows = 1, columns = 1;
         if (along == COMPUTE_LOAD_A) {
 #pragma unroll 1
             for (u32 d = 2; d < rank; ++d) {
-                i32 x = 0;
-#pragma unroll
-                for (u32 k = 2; k < 5; ++k) x = k == d ? corner.c[k] : x;
-                if (x < 0 || x >= extent(words, rank - 1 - d)) base = 0;
+                const u32 x = coordinate(w, r, d);
+                if (x >= extent(words, rank - 1 - d)) base = 0;
                 else if (base) base += static_cast<u64>(x) * launch.argument(words + rank - d);
             }
             down = launch.argument(words + rank - 1), right = launch.argument(words + rank);
@@ -93,18 +111,19 @@ struct Fragment {
         } else {
             right = launch.argument(words + 1), columns = extent(words, 0);
         }
+        if (base == 0) rows = 0;
+        base += static_cast<u64>(static_cast<i64>(static_cast<i32>(top))) * down + static_cast<u64>(static_cast<i64>(static_cast<i32>(left))) * right;
 #pragma unroll
         OX_EIGHT {
-            const i32 y = row + (i & 2 ? 8 : 0), x = column + (i & 4 ? 8 : 0) + (i & 1);
-            const bool inside = base != 0 && (down == 0 || (y >= 0 && y < rows)) && (right == 0 || (x >= 0 && x < columns));
-            const u64 from = base + static_cast<u64>(static_cast<i64>(y)) * down + static_cast<u64>(static_cast<i64>(x)) * right;
-            u32 bits = 0;
-            if (inside) bits = bytes == 4 ? *reinterpret_cast<const u32*>(from) : *reinterpret_cast<const u16*>(from);
-            v[i] = widened(bits, form);
+            const u32 y = down == 0 ? 0 : top + (i & 2 ? 8 : 0), x = right == 0 ? 0 : left + (i & 4 ? 8 : 0) + (i & 1);
+            const u64 at = base + (i & 2 ? 8 * down : 0) + (i & 4 ? 8 * right : 0) + (i & 1 ? right : 0);
+            v[i] = ptx::ld_global_if(at, form == FORM_BITS32 ? 4 : 2, y < rows && x < columns);
         }
+#pragma unroll
+        OX_EIGHT v[i] = widened(v[i], form);
     }
 
-    __device__ __forceinline__ i64 extent(u32 words, u32 outer) const {
+    __device__ __forceinline__ u32 extent(u32 words, u32 outer) const {
         const u64 pair = launch.argument(words + 6 + outer / 2);
         return static_cast<u32>(outer & 1 ? pair >> 32 : pair);
     }
@@ -126,16 +145,13 @@ struct Fragment {
         if (index == 0) {
 #pragma unroll
             OX_EIGHT t0[i] = moved(a[i]);
-        } else if (index == 1) {
-#pragma unroll
-            OX_EIGHT t1[i] = moved(a[i]);
         } else {
 #pragma unroll
-            OX_EIGHT t2[i] = moved(a[i]);
+            OX_EIGHT more[EIGHT * (index - 1) + i] = a[i];
         }
     }
 
-    __device__ __forceinline__ u32 kept(u32 index, u32 i) const { return index == 0 ? t0[i] : index == 1 ? t1[i] : t2[i]; }
+    __device__ __forceinline__ u32 kept(u32 index, u32 i) const { return index == 0 ? t0[i] : more[EIGHT * (index - 1) + i]; }
 
 #define OX_F(X) __uint_as_float(X)
 #define OX_B(X) __float_as_uint(X)
@@ -170,14 +186,14 @@ struct Fragment {
         break;
 #define OX_TRUTH(X) ((X) ? 0xffffffffu : 0)
 
-    __device__ __forceinline__ void step(u32 fn, u32 form, u32 index, u32 word) {
+    __device__ __forceinline__ void step(u32 fn, u32 form, u32 index, u32 word, const f32 (&sums)[SUMS], u32 eight) {
         switch (fn) {
-            case COMPUTE_LOAD_A: load(a, index, form, COMPUTE_LOAD_A); break;
-            case COMPUTE_LOAD_B: load(b, index, form, COMPUTE_LOAD_A); break;
-            case COMPUTE_ROW_A: load(a, index, form, COMPUTE_ROW_A); break;
-            case COMPUTE_ROW_B: load(b, index, form, COMPUTE_ROW_A); break;
-            case COMPUTE_COLUMN_A: load(a, index, form, COMPUTE_COLUMN_A); break;
-            case COMPUTE_COLUMN_B: load(b, index, form, COMPUTE_COLUMN_A); break;
+            case COMPUTE_LOAD_A: load(a, index, form, COMPUTE_LOAD_A, sums, eight); break;
+            case COMPUTE_LOAD_B: load(b, index, form, COMPUTE_LOAD_A, sums, eight); break;
+            case COMPUTE_ROW_A: load(a, index, form, COMPUTE_ROW_A, sums, eight); break;
+            case COMPUTE_ROW_B: load(b, index, form, COMPUTE_ROW_A, sums, eight); break;
+            case COMPUTE_COLUMN_A: load(a, index, form, COMPUTE_COLUMN_A, sums, eight); break;
+            case COMPUTE_COLUMN_B: load(b, index, form, COMPUTE_COLUMN_A, sums, eight); break;
             case COMPUTE_CONST_A:
 #pragma unroll
                 OX_EIGHT a[i] = moved(word);
@@ -248,8 +264,8 @@ struct Fragment {
 #undef OX_ONE
 #undef OX_TRUTH
 
-    // Leaves in A what is stored. The code of this family lies in memory.
-    __device__ __forceinline__ void run(u32 at_record) {
+    // Leaves in A what is stored, of the sums 8 * `eight` on. The code of this family lies in memory.
+    __device__ __forceinline__ void run(u32 at_record, const f32 (&sums)[SUMS], u32 eight) {
         u64 at = launch.header().code + RECORD_BYTES * at_record;
         uint2 now = __ldg(reinterpret_cast<const uint2*>(at));
 #pragma unroll 1
@@ -257,7 +273,7 @@ struct Fragment {
             at += sizeof(uint2);
             const uint2 following = __ldg(reinterpret_cast<const uint2*>(at));  // on its way while this one runs
             const u32 form = now.x >> 8 & 0xff, word = form & COMPUTE_ARGUMENT ? static_cast<u32>(launch.argument(now.y)) : now.y;
-            step(now.x & 0xff, form, now.x >> 16 & 0xff, word);
+            step(now.x & 0xff, form, now.x >> 16 & 0xff, word, sums, eight);
             now = make_uint2(moved(following.x), moved(following.y));
         }
     }

@@ -51,6 +51,18 @@ OX_DEVICE void stmatrix_x4(u32 address, u32 a, u32 b, u32 c, u32 d) {
     asm volatile("stmatrix.sync.aligned.m8n8.x4.shared::cta.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
 }
 
+// Two or four bytes, one after the other as written; 0 where it is not so.
+OX_DEVICE u32 ld_global_if(u64 address, u32 bytes, bool is) {
+    u32 value;
+    asm volatile(
+        "{\n.reg .pred p, q;\n.reg .b16 half;\nsetp.ne.u32 p, %3, 0;\nsetp.eq.and.u32 q, %2, 4, p;\nsetp.eq.and.u32 p, %2, 2, p;\n"
+        "mov.b32 %0, 0;\nmov.b16 half, 0;\n@p ld.global.b16 half, [%1];\n@p cvt.u32.u16 %0, half;\n@q ld.global.b32 %0, [%1];\n}"
+        : "=&r"(value)
+        : "l"(address), "r"(bytes), "r"(static_cast<u32>(is))
+        : "memory");
+    return value;
+}
+
 // ---- wgmma: d[BASE ...] += a * b, without ADD = a * b. 64 rows, N columns, f32; a and b are descriptors of tiles.
 #define OX_REGS32 "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, " \
                   "%24, %25, %26, %27, %28, %29, %30, %31"

@@ -100,7 +100,7 @@ class Product(NamedTuple):
     epilogue: Callable[..., Any] | None
 
 
-def chosen(shape: tuple[int, ...], dtype: str, *, shares: bool, sms: int) -> Tile:
+def chosen(shape: tuple[int, ...], *, shares: bool, sms: int) -> Tile:
     """The tile that takes the fewest turns, each weighed by its size and worth; `shares`: b can be loaded by a cluster together."""
     *batch, m, n = shape
 
@@ -110,13 +110,8 @@ def chosen(shape: tuple[int, ...], dtype: str, *, shares: bool, sms: int) -> Til
         turns = -(-count // max(1, sms // tile.cluster))
         return turns * tile.rows * tile.n / worth
 
-    fitting = [entry for entry in TILES if fits(entry[0], dtype) and (entry[0].cluster == 1 or (shares and m > entry[0].rows))]
+    fitting = [entry for entry in TILES if (entry[0].cluster == 1 or (shares and m > entry[0].rows))]
     return min(fitting, key=cost)[0]
-
-
-def fits(tile: Tile, dtype: str) -> bool:
-    """The sums of a group have registers."""
-    return not mma.shape_problem(tile.m, tile.n, dtype)
 
 
 def multiply(plan: Plan, work: Product, choice: Tile | None) -> None:
@@ -132,8 +127,8 @@ def multiply(plan: Plan, work: Product, choice: Tile | None) -> None:
         target = plan.temporary(work.out.dtype, work.out.shape)
     shares = work.majors[1] == "k" and len(work.out.shape) == len(_MATRIX)
     dtype = work.a.dtype.info.name
-    usable = choice is not None and fits(choice, dtype) and (choice.cluster == 1 or shares)
-    tile = choice if usable and choice is not None else chosen(work.out.shape, dtype, shares=shares, sms=machine.sms)
+    usable = choice is not None and (choice.cluster == 1 or shares)
+    tile = choice if usable and choice is not None else chosen(work.out.shape, shares=shares, sms=machine.sms)
     plan.why.append(f"a is {_dense(work.majors[0])}, b is {_dense(work.majors[1])}")
     plan.why.append(
         f"{tile.words}; {tile.shared_bytes:,} bytes of shared memory ({'measured here' if choice is tile else 'by turns and size'})"

@@ -111,13 +111,13 @@ def product(recorder: Recorder, ring: Stages, majors: object, part: object, *, s
     ]
     (rows, _), (columns, _) = shapes
     if not problems:
-        problems = [wrong] if (wrong := mma.shape_problem(rows, columns, a.dtype)) else []
+        problems = [wrong] if (wrong := mma.shape_problem(rows, columns)) else []
     if problems:
         _misfit(
             ring,
             "; ".join(problems),
             f"rows of {mma.DEPTH_BYTES} bytes, Swizzle128B; of a group {mma.ROWS} or {mma.ROWS_MAX} rows of a and up to "
-            f"{mma.COLUMNS_MAX} of b, {mma.sums_max(a.dtype)} sums",
+            f"{mma.COLUMNS_MAX} of b, {mma.SUMS_MAX} sums",
         )
     skipped = expr.mul(rank, Const(rows))
     refs = TileRef(a_tile, ZERO, Part(rank, of) if of > 1 else None), TileRef(b_tile, ZERO)

@@ -124,7 +124,7 @@ def operand_problems(program: Program, op: ops.Contract | ops.MmaStep) -> Iterat
     yield from mma.tile_problems(b.name, b.dtype, b.shape, b.swizzle, op.b_major, rows[1])
     if op.depth != mma.depth_of(a.dtype):
         yield f"{op.depth} elements of K in a stage, not {mma.depth_of(a.dtype)}"
-    elif all(rows) and (wrong := mma.shape_problem(*rows, a.dtype)):
+    elif all(rows) and (wrong := mma.shape_problem(*rows)):
         yield wrong
     if isinstance(op, ops.Contract):
         counts = (a.stages, b.stages, program.barriers[op.full.barrier].stages, program.barriers[op.empty.barrier].stages)

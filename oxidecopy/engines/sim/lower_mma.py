@@ -43,7 +43,7 @@ def zero() -> Make:
 
 def step(low: Lowering, op: ops.MmaStep) -> Make:
     a, b = _Operand(low, op.a, op.a_major, op.depth), _Operand(low, op.b, op.b_major, op.depth)
-    wrong = mma.pair_problem(a.dtype, b.dtype) or mma.shape_problem(a.rows, b.rows, a.dtype)
+    wrong = mma.pair_problem(a.dtype, b.dtype) or mma.shape_problem(a.rows, b.rows)
     if wrong:
         raise Refused(INVALID_VALUE, f"no product on tensor cores: {wrong}", got=repr(op), fix="see docs/contract.md")
     clocks, site = low.clocks, low.site

@@ -35,7 +35,6 @@ _CONTRACT: Final = struct.Struct("<6i5B3x")
 _EPILOGUE: Final = struct.Struct("<i3BxH2x4B16x")
 
 _FORMS: Final = {"bf16": ElementForm.BF16, "f16": ElementForm.F16, "f32": ElementForm.BITS32}
-_FP8_COLUMNS_MAX: Final = 128  # as each stage's products are summed by themselves
 _SOURCES: Final = 4
 _INSTRUCTIONS_MAX: Final = 1 << 10
 # What the machine for epilogues (kernels/fragment.cuh) has of COMPUTE's instructions: those for floats.
@@ -148,8 +147,6 @@ def _problems(program: Program, op: ops.Contract) -> Iterator[str]:
         yield f"sums of {m} x {n}, not of " + ", ".join(f"{rows} x {columns}" for rows, columns in CONTRACT_SHAPES)
     if out.dtype not in _FORMS or out.stage_bytes != STAGING_BYTES or not _rows_of_128(out.shape):
         yield f"results staged as {out.dtype} {tuple(out.shape)}, not as 64 rows of 128 bytes"
-    if {program.tiles[ref.tile].dtype for ref in (op.a, op.b)} & mma.FP8 and m * n > mma.ROWS * _FP8_COLUMNS_MAX:
-        yield f"sums of {m} x {n} of products of 8 bits, which are summed twice: at most {mma.ROWS} x {_FP8_COLUMNS_MAX}"
     for array in op.arrays:
         if program.arrays[array.name].dtype not in _FORMS:
             yield f"an epilogue that reads {program.arrays[array.name].dtype}"
