@@ -17,6 +17,14 @@ OX_DEVICE void group_sync(u32 number) {
     bar_sync<true>(number, GROUP);
 }
 
+// True where `value` holds for any of them. The number is a constant, as in `barrier_of`.
+template <u32 FIRST = 0, u32 COUNT = 16>
+OX_DEVICE bool any_of_group(u32 number, bool value) {
+    if constexpr (COUNT == 1) return ptx::barrier_red_or<FIRST>(GROUP, value);
+    else if (number < FIRST + COUNT / 2) return any_of_group<FIRST, COUNT / 2>(number, value);
+    else return any_of_group<FIRST + COUNT / 2, COUNT / 2>(number, value);
+}
+
 // The thread of a group that issues its stores.
 OX_DEVICE bool issues() {
     return (threadIdx.x & GROUP - 1) == 0;
@@ -49,11 +57,10 @@ struct ContractAt {
     __device__ __forceinline__ u32 source(u32 i) const { return ARRAY_WORDS * (launch.word(at + 1, 3) >> 8 * i & 0xff); }  // argument word
 };
 
-// A tile in shared memory, rows of 128 bytes, swizzled. K innermost: 8 rows are 1,024 bytes, and there is nothing beside them. M or N
-// innermost: 8 rows of K are 1,024 bytes, and the next 64 columns lie one block of 64 rows further.
-OX_DEVICE u64 tile_descriptor(u32 address, bool transposed) {
-    const u64 leading = transposed ? PIECE >> 4 : 1;
-    return static_cast<u64>(address >> 4 & 0x3fff) | leading << 16 | static_cast<u64>(1024 >> 4) << 32 | 1ull << 62;
+// The low word of the descriptor of a tile in shared memory, rows of 128 bytes, swizzled. K innermost: 8 rows are 1,024 bytes, and there is
+// nothing beside them. M or N innermost: 8 rows of K are 1,024 bytes, and the next 64 columns lie one block of 64 rows further.
+OX_DEVICE u32 tile_descriptor(u32 address, bool transposed) {
+    return (address >> 4 & 0x3fff) | (transposed ? PIECE >> 4 : 1) << 16;
 }
 
 // What reads or writes sums stays behind this: no other instruction says that products are there.
@@ -78,18 +85,18 @@ OX_DEVICE void declare(f32 (&sums)[SIZE]) {
         static constexpr u32 USED = M * N / GROUP, ROWS = M, COLUMNS = N;                                        \
         static constexpr bool TRANSPOSED_A = TA, TRANSPOSED_B = TB;                                              \
         using Part = NAME<64, N == 256 ? 128 : N>;                                                               \
-        template <bool ADD, u32 SIZE>  \
-        static __device__ __forceinline__ void product(f32 (&sums)[SIZE], u64 a, u64 b) {               \
+        template <bool ADD, u32 SIZE>                                                                            \
+        static __device__ __forceinline__ void product(f32 (&sums)[SIZE], u32 a, u32 b) {                        \
             if constexpr (N == 64) ptx::FN##_n64<0, ADD>(sums, a, b);                                            \
             if constexpr (N == 128) ptx::FN##_n128<0, ADD>(sums, a, b);                                          \
             if constexpr (N == 256) ptx::FN##_n256<0, ADD>(sums, a, b);                                          \
             if constexpr (M == 128) ptx::FN##_n128<64, ADD>(sums, a + (PIECE >> 4), b);                          \
         }                                                                                                        \
-        template <bool ADD, u32 SIZE>  \
-        static __device__ __forceinline__ void products(f32 (&sums)[SIZE], u64 a, u64 b) {              \
-            constexpr u64 A = (TA ? 16 * 128 : 32) >> 4, B = (TB ? 16 * 128 : 32) >> 4;                          \
+        template <bool ADD, u32 SIZE>                                                                            \
+        static __device__ __forceinline__ void products(f32 (&sums)[SIZE], u32 a, u32 b) {                       \
+            constexpr u32 A = (TA ? 16 * 128 : 32) >> 4, B = (TB ? 16 * 128 : 32) >> 4;                          \
             product<ADD>(sums, a, b);                                                                            \
-            _Pragma("unroll") for (u32 i = 1; i < 4; ++i) product<true>(sums, a + i * A, b + i * B);                \
+            _Pragma("unroll") for (u32 i = 1; i < 4; ++i) product<true>(sums, a + i * A, b + i * B);             \
         }                                                                                                        \
     };
 OX_PRODUCT(Bf16, wgmma_bf16, false, false)
@@ -143,7 +150,7 @@ struct Contraction {
     __device__ __forceinline__ void run(f32 (&sums)[SUMS]) {
         const u32 full = its.full(), empty = its.empty(), stages = its.stages(), peers = its.peers();
         const u32 a_stride = its.a_stride() >> 4, b_stride = its.b_stride() >> 4;
-        const u64 a = tile_descriptor(its.a(), P::TRANSPOSED_A), b = tile_descriptor(its.b(), P::TRANSPOSED_B);
+        const u32 a = tile_descriptor(its.a(), P::TRANSPOSED_A), b = tile_descriptor(its.b(), P::TRANSPOSED_B);
         u32 before = empty;
 #pragma unroll
         for (u32 i = 0; i < P::USED; ++i) sums[i] = 0.0f;
@@ -169,10 +176,10 @@ struct Contraction {
     __device__ __forceinline__ void run_promoted(f32 (&sums)[SUMS]) {
         using Part = typename P::Part;
         constexpr u32 PARTS = P::USED / Part::USED;
-        constexpr u64 A = P::ROWS > 64 ? PIECE >> 4 : 0, B = P::COLUMNS > Part::COLUMNS ? Part::COLUMNS * 128 >> 4 : 0;
+        constexpr u32 A = P::ROWS > 64 ? PIECE >> 4 : 0, B = P::COLUMNS > Part::COLUMNS ? Part::COLUMNS * 128 >> 4 : 0;
         const u32 full = its.full(), empty = its.empty(), stages = its.stages(), peers = its.peers();
         const u32 a_stride = its.a_stride() >> 4, b_stride = its.b_stride() >> 4;
-        const u64 a = tile_descriptor(its.a(), false), b = tile_descriptor(its.b(), false);
+        const u32 a = tile_descriptor(its.a(), false), b = tile_descriptor(its.b(), false);
         f32 part[Part::USED];
 #pragma unroll
         for (u32 i = 0; i < P::USED; ++i) sums[i] = 0.0f;
@@ -319,7 +326,7 @@ template <class L, class R>
 OX_DEVICE Failure contract(const L& launch, const Warp& w, const R& r) {
     const ContractAt<L> its{launch, w.pc + 1};
     // One warp of the group that does nothing any more would hold up the others for ever: then none does anything.
-    if (ptx::bar_red_or(its.number(), GROUP, w.skip)) return w.skip ? no_failure() : waited_for(REPORT_TOLD, its.full(), 0, 0);
+    if (any_of_group(its.number(), w.skip)) return w.skip ? no_failure() : waited_for(REPORT_TOLD, its.full(), 0, 0);
     switch (its.shape()) {
         case SHAPE_M64N64: return contract_of<64, 64>(launch, w, r, its);
         case SHAPE_M64N128: return contract_of<64, 128>(launch, w, r, its);

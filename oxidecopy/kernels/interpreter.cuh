@@ -174,6 +174,7 @@ OX_DEVICE void interpret(const L& launch) {
     if (warp_number() >= header.warps) return;
     Warp w = begin(launch);
     const u32 last = header.records - 1;
+    if constexpr (L::PAIRS) launch.prefetch(min(w.pc + RECORDS_PER_LINE * lane_number(), last));
     Failure why = failure((shared_base() & 1023) != 0 ? REPORT_PLACE : w.pc > last ? REPORT_OPCODE : 0);
     u32 next = w.pc, head = launch.word(min(next, last), 0);
 #pragma unroll 1

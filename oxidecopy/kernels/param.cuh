@@ -50,6 +50,12 @@ struct Launch {
         else return *reinterpret_cast<const uint2*>(p.blob + p.header.code_offset + offset);
     }
 
+    // A line of code in memory that is read soon.
+    __device__ __forceinline__ void prefetch(u32 pc) const {
+        static_assert(GLOBAL);
+        ptx::prefetch_l1(p.header.code + RECORD_BYTES * pc);
+    }
+
     __device__ __forceinline__ u64 argument(u32 word) const {
         return *reinterpret_cast<const u64*>(p.blob + p.header.args_offset + 8 * word);
     }
@@ -79,6 +85,8 @@ struct RecordAt {
     __device__ __forceinline__ u32 reg(u32 k) const { return launch.word(at, 1 + k / 4) >> 8 * (k % 4) & 0xff; }
     __device__ __forceinline__ i32 imm(u32 k) const { return static_cast<i32>(launch.word(at, 3 + k)); }
 };
+
+constexpr u32 RECORDS_PER_LINE = 128 / RECORD_BYTES;  // of the first-level cache
 
 // First byte of dynamic shared memory, as an address in the shared window.
 extern __shared__ __align__(1024) u8 dynamic_shared[];

@@ -36,12 +36,13 @@ OX_DEVICE void setmaxnreg_dec() {
 }
 
 // True where `value` holds for any of the threads that come.
-OX_DEVICE bool bar_red_or(u32 number, u32 threads, bool value) {
+template <u32 NUMBER>
+OX_DEVICE bool barrier_red_or(u32 threads, bool value) {
     u32 any;
     asm volatile(
-        "{\n.reg .pred p, q;\nsetp.ne.u32 q, %3, 0;\nbarrier.cta.red.or.pred.aligned p, %1, %2, q;\nselp.u32 %0, 1, 0, p;\n}"
+        "{\n.reg .pred p, q;\nsetp.ne.u32 q, %3, 0;\nbarrier.cta.red.or.pred p, %1, %2, q;\nselp.u32 %0, 1, 0, p;\n}"
         : "=r"(any)
-        : "r"(number), "r"(threads), "r"(static_cast<u32>(value))
+        : "n"(NUMBER), "r"(threads), "r"(static_cast<u32>(value))
         : "memory");
     return any != 0;
 }
@@ -63,7 +64,9 @@ OX_DEVICE u32 ld_global_if(u64 address, u32 bytes, bool is) {
     return value;
 }
 
-// ---- wgmma: d[BASE ...] += a * b, without ADD = a * b. 64 rows, N columns, f32; a and b are descriptors of tiles.
+// ---- wgmma: d[BASE ...] += a * b, without ADD = a * b. 64 rows, N columns, f32; a and b are low words of descriptors of tiles. The high
+// one says that eight rows are 1,024 bytes, swizzled by 128.
+#define OX_ROWS "0x40000040"
 #define OX_REGS32 "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, " \
                   "%24, %25, %26, %27, %28, %29, %30, %31"
 #define OX_REGS64 OX_REGS32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, " \
@@ -81,11 +84,12 @@ OX_DEVICE u32 ld_global_if(u64 address, u32 bytes, bool is) {
 // TYPES: ".bf16.bf16" and so on; K: of 32 bytes. TRANS: which of a and b lie with M, N innermost (elements of 16 bits alone).
 #define OX_WGMMA(NAME, N, K, TYPES, OUT, A, B, C, TRANS)                                                                       \
     template <u32 BASE, bool ADD, u32 SIZE>                                                                                     \
-    OX_DEVICE void NAME##_n##N(f32 (&d)[SIZE], u64 a, u64 b) {                                                                   \
-        asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k" #K ".f32" TYPES " " OX_REGS##OUT "}, %" #A ", %" #B              \
-                     ", %" #C ", 1, 1" TRANS ";"                                                                                       \
-                     : OX_D##OUT(0)                                                                                              \
-                     : "l"(a), "l"(b), "n"(ADD));                                                                                \
+    OX_DEVICE void NAME##_n##N(f32 (&d)[SIZE], u32 a, u32 b) {                                                                  \
+        asm volatile("{\n.reg .b64 a, b;\nmov.b64 a, {%" #A ", " OX_ROWS "};\nmov.b64 b, {%" #B ", " OX_ROWS "};\n"               \
+                     "wgmma.mma_async.sync.aligned.m64n" #N "k" #K ".f32" TYPES " " OX_REGS##OUT "}, a, b, %" #C ", 1, 1" TRANS     \
+                     ";\n}"                                                                                                     \
+                     : OX_D##OUT(0)                                                                                             \
+                     : "r"(a), "r"(b), "n"(ADD));                                                                               \
     }
 #define OX_WGMMA_ALL(NAME, K, TYPES, TRANS)               \
     OX_WGMMA(NAME, 64, K, TYPES, 32, 32, 33, 34, TRANS)   \
@@ -107,5 +111,6 @@ OX_WGMMA_ALL(wgmma_e5m2_e5m2, 32, ".e5m2.e5m2", "")
 OX_WGMMA_ALL(wgmma_tf32, 8, ".tf32.tf32", "")
 #undef OX_WGMMA_ALL
 #undef OX_WGMMA
+#undef OX_ROWS
 
 }  // namespace ptx
