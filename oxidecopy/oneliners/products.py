@@ -126,7 +126,6 @@ def multiply(plan: Plan, work: Product, choice: Tile | None) -> None:
         plan.why.append(f"the result goes through an array of its own, and is copied to the output by elements: {reason}")
         target = plan.temporary(work.out.dtype, work.out.shape)
     shares = work.majors[1] == "k" and len(work.out.shape) == len(_MATRIX)
-    dtype = work.a.dtype.info.name
     usable = choice is not None and (choice.cluster == 1 or shares)
     tile = choice if usable and choice is not None else chosen(work.out.shape, shares=shares, sms=machine.sms)
     plan.why.append(f"a is {_dense(work.majors[0])}, b is {_dense(work.majors[1])}")
