@@ -34,16 +34,16 @@ DEPTH: Final = 128
 COLUMNS: Final = 16_384
 
 # Ways to cut the arrays up, of which the fastest counts: a GPU with more or other multiprocessors may like another one.
+# With the elements of a row, where the array is seen in other rows than it comes in: those of a box lie one behind the other then.
 FUSED: Final = (
-    Tiles(box=(64, 64), stages=2, stored=2, warps=8, per_sm=2),
-    Tiles(box=(32, 64), stages=2, stored=2, warps=4, per_sm=4),
-    Tiles(box=(32, 64), stages=4, stored=2, warps=8, per_sm=2),
-    Tiles(box=(64, 64), stages=4, stored=2, warps=16, per_sm=1),
+    (Tiles(box=(64, 64), stages=2, stored=2, warps=8, per_sm=2), 0),
+    (Tiles(box=(16, 256), stages=2, stored=2, warps=8, per_sm=2), 256),
+    (Tiles(box=(16, 256), stages=3, stored=2, warps=8, per_sm=2), 256),
 )
 CAST: Final = (
-    Tiles(box=(64, 64), stages=3, stored=2, warps=8, per_sm=2),
-    Tiles(box=(64, 128), stages=2, stored=2, warps=8, per_sm=2),
-    Tiles(box=(32, 64), stages=4, stored=2, warps=4, per_sm=4),
+    (Tiles(box=(64, 128), stages=2, stored=2, warps=8, per_sm=2), 0),
+    (Tiles(box=(32, 256), stages=2, stored=2, warps=8, per_sm=2), 256),
+    (Tiles(box=(32, 256), stages=2, stored=1, warps=8, per_sm=2), 256),
 )
 PERMUTED: Final = (Tiles(box=(1, 16, 4, DEPTH), per_sm=4),)  # of BSHD, which both directions walk through
 # With the columns of a strip, which tiles walk down: so they lie close to each other in both arrays.
@@ -151,8 +151,8 @@ def works(elements: int, columns: int = COLUMNS) -> Iterator[tuple[Work, ...]]:
     shape = (elements // columns, columns)
     sequence = sequence_of(elements)
     bshd = (2 * elements // (HEADS * DEPTH * sequence), sequence, HEADS, DEPTH)
-    yield tuple([fused(shape, tiles) for tiles in FUSED])
-    yield tuple([cast(shape, tiles) for tiles in CAST])
+    yield tuple([fused((elements // row, row), tiles) for tiles, wide in FUSED for row in (wide or columns,)])
+    yield tuple([cast((elements // row, row), tiles) for tiles, wide in CAST for row in (wide or columns,)])
     yield tuple([permuted(bshd, tiles, back=False) for tiles in PERMUTED])
     yield tuple([permuted(bshd, tiles, back=True) for tiles in PERMUTED])
     for dtype, cuts in TRANSPOSED.items():
@@ -190,7 +190,7 @@ def fused(shape: tuple[int, int], tiles: Tiles) -> Work:
         return tiled.fused(tiles)[tiles.per_sm * multiprocessors].bind(*maps, SCALE_A, SCALE_B, BIAS)
 
     return Work(
-        name="fused", words="map of two f32 to bf16, five operations", how=tiles.words,
+        name="fused", words="map of two f32 to bf16, five operations", how=f"{tiles.words}, rows of {shape[1]:,}",
         inputs=(Spec(ox.f32, shape), Spec(ox.f32, shape)), output=Spec(ox.bf16, shape), bind=bind, expected=expected,
         target=OF_COPY_MAP, peers=(("Triton", OF_PEER), ("CuPy", OF_PEER)),
     )  # fmt: skip
@@ -203,7 +203,7 @@ def cast(shape: tuple[int, int], tiles: Tiles) -> Work:
         return tiled.cast(tiles)[tiles.per_sm * multiprocessors].bind(_map(given[0], tiles.box), _map(out, tiles.box))
 
     return Work(
-        name="cast", words="copy with a cast from f32 to bf16", how=tiles.words, inputs=(Spec(ox.f32, shape),),
+        name="cast", words="copy with a cast from f32 to bf16", how=f"{tiles.words}, rows of {shape[1]:,}", inputs=(Spec(ox.f32, shape),),
         output=Spec(ox.bf16, shape), bind=bind, target=OF_COPY_MAP, peers=(("torch", OF_PEER),),
         expected=lambda given, first, stop: given[0][places(shape, first, stop)].astype(storage_dtype(ox.bf16.info)),
     )  # fmt: skip

@@ -49,6 +49,7 @@ constexpr u32 COMPUTE_UNITS = 0x4;
 constexpr u32 LOOP_TIGHT = 0x1;
 constexpr u32 COMPUTE_VECTORS = 0x3;
 constexpr u32 COMPUTE_ARGUMENT = 0x80;
+constexpr u32 COMPUTE_AT_HAND = 0x1f;
 constexpr u32 REPORT_ENTRIES = 0x100;
 
 enum : u32 {
@@ -292,6 +293,7 @@ enum : u32 {
     COMPUTE_S_TO_ODD = 0x64,
     COMPUTE_LOAD_A_32_MUL = 0x65,
     COMPUTE_LOAD_B_32_MUL = 0x66,
+    COMPUTE_MORE = 0x67,
 };
 
 enum : u32 {

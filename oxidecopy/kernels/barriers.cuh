@@ -66,35 +66,34 @@ OX_DEVICE bool test_parity(const W& w, const R& r) {
 //
 // Where roles meet at different instructions, as in tight loops and beside them, barriers are not "aligned", as PTX has it. Their numbers are
 // constants then: of those in registers the assembler does not tell synccheck which instruction they are, and it takes them for aligned ones.
-#ifdef OX_BARRIER_UNALIGNED
+template <bool NAMED>
+constexpr u32 BARRIERS = NAMED ? 16 : FEW_BARRIERS;
+
+// Barrier `number`, one of COUNT from FIRST on.
 template <u32 FIRST, u32 COUNT>
 OX_DEVICE void barrier_of(u32 number, u32 threads) {
-    if constexpr (COUNT == 1) {
-        ptx::barrier_sync<FIRST>(threads);
-    } else {
+    if constexpr (COUNT > 1) {
         if (number < FIRST + COUNT / 2) barrier_of<FIRST, COUNT / 2>(number, threads);
         else barrier_of<FIRST + COUNT / 2, COUNT / 2>(number, threads);
+    } else {
+#ifdef OX_BARRIER_UNALIGNED
+        ptx::barrier_sync<FIRST>(threads);
+#else
+        ptx::bar_sync<FIRST>(threads);
+#endif
     }
 }
 
 template <bool NAMED>
 OX_DEVICE bool bar_sync(u32 number, u32 threads) {
     __syncwarp();
-    if (!NAMED && number >= FEW_BARRIERS) return false;
-    barrier_of<0, NAMED ? 16 : FEW_BARRIERS>(number, threads);
-    return true;
-}
-#else
-template <bool NAMED>
-OX_DEVICE bool bar_sync(u32 number, u32 threads) {
-    __syncwarp();
+#ifndef OX_BARRIER_UNALIGNED
     if constexpr (NAMED) {
         ptx::bar_sync(number, threads);
-    } else {
-        if (number >= FEW_BARRIERS) return false;
-        if (number == 0) ptx::bar_sync<0>(threads);
-        else ptx::bar_sync<1>(threads);
+        return true;
     }
+#endif
+    if (number >= BARRIERS<NAMED>) return false;
+    barrier_of<0, BARRIERS<NAMED>>(number, threads);
     return true;
 }
-#endif

@@ -22,12 +22,6 @@ struct UnitsOf {
     u32 at[COMPUTE_UNITS];
     u32 there;
 
-    // Hidden from the compiler, which would keep all that follows from it in registers, over all instructions.
-    static __device__ __forceinline__ u32 hidden(u32 found) {
-        asm volatile("" : "+r"(found));
-        return found;
-    }
-
     __device__ __forceinline__ u32 place(u32 j) const { return hidden(at[j]); }
     __device__ __forceinline__ bool has(u32 j) const { return hidden(there) >> j & 1; }
     __device__ __forceinline__ u32 row(u32 j) const { return place(j) >> 16; }
@@ -318,7 +312,8 @@ template <class L>
 struct Machine {
     const L& launch;
     UnitsOf units;
-    Parked tiles;  // lane i: address of input i; lane 4: of the output
+    Parked tiles;         // lane i: address of input i; lane 4: of the output
+    Parked heads, words;  // lane i: instruction i of those that are at hand
     Numbers a, b, t0;
     volatile u32 t1[WIDTH], t2[WIDTH];  // volatile: in local memory
 
@@ -385,7 +380,7 @@ struct Machine {
         OX_CONSTANT(FN##_C, EXPRESSION)
 #define OX_CONSTANT(FN, EXPRESSION)                 \
     case COMPUTE_##FN: {                            \
-        const u32 y = constant(head, word);         \
+        const u32 y = word;                         \
         _Pragma("unroll") OX_EACH {                 \
             const u32 x = a[i];                     \
             a[i] = EXPRESSION;                      \
@@ -394,7 +389,7 @@ struct Machine {
     }
 #define OX_ON_B(FN, EXPRESSION)                     \
     case COMPUTE_##FN: {                            \
-        const u32 y = constant(head, word);         \
+        const u32 y = word;                         \
         _Pragma("unroll") OX_EACH {                 \
             const u32 x = b[i];                     \
             b[i] = EXPRESSION;                      \
@@ -440,39 +435,57 @@ struct Machine {
 #define OX_B(X) __float_as_uint(X)
 #define OX_S(X) static_cast<i32>(X)
 
-    // Runs the instructions that begin with record `pc`, up to the store. What of an instruction is not needed to jump is looked at behind the jump.
-    __device__ __forceinline__ void run(u32 pc) {
-        u32 i = pc * (RECORD_BYTES / sizeof(uint2));
+    // Takes instructions of the COMPUTE at `pc` over into lanes, from number `first` on, with constants in place of arguments. The last lane
+    // has `pc`.
+    __device__ __forceinline__ void fetch(u32 pc, u32 first) {
+        const bool there = lane_number() < COMPUTE_AT_HAND && first + lane_number() < launch.word(pc, 4);
+        uint2 mine = make_uint2(0, pc);
+        if (there) mine = launch.instr(pc + 3, first + lane_number());
+        if (mine.x >> 8 & COMPUTE_ARGUMENT) mine.y = static_cast<u32>(launch.argument(mine.y));
+        heads.lanes = mine.x, words.lanes = mine.y;
+    }
+
+    // Runs the instructions of a COMPUTE whose first ones are at hand.
+    __device__ __forceinline__ void run() {
+        if (more_than_at_hand()) fetch(words.take(COMPUTE_AT_HAND), 0);
+    }
+
+  private:
+    static constexpr u32 OTHERS = 32;  // as the number of an instruction: of others than the first ones
+
+    // As `run`; true when others are at hand in the end. What of an instruction is not needed to jump is looked at behind the jump.
+    __device__ __forceinline__ bool more_than_at_hand() {
+        u32 i = 0, head = heads.take(0), word = words.take(0);  // lanes count from 0 again every 32
 #pragma unroll
         for (u32 j = 0; j < WIDTH; ++j) a[j] = b[j] = t0[j] = 0;  // so that their registers are free between two runs
 #pragma unroll 1
         for (;;) {
-            const uint2 now = launch.instr(0, i++);  // one that came before would be moved twice
-            const u32 head = now.x, word = now.y;
+            ++i;
+            u32 next = heads.take(i), next_word = words.take(i);  // on its way while this one runs
             switch (head & 0xff) {
                 case COMPUTE_LOAD_A_32: load_even_32(a, units, input_of(head), mask_of(head), word); break;
                 case COMPUTE_LOAD_B_32: load_even_32(b, units, input_of(head), mask_of(head), word); break;
-                case COMPUTE_LOAD_A_32_MUL: {
-                    const uint2 product = launch.instr(0, i++);
-                    const u32 times = constant(product.x, product.y);
+                case COMPUTE_LOAD_A_32_MUL: {  // the product is the next instruction
                     load_even_32(a, units, input_of(head), mask_of(head), word);
-                    multiply(a, times);
+                    multiply(a, next_word);
+                    ++i;
+                    next = heads.take(i), next_word = words.take(i);
                     break;
                 }
                 case COMPUTE_LOAD_B_32_MUL: {
-                    const uint2 product = launch.instr(0, i++);
-                    const u32 times = constant(product.x, product.y);
                     load_even_32(b, units, input_of(head), mask_of(head), word);
-                    multiply(b, times);
+                    multiply(b, next_word);
+                    ++i;
+                    next = heads.take(i), next_word = words.take(i);
                     break;
                 }
                 case COMPUTE_LOAD_A_BF16: load_even_16<FORM_BF16>(a, units, input_of(head), mask_of(head), word); break;
                 case COMPUTE_LOAD_B_BF16: load_even_16<FORM_BF16>(b, units, input_of(head), mask_of(head), word); break;
                 case COMPUTE_LOAD_A_F16: load_even_16<FORM_F16>(a, units, input_of(head), mask_of(head), word); break;
                 case COMPUTE_LOAD_B_F16: load_even_16<FORM_F16>(b, units, input_of(head), mask_of(head), word); break;
-                case COMPUTE_STORE_32: store_even_32(a, units, tiles.take(MAP_INPUTS), mask_of(head), word); return;
-                case COMPUTE_STORE_BF16: store_even_16<FORM_BF16>(a, units, tiles.take(MAP_INPUTS), mask_of(head), word); return;
-                case COMPUTE_STORE_F16: store_even_16<FORM_F16>(a, units, tiles.take(MAP_INPUTS), mask_of(head), word); return;
+                case COMPUTE_STORE_32: store_even_32(a, units, tiles.take(MAP_INPUTS), mask_of(head), word); return i > OTHERS;
+                case COMPUTE_STORE_BF16: store_even_16<FORM_BF16>(a, units, tiles.take(MAP_INPUTS), mask_of(head), word); return i > OTHERS;
+                case COMPUTE_STORE_F16: store_even_16<FORM_F16>(a, units, tiles.take(MAP_INPUTS), mask_of(head), word); return i > OTHERS;
                 case COMPUTE_PUT: put(index_of(head)); break;
                 case COMPUTE_GET: get(b, index_of(head)); break;
                 case COMPUTE_TAKE: get(a, index_of(head)); break;
@@ -524,7 +537,7 @@ struct Machine {
                     OX_EACH b[i] = copied(number);
                     break;
                 }
-                case COMPUTE_STORE: store(a, units, tiles.take(MAP_INPUTS), form_of(head), mask_of(head), word); return;
+                case COMPUTE_STORE: store(a, units, tiles.take(MAP_INPUTS), form_of(head), mask_of(head), word); return i > OTHERS;
                 OX_LONG(F_DIV, OX_B(__fdiv_rn(OX_F(x), OX_F(y))))
                 OX_LONG(F_RDIV, OX_B(__fdiv_rn(OX_F(y), OX_F(x))))
                 OX_SLOW(F_LT, all_ones(OX_F(x) < OX_F(y)))
@@ -572,8 +585,13 @@ struct Machine {
                 OX_EVERY(S_TO_F, OX_B(__int2float_rn(OX_S(x))))
                 OX_ALONE(U_TO_ODD, odd_of_u32(x))
                 OX_ALONE(S_TO_ODD, odd_of_u32(static_cast<u32>(abs(OX_S(x)))) | (x & 0x80000000u))
-                default: return;
+                case COMPUTE_MORE:
+                    fetch(words.take(COMPUTE_AT_HAND), word);
+                    i = OTHERS, next = heads.take(0), next_word = words.take(0);
+                    break;
+                default: return i > OTHERS;
             }
+            head = next, word = next_word;
         }
     }
 #undef OX_FAST
@@ -586,12 +604,6 @@ struct Machine {
 #undef OX_F
 #undef OX_B
 #undef OX_S
-
-  private:
-    // A constant: `word`, or the argument word of that number.
-    __device__ __forceinline__ u32 constant(u32 head, u32 word) const {
-        return head >> 8 & COMPUTE_ARGUMENT ? static_cast<u32>(launch.argument(word)) : word;
-    }
 
     static __device__ __forceinline__ u32 form_of(u32 head) { return byte_of<8>(head); }
     static __device__ __forceinline__ u32 index_of(u32 head) { return byte_of<16>(head); }
@@ -614,11 +626,12 @@ OX_DEVICE u32 behind_compute(u32 pc, const R& r) {
     return pc + 3 + (static_cast<u32>(r.imm(1)) + 3) / 4;
 }
 
-// Which units a lane works on: it goes through those of rank after rank, each time as many as a lane has at once.
+// Which units a lane works on: it goes through those of rank after rank, each time as many as a lane has at once. How often it has, of a rank
+// (`turns`), and of them all (`passes`, 2: more than one), and how many ranks it is through with: all in one register, beside a machine.
 struct Walk {
-    u32 rank, unit;
+    u32 state;  // turns | ranks << 16 | passes << 30
 
-    static constexpr u32 NONE = 0xffffffffu;
+    __device__ __forceinline__ u32 passes() const { return state >> 30; }
 
     // The next ones of the COMPUTE at `pc`; false when no lane of the warp has any left.
     template <class L, class W>
@@ -626,16 +639,16 @@ struct Walk {
         const u32 entry = w.entry(launch).y, part = launch.word(pc, 5), total = launch.word(pc, 6), high = part >> 16;
         const uint4 shape = launch.quad(pc + 1, 0);  // units, per_row, down, right
         const uint2 by = launch.instr(pc + 1, 2);    // magic, shift
-        if (rank == NONE) {
-            rank = (part & 0xffff) + (entry & 0xffff) + lane_number();
-            unit = rank < high ? rank : shape.x;
-        }
+        u32 turns = state & 0xffff, ranks = state >> 16 & 0x3fff, unit;
 #pragma unroll 1
-        while (!__any_sync(FULL_WARP, unit < shape.x)) {
-            rank += entry >> 16;
+        for (;;) {
+            const u32 rank = (part & 0xffff) + (entry & 0xffff) + lane_number() + ranks * (entry >> 16);
+            unit = rank < high ? rank + turns * COMPUTE_UNITS * total : shape.x;
+            if (__any_sync(FULL_WARP, unit < shape.x)) break;
             if (!__any_sync(FULL_WARP, rank < high)) return false;
-            unit = rank < high ? rank : shape.x;
+            ++ranks, turns = 0;
         }
+        state = turns + 1 | ranks << 16 | min(passes() + 1, 2u) << 30;
         u32 row = by.x == 0 ? unit : quotient(unit, by.x, by.y), column = unit - row * shape.y;
         units.there = 0;
 #pragma unroll

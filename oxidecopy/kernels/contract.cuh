@@ -13,15 +13,19 @@ OX_DEVICE u32 columns_of(u32 form) {
     return form == FORM_BITS32 ? 32 : 64;
 }
 
-// All threads of a group.
+// All threads of a group; most programs have no more than two groups.
 OX_DEVICE void group_sync(u32 number) {
-    bar_sync<true>(number, GROUP);
+    __syncwarp();
+    if (number == 0) ptx::barrier_sync<0>(GROUP);
+    else if (number == 1) ptx::barrier_sync<1>(GROUP);
+    else bar_sync<true>(number, GROUP);
 }
 
 // True where `value` holds for any of them. The number is a constant, as in `barrier_of`.
 template <u32 FIRST = 0, u32 COUNT = 16>
 OX_DEVICE bool any_of_group(u32 number, bool value) {
     if constexpr (COUNT == 1) return ptx::barrier_red_or<FIRST>(GROUP, value);
+    else if (FIRST == 0 && number == 0) return ptx::barrier_red_or<0>(GROUP, value);
     else if (number < FIRST + COUNT / 2) return any_of_group<FIRST, COUNT / 2>(number, value);
     else return any_of_group<FIRST + COUNT / 2, COUNT / 2>(number, value);
 }

@@ -22,6 +22,21 @@ OX_DEVICE Warp begin(const L& launch) {
 // Ops that go on elsewhere, or take so long that the next record is better read behind them: `next` is set. False for any other op.
 template <bool MAP, bool NAMED, bool EXTRA, bool COMPUTE, bool MMA, class L>
 OX_DEVICE bool long_op(const L& launch, Warp& w, const RecordAt<L>& r, u32& next, Failure& why) {
+    // What comes with each tile of a product is asked first; `moved`, since the compiler would make one tree of all questions.
+    if constexpr (L::PAIRS) {
+        if (moved(r.op()) == OP_PLACE) {
+            place(launch, w, w.pc, static_cast<u32>(r.imm(1)));
+            next = behind_place(w.pc, r);
+            return true;
+        }
+    }
+    if constexpr (MMA) {
+        if (moved(r.op()) == OP_CONTRACT) {
+            why = contract(launch, w, r);
+            next = ContractAt<L>{launch, w.pc + 1}.behind();
+            return true;
+        }
+    }
     switch (r.op()) {
         case OP_EVAL: {
             const u32 count = static_cast<u32>(r.imm(0));
@@ -75,19 +90,7 @@ OX_DEVICE bool long_op(const L& launch, Warp& w, const RecordAt<L>& r, u32& next
             return true;
         }
     }
-    if constexpr (L::PAIRS) {
-        if (r.op() == OP_PLACE) {
-            place(launch, w, w.pc, static_cast<u32>(r.imm(1)));
-            next = behind_place(w.pc, r);
-            return true;
-        }
-    }
     if constexpr (MMA) {
-        if (r.op() == OP_CONTRACT) {
-            why = contract(launch, w, r);
-            next = ContractAt<L>{launch, w.pc + 1}.behind();
-            return true;
-        }
         if (r.op() == OP_CONTRACT_DRAIN) {
             drain_contract(r);
             return true;
@@ -174,8 +177,9 @@ OX_DEVICE void interpret(const L& launch) {
     if (warp_number() >= header.warps) return;
     Warp w = begin(launch);
     const u32 last = header.records - 1;
-    if constexpr (L::PAIRS) launch.prefetch(min(w.pc + RECORDS_PER_LINE * lane_number(), last));
-    Failure why = failure((shared_base() & 1023) != 0 ? REPORT_PLACE : w.pc > last ? REPORT_OPCODE : 0);
+    bool broken = w.pc > last;
+    if constexpr (L::PAIRS) broken |= launch.read_ahead(min(w.pc + RECORDS_PER_LINE * lane_number(), last));
+    Failure why = failure((shared_base() & 1023) != 0 ? REPORT_PLACE : broken ? REPORT_OPCODE : 0);
     u32 next = w.pc, head = launch.word(min(next, last), 0);
 #pragma unroll 1
     for (;;) {

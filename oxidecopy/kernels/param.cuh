@@ -50,11 +50,8 @@ struct Launch {
         else return *reinterpret_cast<const uint2*>(p.blob + p.header.code_offset + offset);
     }
 
-    // A line of code in memory that is read soon.
-    __device__ __forceinline__ void prefetch(u32 pc) const {
-        static_assert(GLOBAL);
-        ptx::prefetch_l1(p.header.code + RECORD_BYTES * pc);
-    }
+    // Each lane brings in a line of code: otherwise each is waited for when its first record is read. True where there is none, but ones.
+    __device__ __forceinline__ bool read_ahead(u32 pc) const { return __all_sync(FULL_WARP, word(pc, 0) == ~0u); }
 
     __device__ __forceinline__ u64 argument(u32 word) const {
         return *reinterpret_cast<const u64*>(p.blob + p.header.args_offset + 8 * word);

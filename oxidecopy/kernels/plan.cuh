@@ -35,30 +35,34 @@ constexpr u32 NO_PART = 32;
 // Lanes of operands: a COMPUTE's inputs and its output as Machine::tiles has them, then these.
 enum : u32 { OF_WAIT_BAR = MAP_INPUTS + 1, OF_PHASE, OF_TILE, OF_COORDS, OF_ARRIVE_BAR = OF_COORDS + 5 };
 
-// Lanes of `fixed`: for each part what its record says, then records and registers that are needed when something goes wrong.
-enum : u32 { AT_PLACE = PARTS, AT_WAIT, AT_HEAD, REG_OF_COUNTER, REG_OF_TILE };
+// Lanes of `fixed`: for each part what its record says (of PART_MADE where it is), then the loop's bounds, and records and registers that are
+// needed when something goes wrong.
+enum : u32 { LOOP_STOP = PARTS, LOOP_STEP, AT_PLACE, AT_WAIT, AT_HEAD, REG_OF_COUNTER, REG_OF_TILE };
 
 struct Plan {
     enum : u32 {
         COUNTED = 1u << PARTS,   // tiles come from a counter
         ONE_PASS = 2u << PARTS,  // a lane's units are the same each time
-        STRAIGHT = 8u << PARTS,  // always: else the loop is run op by op
         OTHER = 4u << PARTS,     // PART_MADE is no COMPUTE
+        STRAIGHT = 8u << PARTS,  // always: else the loop is run op by op
+        BY_TILE = 16u << PARTS,  // operands depend on the tile
         BEFORE = 1u << PART_WAIT | 1u << PART_GROUP,
         BEHIND = 1u << PART_STORE | 1u << PART_COMMIT | 1u << PART_GROUP_2 | 1u << PART_BAR_3 | 1u << PART_ARRIVE,
         BAR_BITS = 10,
+        SECOND_ROUND = 1u << 12,  // in `turn`
+        SLOTS_AT = 13,
     };
     u32 has;   // the parts; 0: the loop is none of that kind
     u32 bars;  // of the three barriers of threads: number | warps << 4
-    u32 made;  // record of PART_MADE
-    i32 k, stop, step;
+    i32 k;
     u32 tile;
-    u32 turn, ring;             // of a counter's ring: stage | round << 12; shared address of full | stages << 20
+    u32 turn, ring;             // of a counter's ring: stage | parity of the round << 12 | address of slots << 13; that of full | stages << 20
     u32 imm, start, times;      // lane i: operand i is imm + f(start + times * number),
     u32 part;                   // f as the COORDINATE record at this offset says, 0: none; + 1 where number is the tile, not the iteration
     Parked fixed;
 
     __device__ __forceinline__ bool with(u32 which) const { return has >> which & 1; }
+    __device__ __forceinline__ u32 made() const { return fixed.take(PART_MADE); }  // its record
     __device__ __forceinline__ void fix(u32 lane, u32 value) { fixed.put(lane_number(), lane, value); }
 
     // Operand `lane` is a constant and a register, for now.
@@ -98,14 +102,14 @@ struct Plan {
             if (r.op() == OP_NEXT) {
                 of_counter = r.reg(0);
                 k = static_cast<i32>(w.get(of_counter));
-                stop = w.value(r, 2);
-                step = r.imm(3);
+                fix(LOOP_STOP, static_cast<u32>(w.value(r, 2)));
+                fix(LOOP_STEP, static_cast<u32>(r.imm(3)));
                 break;
             }
             if (r.op() == OP_NEXT_STAGE && pc == first) {
                 const u32 stages = static_cast<u32>(r.imm(2));
                 const Place place(w.value(r, 0), stages);
-                turn = place.stage | place.round << 12;
+                turn = place.stage | (place.round & 1) << 12 | (slot_of(launch.header(), 0) & 0x7ffff) << SLOTS_AT;
                 ring = base + static_cast<u32>(r.imm(1)) | stages << 20;
                 of_tile = r.reg(2);
                 fix(AT_HEAD, pc);
@@ -132,7 +136,7 @@ struct Plan {
                 case PART_GROUP:
                 case PART_GROUP_2: says |= r.op() == OP_WAIT_GROUP_READ ? 0x100 : 0; break;
                 case PART_MADE:
-                    made = pc;
+                    says = pc;
                     parts |= r.op() == OP_COMPUTE ? 0 : OTHER;
                     operand(MAP_INPUTS, at, r.reg(0));
                     if (RESHAPES && r.op() != OP_COMPUTE) operand(0, base + static_cast<u32>(r.imm(1)), r.reg(1));
@@ -165,7 +169,9 @@ struct Plan {
         fix(REG_OF_TILE, of_tile);
         tile = 0;
         if (!resolve(launch, w, mask, of_counter, of_tile)) return false;
-        has = parts | STRAIGHT;
+        const bool by_tile = part & 1, lane_waits = lane_number() == OF_WAIT_BAR || lane_number() == OF_PHASE;
+        if (__any_sync(FULL_WARP, by_tile && lane_waits)) return false;
+        has = parts | STRAIGHT | (__any_sync(FULL_WARP, by_tile) ? BY_TILE : 0);
         return true;
     }
 
@@ -202,16 +208,24 @@ struct Plan {
         return __all_sync(FULL_WARP, good);
     }
 
-    // The operands of this turn.
+    // What each lane's operand is a function of, on its way while the warp does other things.
+    struct Placing {
+        uint4 divides;
+        uint2 scale;
+    };
+
     template <class L>
-    __device__ __forceinline__ u32 operands(const L& launch) const {
-        u32 x = start + times * (part & 1 ? tile : static_cast<u32>(k));
-        const u32 from = part >> 4;  // 0: any record will do
-        const uint4* at = reinterpret_cast<const uint4*>(launch.header().code) + from;  // the code of these families lies in memory
-        const uint4 divides = __ldg(at + 1);
-        const uint2 scale = __ldg(reinterpret_cast<const uint2*>(at + 2));
-        const u32 moved = static_cast<u32>(placed(x, divides.x, divides.z & 0xff, divides.y, divides.z >> 8 & 0xff, divides.w, scale.x, scale.y));
-        return imm + (from != 0 ? moved : x);
+    __device__ __forceinline__ Placing placing(const L& launch) const {
+        const u64 at = launch.header().code + 16 * (hidden(part) >> 4);  // 0: any record will do; the code of these families lies in memory
+        return Placing{ptx::ld_nc_v4(at + 16), ptx::ld_nc_v2(at + 32)};
+    }
+
+    // The operands of this turn.
+    __device__ __forceinline__ u32 operands(const Placing& by) const {
+        const u32 what = hidden(part), x = start + times * (what & 1 ? tile : static_cast<u32>(k));
+        const uint4 d = by.divides;
+        const u32 moved = static_cast<u32>(placed(x, d.x, d.z & 0xff, d.y, d.z >> 8 & 0xff, d.w, by.scale.x, by.scale.y));
+        return imm + (what >> 4 ? moved : x);
     }
 
     // For who goes on op by op, or reads its operands there.
@@ -224,8 +238,8 @@ struct Plan {
 
     template <bool NAMED>
     __device__ __forceinline__ void bar(u32 which) const {
-        const u32 says = bars >> BAR_BITS * which, warps = says >> 4 & 63;
-        if (warps > 1) bar_sync<NAMED>(says & 15, 32 * warps);
+        const u32 says = hidden(bars) >> BAR_BITS * which, warps = says >> 4 & 63;
+        if (warps > 1) barrier_of<0, BARRIERS<NAMED>>(says & 15, 32 * warps);
         else if (warps) __syncwarp();
     }
 
@@ -239,24 +253,24 @@ struct Plan {
         __syncwarp();
     }
 
-    // What comes before PART_MADE. `values`: the operands. GOES_ON, IS_OVER where there is no tile left, or GIVES_UP, and then `why`.
-    enum : u32 { GOES_ON, IS_OVER, GIVES_UP };
-
+    // What comes before PART_MADE. `values`: the operands. False where there is no tile left, or with `why` where the warp must give up.
     template <bool NAMED, class L>
-    __device__ __forceinline__ u32 before(const L& launch, Warp& w, Parked& values, Failure& why) {
+    __device__ __forceinline__ bool before(const L& launch, Warp& w, Parked& values, Failure& why) {
+        const Placing by = placing(launch);
+        why = no_failure();
         if (has & COUNTED) {
             const u32 stage = turn & STAGES_MAX, full = (ring & 0xfffff) + 8 * stage, parity = turn >> 12 & 1;
             const u32 late = wait_parity(launch.header(), full, parity);
             if (late) {
                 w.pc = fixed.take(AT_HEAD);
                 why = waited_for(late, full, parity, static_cast<u32>(k));
-                return GIVES_UP;
+                return false;
             }
-            tile = ::tile_of(slot_at(launch.header(), stage));
-            if (tile == NO_TILE) return IS_OVER;
-            turn = stage + 1 == ring >> 20 ? (turn | STAGES_MAX) + 1 : turn + 1;
+            tile = ::tile_of(ptx::ld_shared_u32((turn >> SLOTS_AT) + 4 * stage));  // the stage's barrier has ordered it
+            if (tile == NO_TILE) return false;
+            turn = stage + 1 == ring >> 20 ? (turn & ~static_cast<u32>(STAGES_MAX)) ^ SECOND_ROUND : turn + 1;
         }
-        values.lanes = operands(launch);
+        if (!(has & BY_TILE) || with(PART_WAIT)) values.lanes = operands(by);
         if (has & BEFORE) {
             if (with(PART_WAIT)) {
                 const u32 at = values.take(OF_WAIT_BAR), phase = values.take(OF_PHASE);
@@ -265,46 +279,45 @@ struct Plan {
                     if (late) {
                         w.pc = fixed.take(AT_WAIT);
                         why = waited_for(late, at, phase & 1, static_cast<u32>(k));
-                        return GIVES_UP;
+                        return false;
                     }
                 }
             }
             group(PART_GROUP);
         }
         bar<NAMED>(0);
-        return GOES_ON;
-    }
-
-    __device__ __forceinline__ void arrive(const Parked& values) const {
-        if (!with(PART_ARRIVE)) return;
-        const u32 at = values.take(OF_ARRIVE_BAR), threads = fixed.take(PART_ARRIVE);
-        __syncwarp();
-        if (lane_number() == 0) ptx::mbarrier_arrive(at, threads);
+        if (has & BY_TILE) values.lanes = operands(by);  // others do not wait for it
+        return true;
     }
 
     // What comes behind it; false when that was the last turn.
     template <bool NAMED, class L>
     __device__ __forceinline__ bool after(const L& launch, const Parked& values) {
         if (with(PART_FENCE)) ptx::fence_proxy_async_shared_cta();
+        u32 rank = 0, from = 0, released = 0, threads = 0;
+        u64 map = 0;
+        ptx::Coords at{};
+        if (with(PART_STORE)) {  // all that can be done before others have come
+            const u32 says = fixed.take(PART_STORE);
+            rank = says & 0xff, from = values.take(OF_TILE), map = launch.map(says >> 8);
+#pragma unroll
+            for (u32 i = 0; i < 5; ++i) {
+                if (i < 2 || i < rank) at.c[i] = static_cast<i32>(values.take(OF_COORDS + i));
+            }
+        }
+        if (with(PART_ARRIVE)) released = values.take(OF_ARRIVE_BAR), threads = fixed.take(PART_ARRIVE);
+        const i32 stop = static_cast<i32>(fixed.take(LOOP_STOP)), step = static_cast<i32>(fixed.take(LOOP_STEP));
         bar<NAMED>(1);
         if (has & BEHIND) {
             // What is let go of with no wait for the store before it is not what the store reads: nothing holds it up.
-            const bool early = (has & (1u << PART_GROUP_2 | 1u << PART_BAR_3)) == 0 && (bars >> 2 * BAR_BITS) == 0;
-            if (early) arrive(values);
-            if (with(PART_STORE)) {
-                const u32 says = fixed.take(PART_STORE), rank = says & 0xff, from = values.take(OF_TILE);
-                ptx::Coords at{};
-#pragma unroll
-                for (u32 i = 0; i < 5; ++i) {
-                    if (i < 2 || i < rank) at.c[i] = static_cast<i32>(values.take(OF_COORDS + i));
-                }
-                if (lane_number() == 0) store(rank, launch.map(says >> 8), from, at);
-            }
+            const bool early = (has & (1u << PART_GROUP_2 | 1u << PART_BAR_3)) == 0 && (hidden(bars) >> 2 * BAR_BITS) == 0;
+            if (early && with(PART_ARRIVE) && lane_number() == 0) ptx::mbarrier_arrive(released, threads);
+            if (with(PART_STORE) && lane_number() == 0) store(rank, map, from, at);
             if (with(PART_COMMIT) && lane_number() == 0) ptx::cp_async_bulk_commit_group();
             __syncwarp();
             group(PART_GROUP_2);
             bar<NAMED>(2);
-            if (!early) arrive(values);
+            if (!early && with(PART_ARRIVE) && lane_number() == 0) ptx::mbarrier_arrive(released, threads);
         }
         k += step;
         return k < stop;

@@ -73,37 +73,45 @@ struct Producer {
         return 0;
     }
 
-    // The same with two loads each, plain or multicast: both operands of a product.
-    __device__ __forceinline__ u32 pairs(u32 base, u32 end) {
-        const CopyOf a(ring.launch, w, ring.copy(0)), b(ring.launch, w, ring.copy(1));
+    // The same with several loads each, plain or multicast: both operands of a product. Lane j has what is known of copy j.
+    template <u32 COPIES>
+    __device__ __forceinline__ u32 several(u32 base, u32 end) {
+        constexpr u32 LANES = 8 * C::per(COPIES);
         const u32 full = ring.full(0), empty = ring.empty(0), nbytes = ring.nbytes(), stages = ring.stages();
         const u32 slots = ring.counter() ? slot_of(header(), 0) : 0;
-        const u64 a_map = ring.launch.map(a.map()), b_map = ring.launch.map(b.map());
+        const CopyOf all(ring.launch, w, ring.copy(min(lane_number(), COPIES - 1)));
 #pragma unroll 1
-        for (u32 number = base; number < end; step<2>(++number, end)) {
-            const ptx::Coords a_its = where.template of<2>(ring, 0, base, number, a.rank());
-            const ptx::Coords b_its = where.template of<2>(ring, 1, base, number, b.rank());
+        for (u32 number = base; number < end; ++number) {
+            const i32 at = where.each(number);
             if (place.round != 0) {
                 const u32 why = wait_parity(header(), empty + 8 * place.stage, place.round & 1 ^ 1);
                 if (why) return why;
             }
+            const u32 bar = full + 8 * place.stage, mine = all.tile + all.stride * place.stage;
             if (lane_number() == 0) {
-                const u32 bar = full + 8 * place.stage;
                 if (slots) ptx::atom_exch_shared_u32(slots + 4 * place.stage, slot_with(number, end - number, place.round));
                 if (nbytes) ptx::mbarrier_arrive_expect_tx(bar, nbytes);
-                half(a, a_map, bar, a_its);
-                half(b, b_map, bar, b_its);
+            }
+#pragma unroll
+            for (u32 j = 0; j < COPIES; ++j) {
+                const u32 bytes = __shfl_sync(FULL_WARP, all.bytes, j), to = __shfl_sync(FULL_WARP, mine, j);
+                const u32 mask = __shfl_sync(FULL_WARP, all.mask, j), rank = bytes >> 8 & 0xff;
+                ptx::Coords its{};
+#pragma unroll
+                for (u32 d = 0; d < 5; ++d) {
+                    if (d < 2 || d < rank) its.c[d] = __shfl_sync(FULL_WARP, at, LANES * j + d);
+                }
+                if (lane_number() == 0) {
+                    const u64 map = ring.launch.map(bytes & 0xff);
+                    if ((bytes >> 16 & 0xff) != OP_TENSOR_G2S) load_multicast(rank, to, map, bar, its, mask);
+                    else load(rank, to, map, bar, its);
+                }
             }
             __syncwarp();
             place.step(stages);
+            ++k;
         }
         return 0;
-    }
-
-    __device__ __forceinline__ void half(const CopyOf& copy, u64 map, u32 bar, const ptx::Coords& its) const {
-        const u32 to = copy.tile + copy.stride * place.stage;
-        if (copy.kind() == OP_TENSOR_G2S) load(copy.rank(), to, map, bar, its);
-        else load_multicast(copy.rank(), to, map, bar, its, copy.mask);
     }
 
     // The same for any copies.
@@ -120,6 +128,14 @@ struct Producer {
 
     // Iterations, or tiles, `base` to `end` - 1. While instructions compute a batch, all that is common to the lanes is put away.
     __device__ __forceinline__ u32 batch(u32 base, u32 end) {
+        if constexpr (L::PAIRS && !C::BATCHES) {
+            switch (ring.copies()) {
+                case 2: return several<2>(base, end);
+                case 3: return several<3>(base, end);
+                case 4: return several<4>(base, end);
+                default: break;
+            }
+        }
         if constexpr (C::BATCHES) {
             Parked parked{};
             parked.put(lane_number(), 0, place.stage);
@@ -135,9 +151,6 @@ struct Producer {
             k = static_cast<i32>(parked.take(4));
         } else {
             where.template compute<0>(ring, w, k, base);
-        }
-        if constexpr (L::PAIRS) {
-            if (ring.copies() == 2) return pairs(base, end);
         }
         return ring.one(OP_TENSOR_G2S) ? loads(base, end) : any(base, end);
     }

@@ -130,10 +130,6 @@ OX_DEVICE void bar_sync(u32 threads) {
     asm volatile("bar.sync %0, %1;" ::"n"(NUMBER), "r"(threads) : "memory");
 }
 
-OX_DEVICE void barrier_sync(u32 number, u32 threads) {
-    asm volatile("barrier.sync %0, %1;" ::"r"(number), "r"(threads) : "memory");
-}
-
 template <int NUMBER>
 OX_DEVICE void barrier_sync(u32 threads) {
     asm volatile("barrier.sync %0, %1;" ::"n"(NUMBER), "r"(threads) : "memory");
@@ -290,6 +286,19 @@ OX_DEVICE u32 ld_relaxed_sys_u32(u64 address) {
 
 OX_DEVICE void st_relaxed_sys_u32(u64 address, u32 value) {
     asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
+}
+
+// What nobody writes while the kernel runs, asked for where it is written.
+OX_DEVICE uint4 ld_nc_v4(u64 address) {
+    uint4 v;
+    asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(address));
+    return v;
+}
+
+OX_DEVICE uint2 ld_nc_v2(u64 address) {
+    uint2 v;
+    asm volatile("ld.global.nc.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(address));
+    return v;
 }
 
 OX_DEVICE u32 atom_add_u32(u64 address, u32 value) {

@@ -75,7 +75,7 @@ struct ByRecords {
     u32 step, offset, scale, base;
     i32 at;
 
-    static __device__ __forceinline__ u32 per(u32 copies) { return copies == 1 ? 4 : copies == 2 ? 2 : 1; }
+    static constexpr __device__ __forceinline__ u32 per(u32 copies) { return copies == 1 ? 4 : copies == 2 ? 2 : 1; }
 
     template <u32 COPIES>
     static __device__ __forceinline__ u32 per(const RingAt<L>& ring) { return per(COPIES ? COPIES : ring.copies()); }
@@ -98,6 +98,11 @@ struct ByRecords {
     __device__ __forceinline__ void compute(const RingAt<L>& ring, const Warp&, i32, u32 number) {
         const u32 p = per<COPIES>(ring), x = offset + step * ((number & ~(p - 1)) + lane_number() / 8 % p);
         at = placed(x, magic.x, magic.z & 0xff, magic.y, magic.z >> 8 & 0xff, magic.w, scale, base);
+    }
+
+    // The same for `number` alone: of copy j in lanes 8 * per * j on.
+    __device__ __forceinline__ i32 each(u32 number) const {
+        return placed(offset + step * number, magic.x, magic.z & 0xff, magic.y, magic.z >> 8 & 0xff, magic.w, scale, base);
     }
 
     // True where `number` has not been computed, but the one before it.

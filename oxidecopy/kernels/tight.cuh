@@ -95,43 +95,41 @@ OX_DEVICE void tight(const L& launch, Warp& w, u32 first, bool alone) {
     plan.has = 0;
     w.pc = first;
     if (!alone && !w.skip && !plan.read(launch, w, first)) plan.has = 0;
+    if constexpr (COMPUTES) {
+        if (plan.has && plan.with(PART_MADE) && !(plan.has & Plan::OTHER)) machine.fetch(plan.made(), 0);
+    }
 #pragma unroll 1
     for (;;) {
-        u32 at = w.pc;  // of what the group makes of tiles
-        u32 made = 0;   // its op, 0: nothing is to be done
+        u32 made = 0;  // the op of what the group makes of tiles, 0: nothing is to be done
         if (plan.has) {
             Failure why;
-            const u32 came = plan.template before<NAMED>(launch, w, machine.tiles, why);
-            if (came != Plan::GOES_ON) {
-                if (came == Plan::IS_OVER) return;
+            if (!plan.template before<NAMED>(launch, w, machine.tiles, why)) {
+                if (!why) return;
                 give_up(launch.header(), w, why);
                 plan.to_registers(launch, w);
                 plan.has = 0;  // in skip mode, op by op
                 continue;
             }
-            at = plan.made;
             if (plan.with(PART_MADE)) made = RESHAPES && plan.has & Plan::OTHER ? ANOTHER : OP_COMPUTE;
         } else {
             const u32 op = up_to_group_part<NAMED>(launch, w, alone, machine.tiles);
             if (op == 0) return;
-            at = w.pc;
             if (!w.skip) made = op == OP_COMPUTE ? OP_COMPUTE : ANOTHER;
         }
-        if (RESHAPES && made == ANOTHER) other_part(launch, w, held(launch, at), at, machine.tiles.take(0), machine.tiles.take(MAP_INPUTS));
+        if (RESHAPES && made == ANOTHER) {
+            const u32 at = plan.has ? plan.made() : w.pc;
+            other_part(launch, w, held(launch, at), at, machine.tiles.take(0), machine.tiles.take(MAP_INPUTS));
+        }
         if constexpr (COMPUTES) if (made == OP_COMPUTE) {
-            Walk walk{Walk::NONE, 0};
-            u32 passes = 0;
+            Walk walk{0};
+            if (!plan.has) machine.fetch(w.pc, 0);
 #pragma unroll 1
-            for (;;) {
-                if (!(plan.has & Plan::ONE_PASS)) {
-                    if (!walk.next(launch, w, at, machine.units)) break;
-                    ++passes;
-                }
-                machine.run(at + 3);
-                if (plan.has & Plan::ONE_PASS) break;
-            }
-            if (plan.has && passes == 1) plan.has |= Plan::ONE_PASS;
-            if (passes == 0 && !(plan.has & Plan::ONE_PASS)) plan.has &= ~(1u << PART_MADE);  // other warps do it all
+            do {
+                if (!(plan.has & Plan::ONE_PASS) && !walk.next(launch, w, plan.has ? plan.made() : w.pc, machine.units)) break;
+                machine.run();
+            } while (!(plan.has & Plan::ONE_PASS));
+            if (plan.has && walk.passes() == 1) plan.has |= Plan::ONE_PASS;
+            if (walk.passes() == 0 && !(plan.has & Plan::ONE_PASS)) plan.has &= ~(1u << PART_MADE);  // other warps do it all
             __syncwarp();
         }
         if (plan.has) {

@@ -44,6 +44,12 @@ struct Warp {
     __device__ __forceinline__ uint2 entry(const L& launch) const { return launch.warp_entry(warp_number()); }
 };
 
+// Hidden from the compiler, which would keep all that follows from it in registers of their own, over all turns of a loop.
+OX_DEVICE u32 hidden(u32 found) {
+    asm volatile("" : "+r"(found));
+    return found;
+}
+
 // Values that are the same in all lanes, put away in the lanes of one register while much else is live.
 struct Parked {
     u32 lanes;

@@ -45,14 +45,16 @@ class Shape(NamedTuple):
 
 DEFAULT: Final = Shape()
 _ONE_INPUT: Final = Shape(stages=3)
+_NARROW: Final = Shape(elements=8_192)  # of one input: a tile of 4,096 is over before the next one has come
+_NARROW_BYTES: Final = 6  # of an element, read and written: two CTAs have room for it
 SHAPES: Final = tuple(
     Shape(elements=n, stages=stages, warps=warps, per_sm=per_sm)
     for n, stages, warps, per_sm in (
         (4_096, 2, 8, 2), (4_096, 3, 8, 2), (4_096, 2, 4, 3), (2_048, 2, 4, 4),
-        (2_048, 3, 8, 3), (2_048, 2, 8, 4), (8_192, 2, 8, 1), (8_192, 2, 16, 1),
+        (2_048, 3, 8, 3), (2_048, 2, 8, 4), (8_192, 2, 8, 2), (8_192, 2, 16, 1),
     )
 )  # fmt: skip
-_SOURCE: Final = "64 x 64 tiles, two CTAs of eight warps: docs/performance.md, maps, NVIDIA H200"
+_SOURCE: Final = "docs/performance.md, maps, NVIDIA H200"
 
 
 @final
@@ -129,15 +131,22 @@ def compute(plan: Plan, fn: Callable[..., Any], inputs: Sequence[Operand], name:
     out = part_of(0, plan.operands[0])
     arrays = [i for i in inputs if not i.scalar]
     sources = [(part_of(i.number, plan.operands[i.number]), _spread(plan.operands[i.number], out.shape)) for i in arrays]
-    shape = choice or (DEFAULT if len(arrays) > 1 else _ONE_INPUT)
+    shape = choice or _usual(out, *(part for part, _ in sources))
     _compute(plan, out, sources, _Function(fn, tuple(inputs), name, shape))
     plan.why.append(f"{shape.words} ({'measured here' if choice else _SOURCE})")
 
 
 def convert(plan: Plan, dst: Part, src: Part) -> None:
     """Adds the launches that copy `src` to `dst`, of one shape and different element types."""
-    function = _Function(lambda v: v.cast(dst.dtype), (Operand(src.operand, src.dtype),), "convert", _ONE_INPUT)
+    function = _Function(lambda v: v.cast(dst.dtype), (Operand(src.operand, src.dtype),), "convert", _usual(dst, src))
     _compute(plan, dst, [(src, src.strides_bytes)], function)
+
+
+def _usual(out: Part, *inputs: Part) -> Shape:
+    """What was fastest for elements of such sizes."""
+    if len(inputs) > 1:
+        return DEFAULT
+    return _NARROW if out.size + sum(part.size for part in inputs) <= _NARROW_BYTES else _ONE_INPUT
 
 
 def _compute(plan: Plan, out: Part, given: Sequence[tuple[Part, tuple[int, ...]]], function: _Function) -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,11 @@ def test_copies_run_with_few_registers() -> None:
     for form in ("small", "large"):
         assert ROWS["sm_90a", ""]["kernels"][f"{abi.KERNEL_PREFIX}move_{form}"]["registers"] <= 56
         assert ROWS["sm_90a", ""]["kernels"][f"{abi.KERNEL_PREFIX}once_{form}"]["registers"] <= 32
+
+
+def test_unaligned_barriers_have_constant_numbers() -> None:
+    """Those in registers are aligned ones for synccheck: the assembler's list of the others names another instruction."""
+    assert re.findall(r'"barrier\.sync %0, %1;" ::"(\w)"', sources()["ptx.cuh"]) == ["n"]
 
 
 def test_nothing_of_the_machine_that_built_it_is_in_the_code() -> None:

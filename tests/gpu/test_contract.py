@@ -136,6 +136,8 @@ def close(got: Numbers, exact: Numbers, lost: Numbers, digits: int) -> None:
         (ox.e4m3, ox.e4m3, ox.f32, 18, {}),
         (ox.e4m3, ox.e5m2, ox.bf16, 8, {}),
         (ox.e5m2, ox.e4m3, ox.bf16, 8, {"box": (128, 64)}),
+        (ox.e4m3, ox.e4m3, ox.f32, 18, {"box": (128, 256)}),
+        (ox.e4m3, ox.e5m2, ox.f32, 18, {"box": (256, 128)}),
         (ox.e5m2, ox.e5m2, ox.f32, 18, {}),
         (ox.bf16, ox.bf16, ox.f32, 18, {"add": True, "runs": 2}),
         (ox.bf16, ox.bf16, ox.f32, 18, {"epilogue": lambda s, v, w: (s * 0.5 + v - w).maximum(0.0)}),

@@ -504,6 +504,7 @@ class ComputeFn(IntEnum):
     S_TO_ODD = 100
     LOAD_A_32_MUL = 101  # LOAD_A_32, and the F_MUL_C that follows it at once
     LOAD_B_32_MUL = 102  # likewise, and F_MUL_CB
+    MORE = 103  # goes on with instruction `word`; it, and those behind it, are taken over into lanes, `COMPUTE_AT_HAND` at most
 
 
 class ElementForm(IntEnum):
@@ -532,6 +533,7 @@ UNITS: Final = (
 )
 COMPUTE_UNITS: Final = 4
 COMPUTE_VECTORS: Final = 3
+COMPUTE_AT_HAND: Final = 31  # instructions that lie in a warp's lanes at once: the last is a MORE where others follow
 COMPUTE_ARGUMENT: Final = 0x80  # as form of an instruction with a constant: the constant is argument word `word`, 32 bits as they are
 COMPUTE_WARPS: Final = 21  # of a CTA at most: its kernels take 96 registers, and a multiprocessor has 65,536
 RESHAPE_WARPS: Final = 21  # likewise

@@ -87,6 +87,7 @@ CONSTANTS: Final = (
     "LOOP_TIGHT",
     "COMPUTE_VECTORS",
     "COMPUTE_ARGUMENT",
+    "COMPUTE_AT_HAND",
     "REPORT_ENTRIES",
 )
 _SIZES: Final = {"u8": 1, "u16": 2, "u32": 4, "i32": 4, "u64": 8}

@@ -12,7 +12,7 @@ import struct
 from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple, final
 
-from oxidecopy.engines.cuda.abi import COMPUTE_ARGUMENT, COMPUTE_VECTORS, ComputeFn, ElementForm
+from oxidecopy.engines.cuda.abi import COMPUTE_ARGUMENT, COMPUTE_AT_HAND, COMPUTE_VECTORS, ComputeFn, ElementForm
 from oxidecopy.engines.cuda.code.numbers import bits_of
 from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.isa.elem import (
@@ -171,6 +171,17 @@ def compute_code(e: Elem, inputs: list[Place], out: Place, words: Words, *, argu
 def packed(code: list[Step]) -> bytes:
     """As a COMPUTE record is followed by it."""
     return b"".join([INSTRUCTION.pack(*step) for step in code])
+
+
+def in_parts(code: list[Step]) -> list[Step]:
+    """Code in parts that fit into a warp's lanes (`ComputeFn.MORE`)."""
+    made: list[Step] = []
+    while len(code) > COMPUTE_AT_HAND:
+        fitting = COMPUTE_AT_HAND - 1
+        fitting -= code[fitting - 1].fn in _WITH_PRODUCT.values()  # a load stays with its product
+        made += [*code[:fitting], Step(ComputeFn.MORE, word=len(made) + fitting + 1)]
+        code = code[fitting:]
+    return made + code
 
 
 class _NoVectorError(Exception):

@@ -89,6 +89,23 @@ def spot(values: Values, value: Lin, find: Callable[[Terms], tuple[Hashable, int
     return place.packed(*registers)
 
 
+def total(values: Values, value: Lin, find: Callable[[Terms], tuple[Hashable, int] | None]) -> bytes | None:
+    """A value as a part of PLACE: the sum of up to three registers, each times a number; None when it is none."""
+    registers: list[int] = []
+    steps = [0] * _STEPS
+    for i, (number, k) in enumerate(value[1][: _STEPS + 1]):
+        whole = find(((number, k),))
+        register, more = whole or find(((number, 1),)) or (None, 0)
+        if more or not isinstance(register, int) or i == _STEPS:
+            return None
+        registers.append(register)
+        steps[i] = 1 if whole else k
+    numbers = (*steps, value[0], *values.interval(value))
+    if not registers or max(numbers) > INT_MAX or min(numbers) < INT_MIN:
+        return None
+    return Placement((steps[0], steps[1], steps[2]), (), value[0], 0, 0, 1, 0, ()).packed(*registers)
+
+
 def _symbols_in(values: Values, value: Lin) -> list[int]:
     """The atoms that are symbols, wherever in it."""
     found: dict[int, None] = {}

@@ -13,7 +13,7 @@ from typing import Final, final
 from oxidecopy.engines.cuda import abi
 from oxidecopy.engines.cuda.abi import NO_REG, DeviceOp, EvalFn
 from oxidecopy.engines.cuda.code import refusals
-from oxidecopy.engines.cuda.code.coordinates import spot
+from oxidecopy.engines.cuda.code.coordinates import spot, total
 from oxidecopy.engines.cuda.code.image import Where
 from oxidecopy.engines.cuda.code.nodes import Fused, If, Node, Op, Repeat
 from oxidecopy.engines.cuda.code.placing import Placing, Region, asks
@@ -152,11 +152,29 @@ class Emitter:
             else:
                 made[key] = register = self._take()
                 parts[register] = found
+        self._lanes(parts, made, where)
+        return self._added(left, made, where) if self._sums else left
+
+    def _lanes(self, parts: dict[int, bytes], made: dict[Key, int], where: Where) -> None:
+        """A record by which a lane each computes its register."""
         if parts:
             mask = sum(1 << register for register in parts)
             self.records.add(DeviceOp.PLACE, where, imms=[0, mask - (mask >> _LANES - 1 << _LANES), 0, 0, 0])  # records hold signed numbers
             self.records.tail(b"".join([parts[register] for register in sorted(parts)]))
             self._region.have |= {key: register for key, register in made.items() if register in parts}
+
+    def _added(self, keys: list[Key], made: dict[Key, int], where: Where) -> list[Key]:
+        """Computes those that are sums of a few registers; gives back the others."""
+        left: list[Key] = []
+        parts: dict[int, bytes] = {}
+        for key in keys:
+            found = None if isinstance(key, Test) else total(self.values, key, self._find)
+            if found is None or not self._free or self._free[-1] >= _LANES:
+                left.append(key)
+            else:
+                made[key] = register = self._take()
+                parts[register] = found
+        self._lanes(parts, made, where)
         return left
 
     def _addends(self, key: Lin, parts: dict[int, bytes], made: dict[Key, int]) -> None:

@@ -336,6 +336,8 @@ def _compute(tail: bytes, at: int) -> str:
         words.append(ElementForm(form).name.lower())
     elif made is ComputeFn.SCALAR_B:
         words.append(f"word {word} {ElementForm(form).name.lower()}")
+    elif made is ComputeFn.MORE:
+        words.append(str(word))
     elif form == COMPUTE_ARGUMENT:
         words.append(f"word {word}")
     elif form:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from oxidecopy.engines.cuda.abi import COMPUTE_UNITS, COMPUTE_WARPS, EVAL_BYTES, RECORD_BYTES, RESHAPE_WARPS, DeviceOp
 from oxidecopy.engines.cuda.code import refusals
-from oxidecopy.engines.cuda.code.compute import EVEN_MAX, Place, UnfitError, compute_code, packed
+from oxidecopy.engines.cuda.code.compute import EVEN_MAX, Place, UnfitError, compute_code, in_parts, packed
 from oxidecopy.engines.cuda.code.coordinates import magic_of
 from oxidecopy.engines.cuda.code.elements import DEPTH_MAX, compile_elem, depth_of, length_of
 from oxidecopy.engines.cuda.code.image import Where
@@ -80,7 +80,7 @@ def map_records(low: AgentLowering, op: ops.MapTiles, where: Where) -> list[Op]:
     if computes:
         whole = share[2] if _has_all(low, op, share) else 0
         places = [_spread(low, ref, whole) for ref in (*op.inputs, op.out)]
-        code = compute_code(op.fn, places[:-1], places[-1], low.words, arguments=True)
+        code = in_parts(compute_code(op.fn, places[:-1], places[-1], low.words, arguments=True))
         kind, count = DeviceOp.COMPUTE, len(code)
         tail = (
             _units(low, op, share[2])

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from oxidecopy.engines.cuda.abi import COMPUTE_ARGUMENT, COMPUTE_VECTORS, ComputeFn, ElementForm
-from oxidecopy.engines.cuda.code.compute import CONSTANT, Place, Step, UnfitError, compute_code
+from oxidecopy.engines.cuda.abi import COMPUTE_ARGUMENT, COMPUTE_AT_HAND, COMPUTE_VECTORS, ComputeFn, ElementForm
+from oxidecopy.engines.cuda.code.compute import CONSTANT, Place, Step, UnfitError, compute_code, in_parts
 from oxidecopy.engines.cuda.code.numbers import bits_of
 from oxidecopy.engines.cuda.code.words import Words
 from oxidecopy.engines.sim.elements import cast, combine, evaluate, unary
@@ -269,6 +269,27 @@ def test_a_load_of_even_units_does_the_product_behind_it() -> None:
     assert names == ["LOAD_A_32_MUL", "F_MUL_C", "LOAD_B_32_MUL", "F_MUL_CB", "F_ADD", "STORE_32"]
     alone = compute_code(Binary(ElemOp.ADD, X, Y), [even, even], even, Words(Launch(grid=(1, 1, 1)), ()))
     assert [step.fn.name for step in alone] == ["LOAD_A_32", "LOAD_B_32", "F_ADD", "STORE_32"]
+
+
+@pytest.mark.parametrize("count", [1, COMPUTE_AT_HAND, COMPUTE_AT_HAND + 1, 2 * COMPUTE_AT_HAND, 100])
+def test_long_code_comes_in_parts_that_fit_into_lanes(count: int) -> None:
+    code = [Step(ComputeFn.F_ADD_C, CONSTANT, word=i) for i in range(count)]
+    made = in_parts(code)
+    assert [step for step in made if step.fn is not ComputeFn.MORE] == code
+    at = i = 0
+    while i < len(made):  # as the device goes through it: what is at hand, up to a MORE that says where the next ones begin
+        assert i - at < COMPUTE_AT_HAND
+        if made[i].fn is ComputeFn.MORE:
+            assert made[i].word == i + 1
+            at = made[i].word
+        i += 1
+    assert (len(made) > count) == (count > COMPUTE_AT_HAND)
+
+
+def test_a_load_and_its_product_are_at_hand_together() -> None:
+    code = [Step(ComputeFn.F_ADD_C)] * (COMPUTE_AT_HAND - 2) + [Step(ComputeFn.LOAD_B_32_MUL), *[Step(ComputeFn.F_MUL_CB)] * 2]
+    made = in_parts(code)
+    assert [step.fn for step in made[-5:-1]] == [ComputeFn.F_ADD_C, ComputeFn.MORE, ComputeFn.LOAD_B_32_MUL, ComputeFn.F_MUL_CB]
 
 
 def test_scalar_parameters_of_32_bits_are_constants_of_instructions() -> None:
