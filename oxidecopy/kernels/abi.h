@@ -722,7 +722,9 @@ struct alignas(16) Contract {
     u8 shape;
     u8 type;
     u8 number;
-    u8 gap[3];
+    u8 pitch;
+    u8 axes;
+    u8 size;
 };
 static_assert(sizeof(Contract) == 32);
 static_assert(OFFSET_OF(Contract, full) == 0);
@@ -736,6 +738,9 @@ static_assert(OFFSET_OF(Contract, peers) == 25);
 static_assert(OFFSET_OF(Contract, shape) == 26);
 static_assert(OFFSET_OF(Contract, type) == 27);
 static_assert(OFFSET_OF(Contract, number) == 28);
+static_assert(OFFSET_OF(Contract, pitch) == 29);
+static_assert(OFFSET_OF(Contract, axes) == 30);
+static_assert(OFFSET_OF(Contract, size) == 31);
 
 struct alignas(16) Epilogue {
     i32 out;

@@ -139,9 +139,6 @@ def test_tiles_are_chosen_by_turns_and_fit() -> None:
     big = chosen((8192, 8192), majors=("k", "k"), sms=132)
     assert (big.rows, big.n, big.cluster) == (128, 256, 2)
     assert chosen((8192, 8192), majors=("k", "mn"), sms=132).cluster == 1
-    assert (
-        chosen((64, 512, 512), majors=("k", "mn"), sms=132).rows * chosen((64, 512, 512), majors=("k", "mn"), sms=132).n
-        >= 128 * 128
-    )
+    assert chosen((64, 512, 512), majors=("k", "mn"), sms=132).rows * chosen((64, 512, 512), majors=("k", "mn"), sms=132).n >= 128 * 128
     assert chosen((256, 256), majors=("k", "k"), sms=132).n == 64
     assert all(tile.shared_bytes <= 227 << 10 for tile, _ in TILES)
