@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 
 from oxidecopy.frameworks.sharded import Group, bounds, copy, joined, matmul, transform
+from oxidecopy.frameworks.starting import started
 
 
-def arrays(group: Group, *, host: bool) -> Callable[[Any], Any]:
-    """How a numpy array becomes one of the group's: as it is on one rank, a tensor on several."""
-    if group.size == 1:
+def arrays(*, host: bool) -> Callable[[Any], Any]:
+    """How a numpy array becomes one of the group's: as it is where nobody started ranks, else a tensor."""
+    if started() is None:
         return lambda x: x
     import torch  # type: ignore[import-not-found,unused-ignore]
 
@@ -53,7 +54,7 @@ def main(arguments: list[str]) -> int:
     x = np.load(options.input) if options.input else np.random.default_rng(0).standard_normal((64, 96)).astype(np.float32)
     small = np.random.default_rng(1).integers(-4, 5, (48, 32)).astype(np.float16)  # products of these are exact in f16
     with joined(host=options.host) as group:
-        theirs = arrays(group, host=options.host)
+        theirs = arrays(host=options.host)
         whole = normalised(group, theirs(x[bounds(group, len(x))].copy()))
         square = multiplied(group, theirs(small[bounds(group, 48)].copy()), theirs(small.T[:, bounds(group, 48)].copy()))
         right = equal(whole, x * np.float32(2) + np.float32(1)) and equal(square, small @ small.T)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import pairwise, product
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final, final
@@ -18,6 +17,7 @@ import numpy as np
 import oxidecopy as ox
 from oxidecopy.bench.copies import CTA_BYTES, SHARED_SM, Copy
 from oxidecopy.bench.measure import Floor, Measured
+from oxidecopy.bench.results import result
 from oxidecopy.engines.cuda.driver import check
 from oxidecopy.engines.cuda.engine import CudaEngine
 from oxidecopy.engines.cuda.stream import Event, Stream
@@ -260,16 +260,13 @@ def as_data(
     """The rows with what is needed to measure them again; not `complete` while more are to come."""
     context = bench.engine.context
     driver = check(context.driver.cuDriverGetVersion(), "cuDriverGetVersion")
-    return {
-        "command": f"oxidecopy bench gpu --runs {runs}",
-        "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "oxidecopy": ox.__version__,
+    where = {
         "device": context.gpu.name,
         "driver": f"CUDA {driver // 1000}.{driver % 1000 // 10}",
         "cubin": bench.engine.code_file.file,
-        **({} if complete else {"complete": False}),
-        "passed": complete and all(row.passed for row in rows),
-        "rows": [row.as_data() for row in rows],
+    }
+    return {
+        **result(f"oxidecopy bench gpu --runs {runs}", rows, where, complete=complete),
         "copies": [
             {
                 "schedule": r.copy.schedule,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from statistics import median
 from time import perf_counter
 from typing import Any, Final, cast, final
@@ -17,6 +16,7 @@ import oxidecopy as ox
 from oxidecopy.bench.gpu import Bench
 from oxidecopy.bench.measure import Measured
 from oxidecopy.bench.peers import Given, peer, why_absent
+from oxidecopy.bench.results import result
 from oxidecopy.engines.cuda.engine import CudaEngine
 from oxidecopy.engines.cuda.stream import Stream
 from oxidecopy.errors import DeviceError, Diagnostic, ExecutionError
@@ -201,12 +201,5 @@ def as_data(rows: Sequence[Measured], runs: int) -> dict[str, object]:
     """The rows with what is needed to measure them again."""
     engine = ox.Device.open("cuda:0").engine
     context = engine.context if isinstance(engine, CudaEngine) else None
-    return {
-        "command": f"oxidecopy bench matmul --runs {runs}",
-        "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "oxidecopy": ox.__version__,
-        "device": context.gpu.name if context else "",
-        "load": None,
-        "passed": all(row.passed for row in rows),
-        "rows": [row.as_data() for row in rows],
-    }
+    device = context.gpu.name if context else ""
+    return result(f"oxidecopy bench matmul --runs {runs}", rows, {"device": device, "load": None})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from statistics import median
 from typing import Final, final
 
@@ -14,6 +13,7 @@ import oxidecopy as ox
 from oxidecopy.bench.copies import Copy
 from oxidecopy.bench.gpu import AT_ONCE, NBYTES, Bench, Words
 from oxidecopy.bench.measure import Measured
+from oxidecopy.bench.results import result
 from oxidecopy.engines.cuda.driver import check
 from oxidecopy.engines.cuda.engine import CudaEngine
 from oxidecopy.engines.cuda.stream import Event, Stream
@@ -166,12 +166,5 @@ def as_data(rows: Sequence[Measured], runs: int) -> dict[str, object]:
     """The rows with what is needed to measure them again."""
     engine = ox.Device.open("cuda:0").engine
     context = engine.context if isinstance(engine, CudaEngine) else None
-    return {
-        "command": f"oxidecopy bench peer --runs {runs}",
-        "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "oxidecopy": ox.__version__,
-        "device": f"two of {context.gpu.name}" if context else "",
-        "load": None,
-        "passed": all(row.passed for row in rows),
-        "rows": [row.as_data() for row in rows],
-    }
+    device = f"two of {context.gpu.name}" if context else ""
+    return result(f"oxidecopy bench peer --runs {runs}", rows, {"device": device, "load": None})

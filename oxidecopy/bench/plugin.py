@@ -6,20 +6,18 @@ Times are CPU time of mypy's process, which other processes disturb less than th
 from __future__ import annotations
 
 import os
-import platform
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, Literal, final
 
-import oxidecopy as ox
 from oxidecopy.bench import checked_file
-from oxidecopy.bench.measure import Measured, cpu_model, load
+from oxidecopy.bench.measure import Measured
+from oxidecopy.bench.results import result, this_cpu
 from oxidecopy.errors import Diagnostic, ExecutionError
 
 Step = Literal["cold", "edited", "unchanged"]
@@ -135,15 +133,4 @@ def _rows(pairs: dict[Step, list[Pair]]) -> list[Measured]:
 
 def as_data(rows: Sequence[Measured], runs: int) -> dict[str, object]:
     """The rows with what is needed to measure them again."""
-    return {
-        "command": f"oxidecopy bench plugin --runs {runs}",
-        "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "oxidecopy": ox.__version__,
-        "mypy": version("mypy"),
-        "cpu": cpu_model(),
-        "platform": f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs",
-        "load": load(),
-        "python": platform.python_version(),
-        "passed": all(row.passed for row in rows),
-        "rows": [row.as_data() for row in rows],
-    }
+    return result(f"oxidecopy bench plugin --runs {runs}", rows, {"mypy": version("mypy"), **this_cpu()})

@@ -6,11 +6,9 @@ All but the import is counted in CPU time of this process, which other processes
 from __future__ import annotations
 
 import os
-import platform
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from runpy import run_path
@@ -19,8 +17,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 import oxidecopy as ox
-from oxidecopy.bench.measure import Measured, cpu_model, load, one_core, seconds
+from oxidecopy.bench.measure import Measured, one_core, seconds
 from oxidecopy.bench.pipelines import CLUSTER, DEPTH, STAGES, TILE, cluster_ring, gemm_ring, one_shot, prefetch
+from oxidecopy.bench.results import result, this_cpu
 from oxidecopy.errors import Diagnostic, ExecutionError, UsageError
 from oxidecopy.typed.sites import LESSON_PLACES
 from oxidecopy.verify import verify
@@ -208,15 +207,4 @@ def _bound(
 # ---- the result as a file
 def as_data(rows: Sequence[Measured], runs: int) -> dict[str, object]:
     """The rows with what is needed to measure them again."""
-    return {
-        "command": f"oxidecopy bench sim --runs {runs}",
-        "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "oxidecopy": ox.__version__,
-        "cpu": cpu_model(),
-        "platform": f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs",
-        "load": load(),
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "passed": all(row.passed for row in rows),
-        "rows": [row.as_data() for row in rows],
-    }
+    return result(f"oxidecopy bench sim --runs {runs}", rows, {**this_cpu(), "numpy": np.__version__})

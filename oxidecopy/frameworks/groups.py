@@ -122,7 +122,7 @@ def joined(*, host: bool = False) -> Iterator[Group]:
     """The ranks that torchrun, mpirun (Open MPI, MPICH, Intel MPI) or srun started, as a group of torch; `alone()` where none of them did.
 
     A GPU for each rank and NCCL between them. Ranks of several hosts meet at MASTER_ADDR, which torchrun sets and the others leave to
-    you. A process group that exists is taken as it is, and left as it is; one that was made here is gone at the end.
+    you. A process group that exists is taken as it is, and left as it is; one that was made here is gone at the end, but for an error's.
 
     Args:
         host: the ranks are over host memory, on the simulator, with gloo between them.
@@ -140,11 +140,9 @@ def joined(*, host: bool = False) -> Iterator[Group]:
         torch.cuda.set_device(said.local)
     if ours:
         _begin(torch, said, host=host)
-    try:
-        yield torch_group()
-    finally:
-        if ours:
-            torch.distributed.destroy_process_group()
+    yield torch_group()
+    if ours:  # not behind an error: this rank would wait for what the others do, and the error would not be seen
+        torch.distributed.destroy_process_group()
 
 
 def _begin(torch: Any, said: Started, *, host: bool) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 
 from oxidecopy.engines.base import Bindings, BoundArray, BoundMap
 from oxidecopy.errors import ArgumentError, Cause, Diagnostic
@@ -36,8 +35,7 @@ OVERLAPPING: Final = "OX5042"
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Arguments:
+class Arguments(NamedTuple):
     """A launch's arguments: `specs` decide the recording, `bindings` fill it; `alive` keeps arrays from being freed.
 
     `sources` are arrays by parameter that a program may perhaps only read: read-only ones, and those whose elements share memory.

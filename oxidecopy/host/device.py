@@ -328,7 +328,13 @@ class Device:
         engine: object = self.engine
         if not isinstance(engine, SupportsSharing):
             raise ExportError(
-                refusal("OX5039", f"{self.name} shares no memory", got=type(engine).__name__, required="a simulator or a GPU")
+                refusal(
+                    "OX5039",
+                    f"{self.name} shares no memory",
+                    got=type(engine).__name__,
+                    required="a simulator or a GPU",
+                    fix='ox.Device.open("sim")',
+                )
             )
         return engine
 

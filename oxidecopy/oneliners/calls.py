@@ -70,6 +70,8 @@ def perform(work: Work, asked: Asked) -> Explanation[Any] | None:
     if ready is None or not kept:
         ready = made_ready(key, device, work.numbers, asked.stream, lambda: work.plan(choice))
     ready.run(work.arrays, work.numbers, marks)
+    if choice is not None and not ready.captured:
+        kept_by(device).prefer(key_of((work.kind, None), work.arrays, asked.stream).key, ready)
     return explained(None, work.words, ready, kept=kept, notes=notes) if asked.explain else None
 
 

@@ -263,6 +263,12 @@ class Kept:
                 self._ready.popitem(last=False)
                 self.again.clear()  # it may be one of those
 
+    def prefer(self, key: object, ready: Ready) -> None:
+        """Calls that ask for nothing take this plan from now on: it was measured to be the fastest."""
+        if self._ready.get(key) is not ready:
+            self.put(key, ready)
+            self.again.clear()  # some may be of the plan before
+
     def clear(self) -> None:
         """Lets go of all."""
         with self._lock:

@@ -89,6 +89,7 @@ def value(number: float, dtype: type[DT], /) -> Value[DT]:
             "this is no number of an element type",
             got=f"{described(number)} as {described(dtype)}",
             required=problem,
+            fix="ox.value(0.5, ox.f32)",
         )
     return Value(number, dtype)
 

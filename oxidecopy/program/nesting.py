@@ -46,18 +46,29 @@ def all_nodes(root: Node) -> list[Node] | None:
         found += layer
         if len(found) > NODES_MAX:
             return None
-        below: list[Node] = []
-        for node in layer:
-            if isinstance(node, _PAIRS):
-                below += (node.a, node.b)
-            elif isinstance(node, Elem):
-                below += elem.operands_of(node)
-            elif isinstance(node, Not):
-                below.append(node.a)
-        if not below:
+        layer = [below for node in layer for below in _below(node)]
+        if not layer:
             return found
-        layer = below
     return None
+
+
+def _below(node: Node) -> Sequence[Node]:
+    if isinstance(node, _PAIRS):
+        return node.a, node.b
+    if isinstance(node, Elem):
+        return elem.operands_of(node)
+    return (node.a,) if isinstance(node, Not) else ()
+
+
+def excess(root: Node) -> str:
+    """In words, which limit a tree is beyond that does not fit."""
+    layer, count = [root], 0
+    for _ in range(NESTING_MAX):
+        count += len(layer)
+        if count > NODES_MAX:
+            return f"more than {NODES_MAX:,} operators and operands"
+        layer = [below for node in layer for below in _below(node)]
+    return f"more than {NESTING_MAX} levels"
 
 
 def fits(root: Node) -> bool:
@@ -100,7 +111,8 @@ def steering(op: Instr) -> Iterator[Expr | Cond]:
 
 def check_nesting(program: Program, places: Sequence[Site | None] | None = None) -> list[Diagnostic]:
     """Every expression that is too large, and the first step of every block that is too deep; `places` in the order of `Program.walk`."""
-    found = [_too_large("a requirement is too large", r.site) for r in program.requires if not fits(r.cond)] if places is None else []
+    found = [_too_large("a requirement is too large", excess(r.cond), r.site) for r in program.requires if not fits(r.cond)]
+    found = found if places is None else []
     stack = [(step, 1) for step in reversed(program.steps)]
     count = 0
     while stack:
@@ -108,14 +120,21 @@ def check_nesting(program: Program, places: Sequence[Site | None] | None = None)
         place = step.site if places is None else places[count]
         count += 1
         if level == NESTING_MAX + 1:
-            found.append(_too_large("blocks are nested too deeply", place))
-        found += (_too_large(f"{step.op.mnemonic}: {name} is too large", place) for name, e in expressions(step.op) if not fits(e))
+            found.append(_too_large("blocks are nested too deeply", f"level {level}", place))
+        found += (
+            _too_large(f"{step.op.mnemonic}: {name} is too large", excess(e), place) for name, e in expressions(step.op) if not fits(e)
+        )
         stack += [(inner, level + 1) for inner in reversed(step.body)]
     return found
 
 
-def _too_large(what: str, site: Site | None) -> Diagnostic:
+def _too_large(what: str, got: str, site: Site | None) -> Diagnostic:
     required = f"at most {NESTING_MAX} levels of blocks or operators and {NODES_MAX} operators and operands in one expression"
     return Diagnostic(
-        rule="OX1903", what=what, required=required, fix="split the expression, or put the blocks in a pipeline of their own", site=site
+        rule="OX1903",
+        what=what,
+        got=got,
+        required=required,
+        fix="split the expression, or put the blocks in a pipeline of their own",
+        site=site,
     )

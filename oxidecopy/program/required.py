@@ -11,7 +11,7 @@ from typing import Final
 from oxidecopy.errors import Diagnostic, Site
 from oxidecopy.isa.expr import LAUNCH_KINDS, Answer, Cmp, Cond, Const, FloorDiv, Mod, Sym, evaluate, holds
 from oxidecopy.program.declared import Places, known_symbols
-from oxidecopy.program.nesting import fits, nodes
+from oxidecopy.program.nesting import NESTING_MAX, NODES_MAX, excess, fits, nodes
 from oxidecopy.program.program import Launch, Program, Requirement
 
 INTEGER_MIN: Final = -(1 << 63)
@@ -44,7 +44,10 @@ def check_requirements(program: Program, places: Places) -> Iterator[Diagnostic]
     symbols = known_symbols(program.params)
     for requirement, place in zip(program.requires, places.requires, strict=True):
         if not fits(requirement.cond):
-            yield Diagnostic(rule="OX1903", what="a requirement is too large", site=place)
+            required, fix = f"at most {NESTING_MAX} levels and {NODES_MAX} operators and operands", "ask for less at once"
+            yield Diagnostic(
+                rule="OX1903", what="a requirement is too large", got=excess(requirement.cond), required=required, fix=fix, site=place
+            )
             continue
         for node, _ in nodes(requirement.cond):
             match node:

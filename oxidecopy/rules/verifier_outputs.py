@@ -163,9 +163,13 @@ OUTPUT_RULES: Final[tuple[Rule, ...]] = (
         id="OX3107",
         title="Whether stores meet is known",
         error="VerificationError",
-        why="Coordinates that are read from memory, very many boxes, or stores of several threads to one place are not compared: then "
-        "whoever wrote the program must know that no two stores meet. " + WARNS,
-        source="the program and its launch",
+        why="Coordinates that are read from memory, and very many boxes, are not compared: then whoever wrote the program must know "
+        "that no two stores meet. Plain stores of several threads of a CTA to one place are defined where these threads meet in "
+        "between (PTX's causality order: `bar.sync` orders what was written before it with what is written behind it), and "
+        "where each thread stores its own elements again (program order); that is accepted. Otherwise they are a race, whose "
+        "outcome PTX leaves open, unless an mbarrier orders them, which is not followed for global memory: so it is a warning, "
+        "and no error. " + WARNS,
+        source="PTX memory consistency model: causality order, data races; the program and its launch",
     ),
     Rule(
         id="OX3108",

@@ -212,6 +212,7 @@ def traced(
             "an epilogue gives no element",
             got=described(made),
             required="what operators or `cast` make of its elements",
+            fix="return a result: `lambda s: s.cast(ox.bf16)`",
         )
     if made._node.dtype != dtype:
         refuse(

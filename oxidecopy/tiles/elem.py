@@ -12,7 +12,7 @@ from typing_extensions import TypeVar, override
 from oxidecopy.errors import DTypeError, RecordError, SymbolicError
 from oxidecopy.isa import elem
 from oxidecopy.isa.elem import Along, Binary, Cast, Compare, CompareOp, ElemOp, Fn, Neg, Number, Parameter, Select, Unary
-from oxidecopy.program.nesting import NESTING_MAX, NODES_MAX, fits
+from oxidecopy.program.nesting import NESTING_MAX, NODES_MAX, excess, fits
 from oxidecopy.typed.dtypes import DType, bf16, f16, f32, f64, i32, i64, u8, u16, u32, u64
 from oxidecopy.typed.geometry import D1
 from oxidecopy.typed.global_array import GlobalArray
@@ -359,6 +359,7 @@ class Truth:
                 f"`{op.value}` of a comparison and what is none of this map",
                 got=described(o),
                 required="two comparisons of the elements of one map",
+                fix="compare the elements first: `(x > 0) & (y > 0)`; `select` has both ways of a choice",
             )
         return Truth(_limited(Binary(op, self._node, o._node)), self._trace)
 
@@ -426,6 +427,7 @@ def _limited(node: elem.Elem) -> elem.Elem:
             RecordError,
             "OX1127",
             "the function of a map is too large",
+            got=excess(node),
             required=f"at most {NESTING_MAX} operations on top of each other and {NODES_MAX} in all, shared ones counted each time",
             fix="split it into several maps",
         )

@@ -139,6 +139,7 @@ def _check_tiles(tiles: tuple[object, ...], alongs: tuple[Along, ...], out: obje
                 "a vector of a map lies in the tile that is written",
                 got=t._request.name,
                 required="another tile: threads read all of it while others write",
+                fix="give the vector a tile of its own",
             )
 
 

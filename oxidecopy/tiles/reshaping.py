@@ -181,7 +181,14 @@ class Reshapes:
         problem = ops.taps_problem(found, around)
         if problem:
             got = f"{len(found)} taps, {source.shape} around {target.shape}"
-            refuse(ShapeError, "OX1196", "these are no taps of a stencil", got=got, required=problem)
+            refuse(
+                ShapeError,
+                "OX1196",
+                "these are no taps of a stencil",
+                got=got,
+                required=problem,
+                fix="load `tile` with its halo, and name each neighbour once",
+            )
         recorder.emit(ops.StencilTile(source=source._ref(recorder), out=target._target(recorder), taps=found))
 
     def _fold(self, how: str, tile: object, axis: object, out: object, *, accumulate: object) -> None:
@@ -227,7 +234,12 @@ def _taps(taps: object) -> tuple[ops.Tap, ...]:
     if not found:
         got = repr(taps)[:200] if isinstance(taps, Mapping) else described(taps)
         refuse(
-            ShapeError, "OX1196", "these are no taps of a stencil", got=got, required="{(row, column): weight}, whole numbers and a number"
+            ShapeError,
+            "OX1196",
+            "these are no taps of a stencil",
+            got=got,
+            required="{(row, column): weight}, whole numbers and a number",
+            fix="taps={(0, 0): 0.5, (0, 1): 0.25, (0, -1): 0.25}",
         )
     return tuple(found)
 

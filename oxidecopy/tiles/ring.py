@@ -209,6 +209,7 @@ class Ring(Generic[Slots_co, Tiles_co]):
                 f"a group holds {self._stages.name} differently in two places",
                 got=f"keep={keep}",
                 required=f"keep={known[1]}, as before",
+                fix=f"pass keep={known[1]} here too",
             )
         return known[0]
 

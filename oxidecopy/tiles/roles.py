@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, Literal, final, get_args
+from typing import Final, Literal, NamedTuple, final, get_args
 
 from oxidecopy.errors import Diagnostic, UsageError
 from oxidecopy.isa import limits
@@ -18,8 +17,7 @@ _NAMES: Final = get_args(RoleName)
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Role:
+class Role(NamedTuple):
     """One role's warps, half-open; `number` counts consumer groups."""
 
     name: RoleName
@@ -37,8 +35,7 @@ class Role:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Roles:
+class Roles(NamedTuple):
     """All roles of a pipeline. `registers` are hints for engines (PTX setmaxnreg), by role."""
 
     all: tuple[Role, ...]

@@ -74,6 +74,7 @@ class Grouped:
                 "no such grouped order",
                 got=f"rows={self.rows!r}, rank {len(counts)}",
                 required="rows >= 1 and 2 dimensions or more",
+                fix="ox.order.grouped(4); ox.order.linear for one dimension",
             )
         *batch, down, across = counts
         rows = Const(self.rows)
@@ -123,6 +124,7 @@ class Custom:
                     "an order gives one tile index per dimension",
                     got=repr(index),
                     required=f"a tuple of {len(counts)}",
+                    fix="lambda i, counts: (i // counts[1], i % counts[1])",
                 )
             yield tuple(to_expr(x, "a tile index") for x in index)
 
@@ -133,7 +135,14 @@ def _check_call(fn: Callable[..., object], name: str, *args: object) -> None:
         inspect.signature(fn).bind(*args)
     except (TypeError, ValueError) as problem:
         required = "fn(i, counts) and trips(counts)"
-        refuse(UsageError, "OX1110", f"{name!r} of a custom order cannot be called", got=str(problem), required=required)
+        refuse(
+            UsageError,
+            "OX1110",
+            f"{name!r} of a custom order cannot be called",
+            got=str(problem),
+            required=required,
+            fix="ox.order.custom(fn, trips)",
+        )
 
 
 def checked_order(order: object) -> Order:
@@ -175,7 +184,14 @@ def unravel(t: Expr, counts: tuple[Expr, ...]) -> tuple[Expr, ...]:
 def worker_of(cta: Cta, per: Per) -> tuple[Expr, Expr]:
     """This CTA's (or its cluster's) number in the grid and how many there are, x fastest."""
     if per not in get_args(Per):
-        refuse(UsageError, "OX1110", "no such share of the tiles", got=f"per={per!r}", required=" or ".join(map(repr, get_args(Per))))
+        refuse(
+            UsageError,
+            "OX1110",
+            "no such share of the tiles",
+            got=f"per={per!r}",
+            required=" or ".join(map(repr, get_args(Per))),
+            fix="per='cta'",
+        )
     sizes = cta._recorder.cluster if per == "cluster" else (1, 1, 1)
     index: Expr = ZERO
     count: Expr = ONE

@@ -65,6 +65,7 @@ class StoreRing(Generic[DT, C, Bx]):
                 "a store ring is filled by a group",
                 got=type(group).__name__,
                 required="what `cta.consumers()` gives",
+                fix="with cta.consumers() as group: ... outs.put(group, at)",
             )
         self._belongs(group, contracts=False)
         group._frame.at_close(self._drain)

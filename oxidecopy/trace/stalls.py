@@ -46,11 +46,12 @@ class Summary:
     """Of all CTAs that are shown.
 
     Attributes:
-        stalls: the longest first.
+        stalls: the longest first; none of a launch that did not end, since its waits say nothing about speed.
         moving: the part of the time in which bytes moved; 0 where that is not known.
         flying: the part in which a copy was in flight.
         rate: bytes per nanosecond and CTA.
         computing: the part in which threads computed.
+        outcome: "ok", or how the launch ended.
     """
 
     stalls: tuple[Stall, ...]
@@ -58,10 +59,13 @@ class Summary:
     flying: float
     rate: float
     computing: float
+    outcome: str = "ok"
 
     @property
     def lines(self) -> list[str]:
         """One sentence each, the rates first."""
+        if self.outcome != "ok":
+            return [f"this is what ran until it ended so ({self.outcome}): its waits say nothing about speed; mend that first"]
         what = f"bytes moved {self.moving:.0%}" if self.moving else f"copies were in flight {self.flying:.0%}"
         first = f"{what} of the time ({self.rate:.1f} bytes per ns for each CTA)"
         if self.computing >= WORTH_SAYING:
@@ -72,8 +76,9 @@ class Summary:
 
 def summary(run: Stamped, line: Timeline) -> Summary:
     """What is to be said of a timeline."""
+    ended = line.outcome == "ok"
     total = sum(track.end for track in line.tracks) or 1.0
-    waits = [wait for track in line.tracks for wait in _waits(run, track)]
+    waits = [wait for track in line.tracks for wait in _waits(run, track)] if ended else []
     moving = sum(_length(_union((t.begun, t.moved) for t in track.transfers)) for track in line.tracks)
     computing = sum(_length(_union((s.went, s.end) for x in track.lanes for s in x.spans if s.kind == "compute")) for track in line.tracks)
     nbytes = sum(t.nbytes for track in line.tracks for t in track.transfers)
@@ -93,7 +98,14 @@ def summary(run: Stamped, line: Timeline) -> Summary:
         if (share := sum(w.length for w in found) / (spent[role] or 1.0)) >= WORTH_SAYING
     ]
     stalls.sort(key=lambda s: -s.share)
-    return Summary(stalls=tuple(stalls), moving=facts.moving, flying=in_flight / total, rate=nbytes / total, computing=facts.computing)
+    return Summary(
+        stalls=tuple(stalls),
+        moving=facts.moving,
+        flying=in_flight / total,
+        rate=nbytes / total,
+        computing=facts.computing,
+        outcome=line.outcome,
+    )
 
 
 # ---- who waited for what

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from oxidecopy.errors import AlignmentError, DescriptorError, DTypeError, RecordError, ScopeError, ShapeError, TokenError
@@ -281,7 +280,7 @@ def slices_of(array: GlobalArray[Any, Any]) -> Source:
             required="(batch, slices, [h,] w, channels) with dense channels of 16 or 32 bytes together",
             fix=f"split the channels: x.reshape(n, h, w, c // {16 // size}, {16 // size}).transpose(0, 3, 1, 2, 4), made contiguous",
         )
-    return replace(of, shape=of.shape[:-1], strides_bytes=of.strides_bytes[:-1], interleave=widths[width])
+    return of._replace(shape=of.shape[:-1], strides_bytes=of.strides_bytes[:-1], interleave=widths[width])
 
 
 def wide_mode(mode: object) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
 from oxidecopy.errors import Site
 from oxidecopy.isa import ops
@@ -44,8 +44,7 @@ class Frame:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(NamedTuple):
     """Where a token was made: the loops and roles that were open."""
 
     loops: tuple[int, ...]

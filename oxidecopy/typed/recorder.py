@@ -332,6 +332,7 @@ class Recorder:
                 RecordError,
                 "OX1058",
                 f"too many {what}",
+                got=f"{made + 1:,}",
                 required=f"at most {_NUMBERS_MAX + 1} in one pipeline",
                 fix="record the loop once: `for i in cta.range(n)` instead of Python's range",
             )

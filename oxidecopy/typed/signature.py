@@ -10,9 +10,8 @@ import inspect
 import typing
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from types import CodeType, MappingProxyType
-from typing import Any, Final, final
+from typing import Any, Final, NamedTuple, final
 
 from typing_extensions import override
 
@@ -38,8 +37,7 @@ MAP_CLASSES: Final[dict[str, type]] = {
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Formal:
+class Formal(NamedTuple):
     """One parameter after `cta`. None means that the annotation leaves it open.
 
     Attributes:

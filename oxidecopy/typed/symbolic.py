@@ -13,7 +13,7 @@ from typing_extensions import override
 from oxidecopy.errors import RecordError, ScopeError, SymbolicError
 from oxidecopy.isa import expr
 from oxidecopy.isa.expr import CmpOp, Cond, Expr, Sym, SymKind
-from oxidecopy.program.nesting import NESTING_MAX, NODES_MAX, Node, all_nodes, fits
+from oxidecopy.program.nesting import NESTING_MAX, NODES_MAX, Node, all_nodes, excess, fits
 from oxidecopy.program.program import extent_name
 from oxidecopy.typed.refusal import described, refuse, whole
 from oxidecopy.typed.scalar import ScalarValue, refuse_as_index
@@ -280,6 +280,7 @@ def bounded(node: Node) -> list[Node]:
             RecordError,
             "OX1058",
             "a recorded expression is too large",
+            got=excess(node),
             required=f"at most {NESTING_MAX} levels of operators and {NODES_MAX} operators and operands",
             fix="compute it on the host and pass it as an `Idx` parameter",
         )

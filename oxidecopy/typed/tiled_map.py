@@ -5,8 +5,8 @@ This module turns Python values into the driver's parameters, and refuses what i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 from oxidecopy.errors import DescriptorError, Diagnostic, OxidecopyError
 from oxidecopy.isa import limits
@@ -27,8 +27,7 @@ _TUPLE: Final = "one Python int per dimension, outermost first"
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class Source(NamedTuple):
     """The array that a map is made over, all tuples outermost dimension first.
 
     Attributes:
@@ -55,8 +54,7 @@ class Source:
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choices:
+class Choices(NamedTuple):
     """What every factory takes beside the array; not checked yet.
 
     Attributes:
@@ -67,11 +65,11 @@ class Choices:
         sm: compute capability the map is for, 90 for 9.0.
     """
 
-    element_strides: object = None
     swizzle: SwizzleInfo
+    sm: int
+    element_strides: object = None
     l2_promotion: object = 128
     oob_fill: object = "zero"
-    sm: int
 
 
 def build_tensor_map(of: Source, choices: Choices, box: object) -> TensorMap:
@@ -175,7 +173,7 @@ class _Front:
             dtype=of.dtype.driver_enum,
             global_address=of.address,
             global_dim=of.shape,
-            global_strides=_meaningful(replace(of, strides_bytes=self._strides), unit)[:-1],
+            global_strides=_meaningful(of._replace(strides_bytes=self._strides), unit)[:-1],
             element_strides=self._steps or (),
             interleave=INTERLEAVES[of.interleave],
             swizzle=choices.swizzle.driver_enum,

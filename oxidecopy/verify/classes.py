@@ -5,17 +5,15 @@ One class is one sequential agent with a multiplicity. Its threads are not order
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import final
+from typing import NamedTuple, final
 
 from oxidecopy.isa.ops import Scope, ThreadSet
 from oxidecopy.program.program import Program
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThreadClass:
+class ThreadClass(NamedTuple):
     """`threads` of every CTA; `name` is how reports call them."""
 
     threads: ThreadSet

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
 from oxidecopy.errors import Cause, Diagnostic, Explanation, Site
 from oxidecopy.program.program import Step
@@ -16,8 +16,7 @@ _CAUSES_MAX: Final = 6  # few enough to read; the first ones matter most
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(NamedTuple):
     """What the verifier found: `violations` stop a launch, `warnings` do not. `bounds` say where it looked at less than will run."""
 
     violations: tuple[Diagnostic, ...]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oxidecopy.bench import sim
+from oxidecopy.bench import results, sim
 from oxidecopy.errors import ExecutionError, UsageError
 from oxidecopy.host.npy import write_json
 from tests.helpers.command import TWIN, command, json_of
@@ -47,7 +47,8 @@ def test_all_rows_and_the_file(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("_easy")
 @pytest.mark.parametrize(("busy", "said"), [(1.2, False), (7.5, True), (None, False)])
 def test_a_busy_machine_is_said_to_be_one(busy: float | None, said: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sim, "load", lambda: busy)
+    monkeypatch.setattr(results, "load", lambda: busy)
+    monkeypatch.setattr(sim, "measure_all", lambda *_: [])
     assert ("this machine is busy" in command("bench", "sim", "--runs", "3").stderr) is said
 
 

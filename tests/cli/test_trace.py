@@ -57,6 +57,9 @@ def test_a_launch_that_hangs_is_shown_and_is_no_success(file: Path) -> None:
     assert result.exit_code == 1
     assert "did not end well (deadlock)" in result.stdout
     assert "OX4001" in result.stdout
+    assert "its waits say nothing about speed" in " ".join(result.stdout.split())
+    assert "waited" not in result.stdout  # no advice that fits a launch that ends
+    assert "stages" not in result.stdout
     assert Path("a.html").exists()
 
 

@@ -117,6 +117,14 @@ def test_ranks_of_torchrun_on_the_host(torch: FakeTorch, monkeypatch: pytest.Mon
     assert torch.asked == [("gloo", {}), "end"]
 
 
+def test_an_error_is_seen_before_the_other_ranks_are_waited_for(torch: FakeTorch, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in OPEN_MPI.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(RuntimeError), sharded.joined(host=True):
+        raise RuntimeError
+    assert "end" not in torch.asked
+
+
 def test_a_process_group_that_exists_is_left(torch: FakeTorch, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in OPEN_MPI.items():
         monkeypatch.setenv(name, value)

@@ -48,13 +48,30 @@ with joined() as group:
 """
 
 
+# What a rank runs: a script, and where it is when that takes too long, since a rank that waits for another one says nothing.
+RANK = """
+import faulthandler, runpy, sys
+faulthandler.dump_traceback_later(40, exit=True)
+script, *sys.argv[1:] = sys.argv[1:]
+runpy.run_path(script, run_name="__main__")
+"""
+
+
+@pytest.fixture
+def rank(tmp_path: Path) -> str:
+    """A script that runs another one as a rank."""
+    path = tmp_path / "rank.py"
+    path.write_text(RANK, encoding="utf-8")
+    return str(path)
+
+
 def run(command: list[str], **environment: str) -> subprocess.Popen[str]:
     root = Path(__file__).parents[2]
     return subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=os.environ | environment)
 
 
 def finished(process: subprocess.Popen[str]) -> str:
-    said, _ = process.communicate(timeout=120)
+    said, _ = process.communicate(timeout=60)
     assert process.returncode == 0, said
     return said
 
@@ -67,19 +84,20 @@ def torch(dev: Device) -> Any:
     return found
 
 
-def test_ranks_of_torchrun(torch: Any, tmp_path: Path) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT, encoding="utf-8")
-    start = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    running = [run([*start, *each]) for each in ([str(script)], [str(EXAMPLE)], [str(EXAMPLE), "--host"])]
-    said = [finished(each) for each in running]
-    assert all(f"rank {rank} of 2: equal to numpy" in each for rank in range(2) for each in said[1:])
+@pytest.mark.parametrize("script", ["everything", "example", "example on the host"])
+def test_ranks_of_torchrun(torch: Any, rank: str, script: str, tmp_path: Path) -> None:
+    path = tmp_path / "script.py"
+    path.write_text(SCRIPT, encoding="utf-8")
+    what = {"everything": [str(path)], "example": [str(EXAMPLE)], "example on the host": [str(EXAMPLE), "--host"]}[script]
+    said = finished(run([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", rank, *what]))
+    assert script == "everything" or all(f"rank {number} of 2: equal to numpy" in said for number in range(2))
 
 
-def test_ranks_that_mpi_names(torch: Any) -> None:
+def test_ranks_that_mpi_names(torch: Any, rank: str) -> None:
     """Started by hand, with the variables that mpirun of Open MPI sets."""
     names = ("RANK", "LOCAL_RANK")
     size = {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_SIZE": "2", "MASTER_PORT": "29511"}
-    running = [run([sys.executable, str(EXAMPLE)], **size, **{f"OMPI_COMM_WORLD_{name}": str(rank) for name in names}) for rank in range(2)]
-    for rank, each in enumerate(running):
-        assert f"rank {rank} of 2: equal to numpy" in finished(each)
+    command = [sys.executable, rank, str(EXAMPLE)]
+    running = [run(command, **size, **{f"OMPI_COMM_WORLD_{name}": str(number) for name in names}) for number in range(2)]
+    for number, each in enumerate(running):
+        assert f"rank {number} of 2: equal to numpy" in finished(each)

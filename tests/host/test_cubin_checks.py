@@ -68,7 +68,7 @@ def test_a_parameter_does_not_fit(formal: Formal, size: int, alignment: int, fix
 
 
 def test_each_parameter_is_named() -> None:
-    formals = [replace(MAP, name="src"), replace(ARRAY, name="out"), replace(IDX, name="n")]
+    formals = [formal._replace(name=name) for formal, name in ((MAP, "src"), (ARRAY, "out"), (IDX, "n"))]
     found = list(signature_faults(formals, taking((8, 8), (8, 8), (1, 1)), None))
     assert [d.what.split("'")[1] for d in found] == ["src", "n"]
 

@@ -238,6 +238,14 @@ def test_a_tensor_is_borrowed_once_for_as_long_as_it_is_what_it_was(scene: Scene
         ox.copy(out, tensor, stream=stream)
 
 
+def test_tensors_alone_are_taken_on_the_device_of_the_stream(scene: Scene, torch_stream: list[int]) -> None:
+    dev, _, driver = scene
+    a, b, stream = Tensor(filled(dev)), Tensor(filled(dev)), ox.Stream(dev)
+    torch_stream[0] = stream.handle
+    assert ox.copy(b, a, stream=stream) is b
+    assert driver.launches[-1].parameters[0][:8] == a.data_ptr().to_bytes(8, "little")
+
+
 def test_a_stream_waits_for_what_torch_does_on_another_one(scene: Scene, torch_stream: list[int]) -> None:
     dev, _, driver = scene
     tensor, out, stream, other = Tensor(filled(dev)), filled(dev), ox.Stream(dev), ox.Stream(dev)

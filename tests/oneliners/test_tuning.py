@@ -67,6 +67,20 @@ def test_the_fastest_way_is_taken_and_kept(dev: Device, measured: list[Any], tmp
     assert len(json.loads(cache(tmp_path).read_text())["entries"]) == 2
 
 
+def test_calls_that_do_not_ask_take_what_was_measured(dev: Device, measured: list[Any]) -> None:
+    a, b, stream = dev.empty(SHAPE, ox.f32), dev.empty(SHAPE, ox.f32), ox.Stream(dev)
+    ox.copy(b, a, stream=stream)
+    before = ox.copy(b, a, stream=stream, explain=True)
+    tuned = ox.copy(b, a, stream=stream, tune=True, explain=True)
+    engine: Any = dev.engine
+    grid = int(tuned.launches[0].split("[")[1].split("]")[0].replace(",", ""))
+    for _ in range(3):
+        ox.copy(b, a, stream=stream)
+        assert engine.context.driver.launches[-1].grid == (grid, 1, 1)
+    assert before.launches != tuned.launches == ox.copy(b, a, stream=stream, explain=True).launches
+    assert measured
+
+
 @pytest.mark.parametrize(
     "edit",
     [

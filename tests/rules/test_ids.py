@@ -59,3 +59,14 @@ def test_a_page_is_about_one_mistake(rule: Rule) -> None:
     assert same or changed <= 2, "wrong and right have nothing in common"
     assert len(wrong) <= 24, "a page is short"
     assert not rule.title.endswith("."), "a title is a line, not a sentence"
+
+
+def test_a_refusal_with_a_bound_says_what_it_was_given() -> None:
+    silent = []
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call):
+                given = {word.arg: ast.unparse(word.value) for word in node.keywords}
+                if "at most" in given.get("required", "") and "got" not in given:
+                    silent.append(f"{path.name}:{node.lineno}")
+    assert silent == []

@@ -159,11 +159,11 @@ def _read_tree(r: Reader, wanted: tuple[type, ...]) -> object:
             values[name], below = stack.pop()
             height = max(height, below + 1)
         if height > NESTING_MAX:
-            r.refuse("OX1966", "an expression is nested too deeply", at=at, required=f"at most {NESTING_MAX} levels")
+            r.refuse("OX1966", "an expression is nested too deeply", at=at, got=f"level {height}", required=f"at most {NESTING_MAX} levels")
         stack.append((form.make(**values), height))
     root = stack.pop()[0]
     if stack or not isinstance(root, wanted):
-        r.refuse("OX1966", "nodes that make no expression of this sort", at=start, required="one tree")
+        r.refuse("OX1966", "nodes that make no expression of this sort", at=start, got=f"{len(stack) + 1} trees", required="one tree")
     return root
 
 

@@ -125,7 +125,7 @@ def _read_steps(reader: Reader, places: list[Site | None]) -> tuple[Step, ...]:
             block.steps.append(Step(op, site))
             continue
         if len(blocks) > NESTING_MAX:
-            reader.refuse("OX1966", "blocks are nested too deeply", required=f"at most {NESTING_MAX} levels")
+            reader.refuse("OX1966", "blocks are nested too deeply", got=f"level {len(blocks)}", required=f"at most {NESTING_MAX} levels")
         blocks.append(_Open(reader.count(), op, site))
 
 

@@ -16,7 +16,10 @@ _REAL: Final = struct.Struct("<d")
 _SURROGATES: Final = "surrogatepass"
 
 
-def refuse(rule: str, what: str, *, got: object = "", required: str = "", fix: str = "") -> NoReturn:
+_MADE_ANEW: Final = "write the file again: `to_binary(program)`; what is damaged cannot be mended"
+
+
+def refuse(rule: str, what: str, *, got: object = "", required: str = "", fix: str = _MADE_ANEW) -> NoReturn:
     """Raises `ProgramBinaryError`."""
     raise ProgramBinaryError(Diagnostic(rule=rule, what=what, got=str(got)[:80], required=required, fix=fix))
 
@@ -95,7 +98,9 @@ class Reader:
         """Bytes that are still to be read."""
         return len(self._data) - self.at
 
-    def refuse(self, rule: str, what: str, *, at: int | None = None, got: object = "", required: str = "", fix: str = "") -> NoReturn:
+    def refuse(
+        self, rule: str, what: str, *, at: int | None = None, got: object = "", required: str = "", fix: str = _MADE_ANEW
+    ) -> NoReturn:
         """Refuses what was read at byte `at`, or what is next."""
         place = self.at if at is None else at
         refuse(rule, f"{self._name}, byte {place}: {what}", got=got, required=required, fix=fix)
@@ -121,7 +126,9 @@ class Reader:
                 break
             shift += 7
             if self.at - start == VARINT_MAX:
-                self.refuse("OX1965", "a number without an end", at=start, required=f"at most {VARINT_MAX} bytes")
+                self.refuse(
+                    "OX1965", "a number without an end", at=start, got=f"{self.at - start} bytes", required=f"at most {VARINT_MAX} bytes"
+                )
         if not byte and shift:
             self.refuse("OX1965", "a number that is longer than it need be", at=start, required="its shortest form")
         return value

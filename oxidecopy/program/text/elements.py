@@ -165,4 +165,4 @@ def _type(cursor: Cursor) -> str:
 
 def _check_depth(cursor: Cursor, depth: int) -> None:
     if depth > NESTING_MAX:
-        refuse(cursor.place, "OX1903", "an expression is nested too deeply", required=f"at most {NESTING_MAX} levels")
+        refuse(cursor.place, "OX1903", "an expression is nested too deeply", got=f"level {depth}", required=f"at most {NESTING_MAX} levels")

@@ -181,7 +181,13 @@ class _Reader:
 
     def _check_depth(self, depth: int) -> None:
         if depth > NESTING_MAX:
-            refuse(self._cursor.place, "OX1903", "an expression is nested too deeply", required=f"at most {NESTING_MAX} levels")
+            refuse(
+                self._cursor.place,
+                "OX1903",
+                "an expression is nested too deeply",
+                got=f"level {depth}",
+                required=f"at most {NESTING_MAX} levels",
+            )
 
     # ---- atoms
     def _atom(self) -> Node:

@@ -193,7 +193,13 @@ class _Reader:
             near = ", ".join(get_close_matches(word, ops.BY_MNEMONIC))
             refuse(cursor.place, "OX1904", "no such op", got=word or str(cursor.peek), fix=f"did you mean {near}?" if near else "")
         if len(self._open) > NESTING_MAX:
-            refuse(cursor.place, "OX1903", "blocks are nested too deeply", required=f"at most {NESTING_MAX} levels")
+            refuse(
+                cursor.place,
+                "OX1903",
+                "blocks are nested too deeply",
+                got=f"level {len(self._open)}",
+                required=f"at most {NESTING_MAX} levels",
+            )
         if self._names is None:
             self._symbols = known_symbols(self._params)
             self._names = make_names(self._params, self._tiles, self._barriers, self._symbols)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 import numpy as np
 
@@ -20,8 +20,7 @@ CELLS_MAX: Final = 1 << 20  # of all boxes together: some 100 ms
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cells:
+class Cells(NamedTuple):
     """One row for each cell of each box. `place` and `instance` say whose, `cell` is the cell's number, `cta` who runs it."""
 
     place: Column

@@ -7,8 +7,7 @@ its own, because any two tiles may be on two CTAs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, assert_never, final
+from typing import TYPE_CHECKING, Final, NamedTuple, assert_never, final
 
 import numpy as np
 import numpy.typing as npt
@@ -25,8 +24,7 @@ _YES: Final[Mask] = np.ones((), bool)
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Instances:
+class Instances(NamedTuple):
     """Where an op runs: the number of its CTA (x fastest) and the first element of its box, per instance, in a CTA in program order."""
 
     cta: Column

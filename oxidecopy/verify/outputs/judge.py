@@ -24,7 +24,7 @@ from oxidecopy.verify.outputs.crossing import alike, may_be_ordered
 from oxidecopy.verify.outputs.distinct import proves_distinct
 from oxidecopy.verify.outputs.instances import Instances, instances
 from oxidecopy.verify.outputs.places import Place, Way, places, rank_of, tensors
-from oxidecopy.verify.outputs.replay import TooLongError, out_of_order, unordered
+from oxidecopy.verify.outputs.replay import TooLongError, all_synced, out_of_order, unordered
 
 if TYPE_CHECKING:
     from oxidecopy.verify.opaque import Opaque
@@ -75,10 +75,22 @@ def _overlaps(program: Program, launch: Launch, written: Mapping[str, Step], out
                 ids.OVERLAPPING_VIEWS,
                 f"{a!r} and {b!r} share memory, though they are different views or entries, and one of them is stored to",
                 step=step,
+                got=", ".join(_seen(launch, name) for name in pair),
                 required="outputs that share no memory with other parameters, or are the very same view",
                 fix="store to an array of its own, or bind the same view to both",
                 key=pair,
             )
+
+
+def _seen(launch: Launch, name: str) -> str:
+    """A parameter's name and the view that it is bound to."""
+    for known, map_ in launch.maps:
+        if known == name:
+            return f"{name}: {map_.global_dim} elements, strides of {map_.global_strides} bytes"
+    for known, array in launch.arrays:
+        if known == name:
+            return f"{name}: {array.shape} elements, strides of {array.strides_bytes} bytes"
+    return name
 
 
 class _Met(NamedTuple):
@@ -215,8 +227,11 @@ class _Judge:
         threads = {place.threads for place in involved}
         if all(place.way is Way.PLAIN for place in involved) and len(threads) == 1 and _equal_boxes(known, cut, first, second):
             return  # each thread stores the same elements again, in the order of its ops
+        if all(place.way is Way.PLAIN for place in involved) and len(threads) == 1 and self._synced(involved, known, cut, first):
+            return
         if any(place.way is Way.PLAIN for place in involved) or len(threads) > 1 or len(involved[0].threads) > 1:
-            self.undecided(name, involved[-1].step, "one place is stored to by several threads, whose order is not looked at")
+            why = "one place is stored to by several threads, and no sync of all of them is seen in between"
+            self.undecided(name, involved[-1].step, why)
             return
         if self.opaque.trips or self.opaque.ranges:
             self.undecided(name, involved[-1].step, "one place is stored to more than once, in loops that only the running program knows")
@@ -237,6 +252,20 @@ class _Judge:
                     return
         except TooLongError:
             self.undecided(name, involved[-1].step, "one place is stored to more than once, by a thread with too many ops to go through")
+
+    def _synced(self, stores: list[Place], known: list[tuple[Place, Instances]], cut: Cells, first: Column) -> bool:
+        """Plain stores of one set of threads are kept apart by syncs of these threads, in every CTA that stores to one place twice."""
+        ctas = different(cut.cta[first])
+        if self.opaque.trips or self.opaque.ranges or len(ctas) > CTAS_MAX:
+            return False
+        of = {id(place.step): place for place in stores}
+        try:
+            return all(
+                all_synced(self.program.steps, self.folded, stores[0].threads, self._own(cta), of, _cells_of(known, cut, int(cta)))
+                for cta in ctas
+            )
+        except TooLongError:
+            return False
 
     def _unordered(self, name: str, cta: Column, later: Step, earlier: Step) -> None:
         self.out.add(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import Final, NamedTuple, final
 
@@ -27,8 +27,7 @@ class Way(Enum):
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(NamedTuple):
     """One op that reads or writes boxes of a tensor.
 
     Attributes:
@@ -50,7 +49,6 @@ class Place:
     step: Step
     tensor: str
     way: Way
-    op: str = ""
     coords: tuple[Expr, ...]
     extents: tuple[int, ...]
     steps: tuple[int, ...]
@@ -58,6 +56,7 @@ class Place:
     loops: tuple[ops.Loop, ...]
     conds: tuple[Cond, ...]
     threads: ThreadSet
+    op: str = ""
     table: bool = False
 
 

@@ -1,7 +1,8 @@
-"""Two stores of one thread to one place: the second waits for the first to be written, or either may be the last.
+"""Two stores of one CTA to one place: the second comes behind the first, or either may be the last.
 
 A bulk store is not ordered before later ones of its thread until `wait_group` (not `wait_group_read`) has waited for its group
-(PTX, asynchronous operations). The thread's ops are gone through one by one, for one CTA.
+(PTX, asynchronous operations). Plain stores of several threads are ordered by a sync of all of them. The thread's ops are gone through one
+by one, for one CTA.
 """
 
 from __future__ import annotations
@@ -63,6 +64,51 @@ def unordered(
                     return step, earlier[1]
                 last[cell] = (number, step)
     return None
+
+
+def all_synced(
+    steps: tuple[Step, ...],
+    folded: Mapping[int, ops.Instr],
+    threads: ops.ThreadSet,
+    env: Mapping[str, int],
+    stores: Mapping[int, Place],
+    cells: Mapping[Key, tuple[int, ...]],
+) -> bool:
+    """True when these threads meet between any two plain stores of theirs to one cell, but for stores to one box.
+
+    Each thread stores the elements of a box that it stored before, so it is ordered with itself. Between threads a sync of all of them
+    orders what was written before it with what is written behind it (PTX, causality order).
+
+    Raises:
+        TooLongError: after `EVENTS_MAX` ops.
+    """
+    meetings = set(_meetings(steps, folded, threads, None))
+    last: dict[int, object] = {}  # of each cell: the box that was stored there since the last sync
+    for step, here in _Thread(folded, threads.first).run(steps, dict(env)):
+        if id(step) in meetings:
+            last.clear()
+        elif id(step) in stores:
+            place = stores[id(step)]
+            at = tuple(evaluate(e, here) for e in place.coords)
+            for cell in cells.get((id(step), at), ()):
+                if last.setdefault(cell, (place.extents, at)) != (place.extents, at):
+                    return False
+    return True
+
+
+def _meetings(
+    steps: tuple[Step, ...], folded: Mapping[int, ops.Instr], threads: ops.ThreadSet, around: ops.ThreadSet | None
+) -> Iterator[int]:
+    """The syncs (ids of their steps) that all of these threads come to together; `around`: who runs the steps, None for the whole CTA."""
+    for step in steps:
+        op = folded[id(step)]
+        whole = isinstance(op, ops.ClusterSync) and around is None
+        if whole or (isinstance(op, ops.BarSync) and (around is None or op.threads == len(around))):
+            yield id(step)
+        elif not isinstance(op, ops.Scope):
+            yield from _meetings(step.body, folded, threads, around)
+        elif all(any(low <= first and last <= high for low, high in op.threads.ranges) for first, last in threads.ranges):
+            yield from _meetings(step.body, folded, threads, op.threads)
 
 
 def out_of_order(

@@ -200,6 +200,30 @@ def test_threads_that_store_the_same_elements_again_do_so_in_order() -> None:
     assert [w.rule for w in report(b).warnings] == ["OX3106"]
 
 
+@pytest.mark.parametrize("second", [ROWS, 1], ids=["the same elements by the same threads", "rows that others have stored"])
+@pytest.mark.parametrize("sync", ["all", "none", "others"])
+@pytest.mark.parametrize("looped", [False, True])
+def test_plain_stores_to_one_place_are_ordered_by_a_sync(second: int, sync: str, looped: bool) -> None:
+    """PTX: without one between them they are a race, unless each thread stores what it stored before."""
+    b = Builder(grid=(1, 1, 1), threads=64)
+    b.array("out", (2 * ROWS, 64))
+    b.tile(shape=(ROWS, 64))
+    b.fill()
+    b.sync()
+    with b.scope((0, 64)), b.loop(2) if looped else b.loop(1):
+        b.store((0, 0))
+        if sync == "all":
+            b.sync(64, number=1)
+        if sync == "others":
+            with b.scope((0, 32)):
+                b.sync(32, number=1)
+        b.store((second % ROWS, 0))
+        if sync == "all":
+            b.sync(64, number=1)
+    undecided = second == 1 and sync != "all"
+    accepted(b, *(["OX3107"] if undecided else []), "OX3106")
+
+
 def test_stores_of_two_threads_to_one_place_are_not_decided() -> None:
     b = Builder(grid=(1, 1, 1))
     staged(b)
