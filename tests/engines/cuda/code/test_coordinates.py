@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from oxidecopy.engines.cuda import abi
-from oxidecopy.engines.cuda.code.coordinates import COORDINATE, NotPlacedError, Placement, magic_of, placement
+from oxidecopy.engines.cuda.code.coordinates import COORDINATE, NotPlacedError, Placement, magic_of, placement, total
 from oxidecopy.engines.cuda.code.values import INT_MAX, Lin, Terms, Values
 from oxidecopy.isa.expr import Add, Const, Expr, FloorDiv, Min, Mod, Mul, Sym, SymKind
 from tests.helpers.device_emulator import fields
@@ -174,3 +174,25 @@ def test_quotients_by_multiplication(divisor: int) -> None:
 
 def test_nothing_is_divided_by_one() -> None:
     assert magic_of(0) == magic_of(1) == (0, 0)
+
+
+def test_sums_of_registers_that_are_there() -> None:
+    v = values()
+    quotient = v.of(of(T, 64, scale=8))
+    held = {known(v, "b")[1]: 4, known(v, "k")[1]: 40, quotient[1]: 5}  # the quotient times 8 lies in a register as it is
+
+    def find(terms: Terms) -> tuple[int, int] | None:
+        return (held[terms], 0) if terms in held else None
+
+    def record(e: Expr) -> dict[str, int]:
+        found = total(v, v.of(e), find)
+        assert found is not None
+        return fields(found, abi.COORDINATE)
+
+    made = record(plus(of(T, 64, scale=8), Mul(B, Const(128)), K, Const(-3)))
+    steps = {made[reg]: made[step] for reg, step in (("reg", "step_x"), ("base_reg", "step_y"), ("reg_z", "step_z"))}
+    assert steps == {5: 1, 4: 128, 40: 1}
+    assert (made["offset"], made["magic"], made["modulus_magic"], made["scale"], made["base"]) == (-3, 0, 0, 1, 0)
+    assert total(v, v.of(plus(B, FloorDiv(T, Const(3)))), find) is None  # no register holds the quotient
+    assert total(v, v.of(plus(Mul(B, Const(1 << 30)), K)), find) is None  # may leave 32 bits
+    assert total(v, (5, ()), find) is None
