@@ -73,45 +73,80 @@ struct Producer {
         return 0;
     }
 
-    // The same with several loads each, plain or multicast: both operands of a product. Lane j has what is known of copy j.
+    // The same with several loads each, plain or multicast, whose coordinates grow by as much each time: both operands of a product. Lane j has
+    // what belongs to load j, and issues it.
     template <u32 COPIES>
-    __device__ __forceinline__ u32 several(u32 base, u32 end) {
+    __device__ __forceinline__ u32 growing(u32 base, u32 end, i32 first, i32 growth) {
         constexpr u32 LANES = 8 * C::per(COPIES);
+        const u32 lane = lane_number(), mine = min(lane, COPIES - 1);
         const u32 full = ring.full(0), empty = ring.empty(0), nbytes = ring.nbytes(), stages = ring.stages();
-        const u32 slots = ring.counter() ? slot_of(header(), 0) : 0;
-        const CopyOf all(ring.launch, w, ring.copy(min(lane_number(), COPIES - 1)));
+        const CopyOf copy(ring.launch, w, ring.copy(mine));
+        const u64 map = ring.launch.map(copy.map());
+        const u32 rank = copy.rank();
+        const bool plain = copy.kind() == OP_TENSOR_G2S;
+        ptx::Coords at, by;
+#pragma unroll
+        for (u32 d = 0; d < 5; ++d) {
+            at.c[d] = __shfl_sync(FULL_WARP, first, LANES * mine + d);
+            by.c[d] = __shfl_sync(FULL_WARP, growth, LANES * mine + d);
+        }
+        u32 bar = full + 8 * place.stage, to = copy.tile + copy.stride * place.stage;
 #pragma unroll 1
         for (u32 number = base; number < end; ++number) {
-            const i32 at = where.each(number);
+            if (place.round != 0) {
+                const u32 why = wait_parity(header(), bar - full + empty, place.round & 1 ^ 1);
+                if (why) {
+                    k += static_cast<i32>(number - base);
+                    return why;
+                }
+            }
+            if (lane == 0 && nbytes) ptx::mbarrier_arrive_expect_tx(bar, nbytes);
+            if (lane < COPIES) {
+                if (plain) load(rank, to, map, bar, at);
+                else load_multicast(rank, to, map, bar, at, copy.mask);
+            }
+            __syncwarp();
+#pragma unroll
+            for (u32 d = 0; d < 5; ++d) at.c[d] += by.c[d];
+            place.step(stages);
+            bar = place.stage == 0 ? full : bar + 8;
+            to = place.stage == 0 ? copy.tile : to + copy.stride;
+        }
+        k += static_cast<i32>(end - base);
+        return 0;
+    }
+
+    // The same with two loads each, plain or multicast: both operands of a product whose coordinates do not grow by as much each time.
+    __device__ __forceinline__ u32 pairs(u32 base, u32 end) {
+        const CopyOf a(ring.launch, w, ring.copy(0)), b(ring.launch, w, ring.copy(1));
+        const u32 full = ring.full(0), empty = ring.empty(0), nbytes = ring.nbytes(), stages = ring.stages();
+        const u32 slots = ring.counter() ? slot_of(header(), 0) : 0;
+        const u64 a_map = ring.launch.map(a.map()), b_map = ring.launch.map(b.map());
+#pragma unroll 1
+        for (u32 number = base; number < end; step<2>(++number, end)) {
+            const ptx::Coords a_its = where.template of<2>(ring, 0, base, number, a.rank());
+            const ptx::Coords b_its = where.template of<2>(ring, 1, base, number, b.rank());
             if (place.round != 0) {
                 const u32 why = wait_parity(header(), empty + 8 * place.stage, place.round & 1 ^ 1);
                 if (why) return why;
             }
-            const u32 bar = full + 8 * place.stage, mine = all.tile + all.stride * place.stage;
             if (lane_number() == 0) {
+                const u32 bar = full + 8 * place.stage;
                 if (slots) ptx::atom_exch_shared_u32(slots + 4 * place.stage, slot_with(number, end - number, place.round));
                 if (nbytes) ptx::mbarrier_arrive_expect_tx(bar, nbytes);
-            }
-#pragma unroll
-            for (u32 j = 0; j < COPIES; ++j) {
-                const u32 bytes = __shfl_sync(FULL_WARP, all.bytes, j), to = __shfl_sync(FULL_WARP, mine, j);
-                const u32 mask = __shfl_sync(FULL_WARP, all.mask, j), rank = bytes >> 8 & 0xff;
-                ptx::Coords its{};
-#pragma unroll
-                for (u32 d = 0; d < 5; ++d) {
-                    if (d < 2 || d < rank) its.c[d] = __shfl_sync(FULL_WARP, at, LANES * j + d);
-                }
-                if (lane_number() == 0) {
-                    const u64 map = ring.launch.map(bytes & 0xff);
-                    if ((bytes >> 16 & 0xff) != OP_TENSOR_G2S) load_multicast(rank, to, map, bar, its, mask);
-                    else load(rank, to, map, bar, its);
-                }
+                half(a, a_map, bar, a_its);
+                half(b, b_map, bar, b_its);
             }
             __syncwarp();
             place.step(stages);
-            ++k;
         }
         return 0;
+    }
+
+    __device__ __forceinline__ void half(const CopyOf& copy, u64 map, u32 bar, const ptx::Coords& its) const {
+        const u32 to = copy.tile + copy.stride * place.stage;
+        if (copy.kind() == OP_TENSOR_G2S) load(copy.rank(), to, map, bar, its);
+        else load_multicast(copy.rank(), to, map, bar, its, copy.mask);
     }
 
     // The same for any copies.
@@ -129,11 +164,14 @@ struct Producer {
     // Iterations, or tiles, `base` to `end` - 1. While instructions compute a batch, all that is common to the lanes is put away.
     __device__ __forceinline__ u32 batch(u32 base, u32 end) {
         if constexpr (L::PAIRS && !C::BATCHES) {
-            switch (ring.copies()) {
-                case 2: return several<2>(base, end);
-                case 3: return several<3>(base, end);
-                case 4: return several<4>(base, end);
-                default: break;
+            i32 first, growth;
+            if (!ring.counter() && where.grows(base, first, growth)) {
+                switch (ring.copies()) {
+                    case 2: return growing<2>(base, end, first, growth);
+                    case 3: return growing<3>(base, end, first, growth);
+                    case 4: return growing<4>(base, end, first, growth);
+                    default: break;
+                }
             }
         }
         if constexpr (C::BATCHES) {
@@ -151,6 +189,9 @@ struct Producer {
             k = static_cast<i32>(parked.take(4));
         } else {
             where.template compute<0>(ring, w, k, base);
+        }
+        if constexpr (L::PAIRS) {
+            if (ring.copies() == 2) return pairs(base, end);
         }
         return ring.one(OP_TENSOR_G2S) ? loads(base, end) : any(base, end);
     }

@@ -100,9 +100,11 @@ struct ByRecords {
         at = placed(x, magic.x, magic.z & 0xff, magic.y, magic.z >> 8 & 0xff, magic.w, scale, base);
     }
 
-    // The same for `number` alone: of copy j in lanes 8 * per * j on.
-    __device__ __forceinline__ i32 each(u32 number) const {
-        return placed(offset + step * number, magic.x, magic.z & 0xff, magic.y, magic.z >> 8 & 0xff, magic.w, scale, base);
+    // True where all coordinates grow by as much each time: by how much, and what they are for `number`, of copy j in lanes 8 * per * j on.
+    __device__ __forceinline__ bool grows(u32 number, i32& first, i32& growth) const {
+        first = static_cast<i32>((offset + step * number) * scale + base);
+        growth = static_cast<i32>(step * scale);
+        return __all_sync(FULL_WARP, magic.x == 0 && magic.y == 0);
     }
 
     // True where `number` has not been computed, but the one before it.
