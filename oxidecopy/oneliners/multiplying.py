@@ -14,7 +14,8 @@ from oxidecopy.isa.elem import Along
 from oxidecopy.oneliners.calls import Asked, Work, hot, perform
 from oxidecopy.oneliners.explanation import Explanation
 from oxidecopy.oneliners.operands import Array, ForeignArray, check_apart, check_shape, check_written, refuse_types, taken
-from oxidecopy.oneliners.products import CHOICES, Product, multiply
+from oxidecopy.oneliners.product_tiles import TILES
+from oxidecopy.oneliners.products import Product, multiply
 from oxidecopy.oneliners.steps import Part, Plan, part_of
 from oxidecopy.oneliners.transforming import _element_type, _key_of
 from oxidecopy.tiles.elem import Elem
@@ -208,7 +209,7 @@ def matmul(
     result = into if out is None else out
     in_place = any(read.buffer is into.buffer for read in given)
     kind = key if key is not None else ("matmul", _traced(epilogue, given, spread))
-    work = Work(kind, words, (into, left, right, *given), (), planned, f"matmul {epilogue is not None}", CHOICES, repeatable=not in_place)
+    work = Work(kind, words, (into, left, right, *given), (), planned, f"matmul {epilogue is not None}", TILES, repeatable=not in_place)
     said = perform(work, asked)
     return result if said is None else replace(said, out=result)
 

@@ -13,6 +13,7 @@ from oxidecopy.isa import mma
 from oxidecopy.isa.elem import Along
 from oxidecopy.oneliners.machine import Machine, machine_of
 from oxidecopy.oneliners.moving import move
+from oxidecopy.oneliners.product_tiles import BLOCK, TILES, Sizes, Tile, chosen, fits, microseconds
 from oxidecopy.oneliners.spaces import boxes
 from oxidecopy.oneliners.steps import Argument, MapOf, Part, Plan, Step, why_no_map, why_no_store
 from oxidecopy.tiles import order
@@ -23,74 +24,10 @@ from oxidecopy.typed.descriptor import TmaDescriptor
 from oxidecopy.typed.geometry import Swizzle128B
 from oxidecopy.typed.global_array import GlobalArray
 
-_BARRIERS: Final = 1 << 10  # bytes beside tiles: of barriers, and what the system keeps
 _MATRIX: Final = ("rows", "columns")  # dimensions of a matrix; more are a batch
-_BLOCK: Final = 64  # rows of a staging tile, and columns of a block of an MN-major tile
+_LINE: Final = 128  # bytes
 _RASTER: Final = 8  # rows of tiles that CTAs nearby share the columns of
 _SPREAD: Final[dict[Along, Callable[[Any], Any]]] = {Along.ALL: lambda a: a, Along.ROW: per_row, Along.COLUMN: per_column}
-
-
-class Tile(NamedTuple):
-    """How a product is cut.
-
-    Attributes:
-        m: rows of one warpgroup.
-        n: columns.
-        groups: warpgroups, which share the rows of a tile.
-        down: CTAs of a cluster below each other, each of which loads a part of b for all of them.
-        across: CTAs of a cluster side by side, each of which loads a part of a for all of them.
-        stages: of the ring.
-        staged: tiles that each group's results leave through.
-    """
-
-    m: int = 64
-    n: int = 256
-    groups: int = 2
-    down: int = 2
-    across: int = 1
-    stages: int = 4
-    staged: int = 2
-
-    @property
-    def rows(self) -> int:
-        """Rows of a CTA's tile."""
-        return self.m * self.groups
-
-    @property
-    def cluster(self) -> int:
-        """CTAs of a cluster."""
-        return self.down * self.across
-
-    @property
-    def box(self) -> tuple[int, int]:
-        """Rows and columns that a cluster computes in one turn."""
-        return self.rows * self.down, self.n * self.across
-
-    @property
-    def words(self) -> str:
-        """In words."""
-        shared = " and ".join(name for name, n in (("a", self.across), ("b", self.down)) if n > 1)
-        clusters = f", clusters of {self.down} x {self.across} that share {shared}" if shared else ""
-        return f"tiles of {self.rows} x {self.n} by {self.groups} warpgroups, {self.stages} stages{clusters}"
-
-    @property
-    def shared_bytes(self) -> int:
-        """Shared memory of a CTA."""
-        ring = (self.rows + self.n) * mma.DEPTH_BYTES * self.stages
-        return ring + self.groups * self.staged * _BLOCK * mma.DEPTH_BYTES + _BARRIERS
-
-
-# With how much of the tensor cores' speed each is worth, by the operands that a tile needs for its products; an estimate, not measured.
-TILES: Final[tuple[tuple[Tile, float], ...]] = (
-    (Tile(), 1.0),
-    (Tile(down=1), 0.95),
-    (Tile(m=128, n=128, down=1), 0.93),
-    (Tile(n=128, stages=6), 0.85),
-    (Tile(n=128, down=1, stages=6), 0.8),
-    (Tile(n=64, down=1, stages=8), 0.55),
-    (Tile(n=64, groups=1, down=1, stages=8), 0.35),
-)
-CHOICES: Final = tuple(tile for tile, _ in TILES)
 
 
 class Product(NamedTuple):
@@ -113,27 +50,6 @@ class Product(NamedTuple):
     epilogue: Callable[..., Any] | None
 
 
-def chosen(shape: tuple[int, ...], *, majors: tuple[str, str], sms: int) -> Tile:
-    """The tile that takes the fewest turns, each weighed by its size and worth."""
-    *batch, m, n = shape
-
-    def cost(entry: tuple[Tile, float]) -> float:
-        tile, worth = entry
-        rows, columns = tile.box
-        count = prod(batch) * -(-m // rows) * -(-n // columns)
-        turns = -(-count // max(1, sms // tile.cluster))
-        return turns * tile.rows * tile.n / worth
-
-    fitting = [entry for entry in TILES if fits(entry[0], majors) and (entry[0].down == 1 or m > entry[0].rows)]
-    return min(fitting, key=cost)[0]
-
-
-def fits(tile: Tile, majors: tuple[str, str]) -> bool:
-    """What a cluster shares lies in rows."""
-    a, b = majors
-    return (tile.down == 1 or b == "k") and (tile.across == 1 or a == "k")
-
-
 def multiply(plan: Plan, work: Product, choice: Tile | None) -> None:
     """Adds the launches that set operand 0 to the product."""
     machine = machine_of(plan.operands[0].device)
@@ -145,15 +61,27 @@ def multiply(plan: Plan, work: Product, choice: Tile | None) -> None:
     if reason:
         plan.why.append(f"the result goes through an array of its own, and is copied to the output by elements: {reason}")
         target = plan.temporary(work.out.dtype, work.out.shape)
-    usable = choice is not None and fits(choice, work.majors)
-    tile = choice if usable and choice is not None else chosen(work.out.shape, majors=work.majors, sms=machine.sms)
+    sizes = _sizes(work)
+    usable = choice is not None and fits(choice, sizes)
+    tile = choice if usable and choice is not None else chosen(sizes, machine.sms)
+    guess = microseconds(tile, sizes, machine.sms)
     plan.why.append(f"a is {_dense(work.majors[0])}, b is {_dense(work.majors[1])}")
+    plan.why.append(f"{tile.words}; {tile.shared_bytes:,} bytes of shared memory")
     plan.why.append(
-        f"{tile.words}; {tile.shared_bytes:,} bytes of shared memory ({'measured here' if choice is tile else 'by turns and size'})"
+        "these tiles were the fastest here"
+        if choice is tile
+        else f"of {len(TILES)} kinds of tiles the fastest by a model: {guess:,.1f} us on an H200"
     )
     plan.steps.append(_step(machine, work._replace(out=target), tile))
     if reason:
         move(plan, machine, work.out, target)
+
+
+def _sizes(work: Product) -> Sizes:
+    pair = ((work.a, work.majors[0]), (work.b, work.majors[1]))
+    odd = [major == "k" and part.shape[-2] > 1 and part.strides_bytes[-2] % _LINE != 0 for part, major in pair]
+    k = work.a.shape[-1 if work.majors[0] == "k" else -2]
+    return Sizes(work.out.shape, k, work.a.dtype.info.name, work.majors, (odd[0], odd[1]))
 
 
 def _dense(major: str) -> str:
@@ -190,7 +118,7 @@ def _step(machine: Machine, work: Product, tile: Tile) -> Step:
     arguments: dict[str, Argument] = {
         "a": over(work.a, _box(work.a, work.majors[0], rows, form.depth)),
         "b": over(work.b, _box(work.b, work.majors[1], columns, form.depth)),
-        "c": over(work.out, (*form.ones, _BLOCK, mma.DEPTH_BYTES // work.out.size)),
+        "c": over(work.out, (*form.ones, BLOCK, mma.DEPTH_BYTES // work.out.size)),
         "a_tile": over(work.a, _tile_box(work.a, work.majors[0], tile.m if form.rank > len(_MATRIX) else rows, tile.groups, form.depth)),
         "b_tile": over(work.b, _tile_box(work.b, work.majors[1], columns, 1, form.depth)),
         **{f"read{i}": part for i, (part, _) in enumerate(work.reads)},
@@ -207,7 +135,7 @@ def _step(machine: Machine, work: Product, tile: Tile) -> Step:
 
 def _box(part: Part, major: str, rows: int, depth: int) -> tuple[int, ...]:
     """Of one load."""
-    return (*(1,) * (len(part.shape) - len(_MATRIX)), *((rows, depth) if major == "k" else (depth, _BLOCK)))
+    return (*(1,) * (len(part.shape) - len(_MATRIX)), *((rows, depth) if major == "k" else (depth, BLOCK)))
 
 
 def _tile_box(part: Part, major: str, rows: int, groups: int, depth: int) -> tuple[int, ...]:
@@ -216,11 +144,11 @@ def _tile_box(part: Part, major: str, rows: int, groups: int, depth: int) -> tup
         return (
             (groups, rows, depth)
             if major == "k" and groups > 1
-            else (groups * rows // _BLOCK, depth, _BLOCK)
+            else (groups * rows // BLOCK, depth, BLOCK)
             if major == "mn"
             else (1, rows, depth)
         )
-    return (rows, depth) if major == "k" else (rows // _BLOCK * depth, _BLOCK)
+    return (rows, depth) if major == "k" else (rows // BLOCK * depth, BLOCK)
 
 
 # ---- the pipeline
@@ -322,9 +250,9 @@ def _load(slot: Any, src: Any, at: tuple[Any, Any, Any], major: str, size: tuple
     """One operand of a stage: as many boxes as its tile has; its size is rows of a group, and groups."""
     (batch, first, k), (rows, groups) = at, size
     if major == "mn":
-        blocks = rows * groups // _BLOCK
+        blocks = rows * groups // BLOCK
         for i in range(blocks):
-            slot.load_part(src, (*batch, k, first + i * _BLOCK), i, of=blocks)
+            slot.load_part(src, (*batch, k, first + i * BLOCK), i, of=blocks)
     elif batch and groups > 1:
         for i in range(groups):
             slot.load_part(src, (*batch, first + i * rows, k), i, of=groups)

@@ -13,7 +13,7 @@ import pytest
 import oxidecopy as ox
 from oxidecopy.errors import ArgumentError, DTypeError, OxidecopyError, ShapeError
 from oxidecopy.oneliners import products
-from oxidecopy.oneliners.products import TILES, Tile, chosen
+from oxidecopy.oneliners.product_tiles import TILES, Sizes, Tile, chosen, fits, microseconds
 
 NUMPY: dict[Any, Any] = {ox.bf16: ml_dtypes.bfloat16, ox.f16: np.float16, ox.tf32: np.float32, ox.e4m3: ml_dtypes.float8_e4m3fn}
 Array = npt.NDArray[Any]
@@ -135,10 +135,37 @@ def test_what_is_refused(dev: ox.Device, rule: str, error: type[OxidecopyError],
     assert rule in caught.value.rules
 
 
-def test_tiles_are_chosen_by_turns_and_fit() -> None:
-    big = chosen((8192, 8192), majors=("k", "k"), sms=132)
-    assert (big.rows, big.n, big.cluster) == (128, 256, 2)
-    assert chosen((8192, 8192), majors=("k", "mn"), sms=132).cluster == 1
-    assert chosen((64, 512, 512), majors=("k", "mn"), sms=132).rows * chosen((64, 512, 512), majors=("k", "mn"), sms=132).n >= 128 * 128
-    assert chosen((256, 256), majors=("k", "k"), sms=132).n == 64
-    assert all(tile.shared_bytes <= 227 << 10 for tile, _ in TILES)
+def test_tiles_are_the_fastest_of_those_that_fit() -> None:
+    for shape in ((8192, 8192), (64, 512, 512), (256, 256), (70, 4096), (4096, 40)):
+        for majors in (("k", "k"), ("k", "mn"), ("mn", "k"), ("mn", "mn")):
+            sizes = Sizes(shape, 1024, "bf16", majors)
+            tile = chosen(sizes, 132)
+            assert fits(tile, sizes)
+            assert majors[1] == "k" or tile.down == 1
+            assert majors[0] == "k" or tile.across == 1
+            assert microseconds(tile, sizes, 132) == min(microseconds(t, sizes, 132) for t in TILES if fits(t, sizes))
+    assert all(tile.shared_bytes <= 227 << 10 for tile in TILES)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "measured"),
+    [
+        (Sizes((8192, 8192), 8192, "bf16"), 1434.8),
+        (Sizes((4096, 4096), 4096, "bf16"), 203.3),
+        (Sizes((2048, 2048), 2048, "bf16"), 37.2),
+        (Sizes((1000, 3000), 5000, "bf16", odd=(True, True)), 70.1),
+        (Sizes((64, 512, 512), 512, "bf16"), 71.0),
+    ],
+)
+def test_the_model_is_near_what_was_measured(sizes: Sizes, measured: float) -> None:
+    """The best of all tiles on an H200, and what is chosen."""
+    tile = chosen(sizes, 132)
+    assert abs(microseconds(tile, sizes, 132) / measured - 1) < 0.06
+    assert tile.rows * tile.n == 128 * 256
+    assert (tile.cluster == 2) == sizes.odd[0]
+
+
+def test_the_model_counts_turns() -> None:
+    """One tile more than multiprocessors is another turn."""
+    none, one, two = (microseconds(Tile(down=1), Sizes((128 * n, 256), 4096, "bf16"), 132) for n in (0, 132, 133))
+    assert two - one == pytest.approx(one - none)
