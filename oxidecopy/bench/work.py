@@ -34,16 +34,15 @@ DEPTH: Final = 128
 COLUMNS: Final = 16_384
 
 # Ways to cut the arrays up, of which the fastest counts: a GPU with more or other multiprocessors may like another one.
-# With the elements of a row, where the array is seen in other rows than it comes in: those of a box lie one behind the other then.
+# With the elements of a row, where the array is seen in other rows than it comes in: those of a box lie closer to each other then.
 FUSED: Final = (
     (Tiles(box=(64, 64), stages=2, stored=2, warps=8, per_sm=2), 0),
     (Tiles(box=(16, 256), stages=2, stored=2, warps=8, per_sm=2), 256),
-    (Tiles(box=(16, 256), stages=3, stored=2, warps=8, per_sm=2), 256),
+    (Tiles(box=(16, 256), stages=2, stored=2, warps=8, per_sm=2), 2048),
 )
 CAST: Final = (
     (Tiles(box=(64, 128), stages=2, stored=2, warps=8, per_sm=2), 0),
-    (Tiles(box=(32, 256), stages=2, stored=2, warps=8, per_sm=2), 256),
-    (Tiles(box=(32, 256), stages=2, stored=1, warps=8, per_sm=2), 256),
+    (Tiles(box=(32, 256), stages=2, stored=2, warps=8, per_sm=2), 2048),
 )
 PERMUTED: Final = (Tiles(box=(1, 16, 4, DEPTH), per_sm=4),)  # of BSHD, which both directions walk through
 # With the columns of a strip, which tiles walk down: so they lie close to each other in both arrays.

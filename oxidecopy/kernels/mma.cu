@@ -7,10 +7,10 @@
 extern "C" __global__ void __launch_bounds__(384, 1) oxidecopy_mma_global(const __grid_constant__ Small parameter) {
     const Launch<Small, true, true> launch(parameter);
     if (warp_number() < launch.header().crew) {
-        ptx::setmaxnreg_inc<224>();
+        ptx::setmaxnreg_inc<216>();
         interpret<true, true, false, false, true>(launch);
     } else {
-        ptx::setmaxnreg_dec<56>();
+        ptx::setmaxnreg_dec<72>();
         interpret<true, true, true, false>(launch);
     }
 }

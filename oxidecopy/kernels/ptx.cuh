@@ -274,10 +274,6 @@ OX_DEVICE void st_shared_v4(u32 address, uint4 v) {
 }
 
 // ---- global memory
-OX_DEVICE void prefetch_l1(u64 address) {
-    asm volatile("prefetch.global.L1 [%0];" ::"l"(address));
-}
-
 OX_DEVICE u32 ld_relaxed_sys_u32(u64 address) {
     u32 value;
     asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(address) : "memory");
