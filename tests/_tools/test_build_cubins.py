@@ -81,7 +81,7 @@ PART_BOUNDS = {
     abi.MMA_FAMILY: (limits.WARP * 4 * (GROUPS_MAX + 1), 256, 2560, 4096),  # warpgroups that contract, and one for all others
     abi.TIMED_FAMILY: (1024, 128, 512, 768),  # stamps push other values out of registers, in a kernel that nobody's results wait for
 }
-# What was measured: a spilled register of a map's loop takes 2.5 KB of a multiprocessor's 28 beside three stages (docs/performance.md, maps).
+# What was measured: beside three stages, a spilled register of a map's loop takes 2.5 KB of a multiprocessor's 28 (docs/performance.md).
 MEASURED_BOUNDS = {("sm_90a", abi.COMPUTE_FAMILY): (limits.WARP * abi.COMPUTE_WARPS, 160, 128, 128)}
 
 
