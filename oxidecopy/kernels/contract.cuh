@@ -86,11 +86,10 @@ OX_DEVICE void fence_sums(f32 (&sums)[SIZE]) {
     for (u32 i = 0; i < USED; ++i) asm volatile("" : "+f"(sums[i])::"memory");
 }
 
-// Registers without a value, from here on: else they count as live from the kernel's start.
-template <u32 SIZE>
-OX_DEVICE void declare(f32 (&sums)[SIZE]) {
-#pragma unroll
-    for (u32 i = 0; i < SIZE; ++i) asm volatile("" : "=f"(sums[i]));
+OX_DEVICE void pause(u32 cycles) {
+    const u32 start = ptx::clock();
+#pragma unroll 1
+    while (ptx::clock() - start < cycles) {}
 }
 
 // ---- the products of a stage: four of 32 bytes of K each. Within a swizzled row the next ones are 32 bytes on, with K outermost 16 rows.
@@ -184,6 +183,7 @@ struct Contraction {
 
     // Tensor cores keep few digits while they add products of 8 bits (14 of them, measured by others): each stage is summed by itself, and
     // added to the sums in full; half of the sums at a time where there are many, as that leaves registers for them.
+    // Of two groups the second one begins as much later as a part is multiplied: so one adds while the other multiplies, rather than both at once.
     template <class P>
     __device__ __forceinline__ void run_promoted(f32 (&sums)[SUMS]) {
         using Part = typename P::Part;
@@ -200,6 +200,7 @@ struct Contraction {
 #pragma unroll 1
         for (u32 k = 0; k < steps; ++k) {
             wait(full);
+            if (k == 0 && (threadIdx.x & GROUP) != 0) pause(2 * Part::COLUMNS);
 #pragma unroll
             for (u32 p = 0; p < PARTS; ++p) {
                 ptx::wgmma_fence();

@@ -24,6 +24,12 @@ OX_DEVICE void mbarrier_arrive_peer(u32 bar) {
     asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(bar) : "memory");
 }
 
+OX_DEVICE u32 clock() {
+    u32 now;
+    asm volatile("mov.u32 %0, %clock;" : "=r"(now));
+    return now;
+}
+
 // Registers of each thread: a warpgroup takes some out of the CTA's pool, or puts some in.
 template <int REGISTERS>
 OX_DEVICE void setmaxnreg_inc() {
