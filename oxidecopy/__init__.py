@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from oxidecopy.host.pipeline import Grid as Grid
     from oxidecopy.host.pipeline import Launchable as Launchable
     from oxidecopy.host.pipeline import Pipeline as Pipeline
+    from oxidecopy.host.pipeline import PipelineOf as PipelineOf
     from oxidecopy.host.pipeline import SupportsCudaStream as SupportsCudaStream
     from oxidecopy.host.pipeline import pipeline as pipeline
     from oxidecopy.host.recipe import Recipe as Recipe
@@ -177,6 +178,7 @@ _HOME: Final = {
     "Grid": "oxidecopy.host.pipeline",
     "Launchable": "oxidecopy.host.pipeline",
     "Pipeline": "oxidecopy.host.pipeline",
+    "PipelineOf": "oxidecopy.host.pipeline",
     "SupportsCudaStream": "oxidecopy.host.pipeline",
     "pipeline": "oxidecopy.host.pipeline",
     "Recipe": "oxidecopy.host.recipe",
@@ -381,6 +383,7 @@ __all__ = [
     "Owned",
     "ParameterInfo",
     "Pipeline",
+    "PipelineOf",
     "Pred",
     "PreparedLaunch",
     "Ready",

@@ -35,6 +35,8 @@ _WORDS: Final = {
     "declarations": "declarations of pipelines",
     "hosts": "descriptors, arrays and devices",
     "host_bad": "boxes, launches and arrays",
+    "any_copy": "arguments of a pipeline that is passed on",
+    "pipelines_passed_on": "pipelines passed on to a helper",
     "store_bad": "plain stores",
     "idx_bad": "symbolic integers as Python's",
     "wait_nothing": "a wait for nothing",

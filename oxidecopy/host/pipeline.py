@@ -6,7 +6,20 @@ import inspect
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from math import prod
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, NamedTuple, NoReturn, ParamSpec, Protocol, final, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    NamedTuple,
+    NoReturn,
+    ParamSpec,
+    Protocol,
+    TypeVarTuple,
+    Unpack,
+    final,
+    overload,
+)
 
 from oxidecopy.errors import ArgumentError, Diagnostic, UsageError
 from oxidecopy.host.arguments import Arguments, bind, check_destinations
@@ -27,6 +40,7 @@ if TYPE_CHECKING:
     from oxidecopy.typed.recorder import Recorder
 
 P = ParamSpec("P")
+_Args = TypeVarTuple("_Args")
 
 
 class Grid(NamedTuple):
@@ -84,6 +98,30 @@ class Launchable(Generic[P]):
         """
         chosen = {"cooperative": flag(cooperative, "cooperative"), "programmatic": flag(programmatic, "programmatic")}
         return Launchable(self._pipeline, self._grid, self._options._replace(**chosen))
+
+
+class LaunchOf(Protocol[Unpack[_Args]]):
+    """A launch of whatever pipeline takes these arguments, in this order: what `PipelineOf` gives."""
+
+    def __call__(self, *args: Unpack[_Args]) -> None:
+        """As of `pipe[grid]`."""
+
+    def bind(self, *args: Unpack[_Args]) -> BoundLaunch:
+        """As of `pipe[grid]`."""
+
+    def on(self, stream: SupportsCudaStream | int, /) -> LaunchOf[Unpack[_Args]]:
+        """As of `pipe[grid]`."""
+
+
+class PipelineOf(Protocol[Unpack[_Args]]):
+    """Any pipeline that takes these arguments, in this order, whatever it calls them: for a parameter of a helper.
+
+    `Pipeline[...]` also has the parameters' names, and two pipelines are alike for it only if they agree in them; some type checkers
+    overlook that, and some do not.
+    """
+
+    def __getitem__(self, grid: int | tuple[int, int] | tuple[int, int, int] | Grid, /) -> LaunchOf[Unpack[_Args]]:
+        """As of a pipeline."""
 
 
 @final

@@ -70,6 +70,7 @@ def perform(work: Work, asked: Asked) -> Explanation[Any] | None:
     if ready is None or not kept:
         ready = made_ready(key, device, work.numbers, asked.stream, lambda: work.plan(choice))
     ready.run(work.arrays, work.numbers, marks)
+    marks[0].used = marks[-1].used = True
     if choice is not None and not ready.captured:
         kept_by(device).prefer(key_of((work.kind, None), work.arrays, asked.stream).key, ready)
     return explained(None, work.words, ready, kept=kept, notes=notes) if asked.explain else None
@@ -96,5 +97,7 @@ def hot(kind: object, arrays: tuple[Array, ...], numbers: Sequence[Number], stre
     if found is None or (stream is not None and found.capturing):
         return False
     found.run(arrays, numbers, marks)
-    kept.remember((kind, stream, *marks), found, marks)
+    if marks[0].used and marks[-1].used:  # arrays that live for one call are not worth it
+        kept.remember((kind, stream, *marks), found, marks)
+    marks[0].used = marks[-1].used = True
     return True

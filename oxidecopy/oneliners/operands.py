@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import count
 from math import prod
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, Protocol, final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, Protocol, TypeVar, final
 from weakref import ref
 
 from oxidecopy.engines.views import View, shared_views, view
@@ -29,6 +29,7 @@ SHARED: Final = "OX1202"
 NO_ARRAY: Final = "OX1204"
 _PLACE: Final = 128  # bytes: where in a line of L2 an array begins is part of what a plan is for
 Array = GlobalArray[Any, Any]
+_V = TypeVar("_V")
 _opened: dict[str, Device] = {}
 
 
@@ -215,15 +216,17 @@ class Mark:
         kind: a number for its geometry, and where in a line of L2 it begins; equal arrays have one, unless there are very many.
         start: address of the memory that it lies in; `end` is behind it.
         place: address of its first element.
+        used: in a call before.
     """
 
-    __slots__ = ("end", "kind", "place", "start")
+    __slots__ = ("end", "kind", "place", "start", "used")
 
     def __init__(self, kind: int, start: int, end: int, place: int) -> None:
         self.kind = kind
         self.start = start
         self.end = end
         self.place = place
+        self.used = False
 
 
 class Key(NamedTuple):
@@ -250,23 +253,33 @@ def key_of(kind: object, arrays: Sequence[Array], stream: AnyStream) -> Key:
 
 
 _kinds: dict[object, int] = {}
+_geometries: dict[object, tuple[int, bool]] = {}  # a number, and: what lies behind rows counts
 _numbers = count(1)
 _KINDS_MAX: Final = 4_096
 
 
 def mark_of(a: Array) -> Mark:
     """Looks at an array; it keeps the answer."""
-    size = a.dtype.info.bits // 8 or 1
-    partial = any(s == size and n * size % STORE_EDGE_BYTES for n, s in zip(a.shape, a.strides_bytes, strict=True))
-    behind = (a.rows, a.offset_bytes) if partial else None  # what lies behind its rows, where a store may reach
-    start = a.buffer.address
-    place = start + a.offset_bytes
-    lead = place % GLOBAL_ADDRESS_ALIGN
-    what = (a.dtype, a.shape, a.strides_bytes, a.readonly, behind, place % _PLACE, a.offset_bytes < lead)
-    if len(_kinds) >= _KINDS_MAX:
-        _kinds.clear()
+    geometry = (a.dtype, a.shape, a.strides_bytes, a.readonly)
+    known = _geometries.get(geometry)
+    if known is None:
+        size = a.dtype.info.bits // 8 or 1
+        partial = any(s == size and n * size % STORE_EDGE_BYTES for n, s in zip(a.shape, a.strides_bytes, strict=True))
+        known = _kept(_geometries, geometry, (next(_numbers), partial))
+    number, partial = known
+    start, offset = a.buffer.address, a.offset_bytes
+    place = start + offset
+    behind = (a.rows, offset) if partial else None  # where a store may reach
+    what = (number, behind, place % _PLACE, offset < place % GLOBAL_ADDRESS_ALIGN)
     kind = _kinds.get(what)
     if kind is None:
-        kind = _kinds[what] = next(_numbers)
+        kind = _kept(_kinds, what, next(_numbers))
     a.mark = mark = Mark(kind, start, start + a.buffer.nbytes, place)
     return mark
+
+
+def _kept(kept: dict[object, _V], key: object, value: _V) -> _V:
+    if len(kept) >= _KINDS_MAX:
+        kept.clear()
+    kept[key] = value
+    return value

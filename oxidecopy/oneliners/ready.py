@@ -38,6 +38,7 @@ class Known(NamedTuple):
 
 
 _NOTHING: Final[list[str]] = []
+_NO_SCALARS: Final[dict[str, Number]] = {}
 
 
 @final
@@ -101,7 +102,7 @@ class _Launch:
         return Known(marks, self._addresses(marks)) if self._prepared.packed and self._last is marks else None
 
     def __call__(self, operands: Operands, marks: tuple[Mark, ...], numbers: Sequence[Number]) -> None:
-        prepared, said = self._prepared, [str(numbers[n]) for _, n in self._given]
+        prepared, said = self._prepared, [str(numbers[n]) for _, n in self._given] if self._given else _NOTHING
         same = marks == self._last and said == self._said
         try:
             if not same or not prepared.packed:
@@ -118,9 +119,14 @@ class _Launch:
 
     def _point(self, operands: Operands, marks: tuple[Mark, ...], numbers: Sequence[Number]) -> None:
         """The proof holds for operands of these kinds, wherever they lie; that they reach so far is looked at each time."""
-        inside = all([m.start <= m.place + low and m.place + high <= m.end for m, (low, high) in zip(marks, self._reach, strict=True)])  # noqa: C419  # no generator on the fast path
-        if not inside or not self._prepared.point(self._addresses(marks), {name: numbers[n] for name, n in self._given}):
-            self._prepared.update(self._bindings(operands, numbers))
+        scalars = {name: numbers[n] for name, n in self._given} if self._given else _NO_SCALARS
+        for mark, (low, high) in zip(marks, self._reach, strict=True):
+            if mark.place + low < mark.start or mark.place + high > mark.end:
+                break
+        else:
+            if self._prepared.point(self._addresses(marks), scalars):
+                return
+        self._prepared.update(self._bindings(operands, numbers))
 
     def _bindings(self, operands: Operands, numbers: Sequence[Number]) -> Bindings:
         maps: dict[str, BoundMap] = {}

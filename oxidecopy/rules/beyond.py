@@ -86,6 +86,37 @@ def _changed(pipeline: str, launch: str, old: str, new: str, also: str, imported
     return scripts(f"{head}\n\n\n{body}", f'.replace("{old}", "{new}")', "")
 
 
+def _contracted(old: str, new: str) -> Twins:
+    """A product as it is recorded, with one edit, shown to the verifier."""
+    from oxidecopy.rules.recorder_contract import script
+
+    pipeline = script().replace("matmul[1](op, op, c, ", "launch = matmul[1].bind(op, op, c, ")
+    head = "from oxidecopy.program.text import from_text, to_text\nfrom oxidecopy.verify import verify\n\n"
+    judged = "verify(from_text(to_text(launch.program)<gap>), launch.launch)\n"
+    return scripts(f"{head}{pipeline}{judged}", f'.replace("{old}", "{new}")', "")
+
+
+_MANY_MAPS: Final = """\
+from oxidecopy.engines.cuda.code import encode_program
+from oxidecopy.program.program import Launch
+from oxidecopy.program.text import from_text
+
+src = ox.TmaDescriptor.tiled(dev.array(np.ones((64, 64), np.float32)), box=(64, 64)).tensor_map
+count = <gap>
+maps = "".join(f"  map m{i}: f32 box=(64, 64)\\n" for i in range(count))
+uses = "".join(f"    cp.async.bulk.prefetch.tensor m{i}, [0, 0]\\n" for i in range(count))
+text = f"program p threads=32 cluster=(1, 1, 1) shared=0:\\n{maps}  scope elect {{0}}:\\n{uses}"
+encode_program(from_text(text), Launch(grid=(1, 1, 1), maps=tuple((f"m{i}", src) for i in range(count))))
+"""
+_ABSENT: Final = """\
+import sys
+from unittest.mock import patch
+
+from oxidecopy.engines.cuda.driver import load_driver
+
+with patch.dict(sys.modules, {"cuda.bindings": None, "cuda.bindings.driver": None}):  # as where cuda-python is not installed
+    load_driver()
+"""
 _BARRIER: Final = """
     program p threads=32 cluster=(1, 1, 1) shared=16:
       barrier full: TmaBarrier at=0
@@ -194,6 +225,18 @@ _SWIZZLING: Final = "kernel[1].bind(ox.TmaDescriptor.tiled(a, box=(8, 32), swizz
 
 BEYOND: Final[dict[str, Twins]] = {
     # ---- barriers
+    "OX3130": _contracted("depth=64", "depth=32"),
+    "OX3132": _contracted("scope consumers {0..127}", "scope consumers {0..63}"),
+    "OX5305": Twins(_ABSENT, 'ox.Device.open("sim")\n'),
+    "OX5508": scripts(_MANY_MAPS, "256", "255"),
+    "OX5569": _encoded(
+        """
+        program p threads=128 cluster=(1, 1, 1) shared=0:
+          <gap>
+        """,
+        "mma.zero",
+        "bar.sync number=0, threads=128",
+    ),
     "OX3001": _verified(
         """
         program p threads=32 cluster=(1, 1, 1) shared=8:

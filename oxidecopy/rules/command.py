@@ -104,7 +104,7 @@ RULES: Final[tuple[Rule, ...]] = (
         title="mypy, where it is installed, answers.",
         error="UsageError",
         why="`oxidecopy check` reports a mypy that crashes or hangs as an error of the file: silence would read as a clean bill. No script "
-        "shows this rule: it is a line of the report, not an exception, and needs a broken install of mypy.",
+        "shows this rule: it is a line of the report, not an exception, and needs a broken install of mypy. Tested with one that crashes.",
         source="mypy's exit status: 0 and 1 are answers, 2 is none",
     ),
     Rule(
@@ -112,7 +112,7 @@ RULES: Final[tuple[Rule, ...]] = (
         title="The lessons of the tour are installed.",
         error="UsageError",
         why="`oxidecopy demo` runs the numbered files of examples/ beside a checkout, or its own copy of them. No script shows this "
-        "rule: only a broken install lacks both.",
+        "rule: only a broken install lacks both. Tested with folders that are taken away.",
         source="`oxidecopy demo --help`",
     ),
     Rule(
@@ -120,7 +120,7 @@ RULES: Final[tuple[Rule, ...]] = (
         title="`import oxidecopy` imports neither numpy nor cuda.",
         error="ExecutionError",
         why="Names are loaded when they are first used, so the import stays quick and needs no driver. No script shows this rule: "
-        "`oxidecopy bench sim` finds a version that breaks it.",
+        "`oxidecopy bench sim` finds a version that breaks it. Tested with a package that loads them.",
         source="the speed this version promises: import in 50 ms",
     ),
     Rule(
@@ -198,7 +198,8 @@ RULES: Final[tuple[Rule, ...]] = (
         why="There is a bound on states (20,000) and on time (20 s) of each launch, and on its steps with loops written out (5,000 of a "
         "cluster); a launch whose CTAs share tiles by a counter may share them in more ways than are tried. What was found before is "
         "reported as well. A proof by the verifier holds for all schedules and needs none of this. No script shows this rule: the "
-        "error is one of a report, about a launch with loops of thousands of iterations or dozens of threads that race.",
+        "error is one of a report, about a launch with loops of thousands of iterations or dozens of threads that race. Tested with "
+        "smaller bounds.",
         source="`oxidecopy check --help`",
         wrong="",
         right="",
@@ -224,7 +225,7 @@ RULES: Final[tuple[Rule, ...]] = (
         title="On a GPU a timeline follows the first CTAs.",
         error="UsageError",
         why="Its interpreter stamps for CTAs below a number. The simulator follows any, and knows when each copy lands and what ends each "
-        "wait: bind a launch of the same shape there. No script shows this rule: it takes a GPU.",
+        "wait: bind a launch of the same shape there.",
         source="`oxidecopy.trace.trace`",
         wrong="",
         right="",
@@ -233,8 +234,7 @@ RULES: Final[tuple[Rule, ...]] = (
         id="OX6053",
         title="On a GPU a timeline is of a program with at most 32 classes of threads.",
         error="DeviceCodeError",
-        why="The interpreter that stamps gives each class of threads warps of its own. The simulator has no such limit. "
-        "No script shows this rule: it takes a GPU.",
+        why="The interpreter that stamps gives each class of threads warps of its own. The simulator has no such limit.",
         source="`oxidecopy.engines.cuda.timed`",
         wrong="",
         right="",

@@ -122,7 +122,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "an own kernel is compiled for the GPU that it is launched on",
         "Machine code of sm_90a runs on compute capability 9.0 alone; without the letter it runs on later minors of the same major, too."
         + _NO_SCRIPT
-        + " of another architecture.",
+        + " of another architecture. Tested with one of compute capability 10.0 that is played.",
         "CUDA C++ Programming Guide, binary compatibility",
     ),
     _rule(

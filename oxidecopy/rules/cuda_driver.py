@@ -7,7 +7,6 @@ from typing import Final
 from oxidecopy.rules.rule import Rule
 
 _API: Final = "CUDA driver API, CUresult"
-_GPU: Final = "No script shows this rule: it takes a GPU"
 _LIFE: Final = "design of the CUDA engine: use after free, the wrong device and the wrong context are errors"
 _HANDLE: Final = "from oxidecopy.engines.cuda.stream import stream_handle\n\n"
 
@@ -21,8 +20,7 @@ RULES: Final[tuple[Rule, ...]] = (
         1,
         "A call of the CUDA driver succeeds",
         "DriverError",
-        "The driver refused a call that passed all checks made before it. The message names the call, the driver's code and what it means. "
-        f"{_GPU} whose driver is in a state that was not foreseen.",
+        "The driver refused a call that passed all checks made before it. The message names the call, the driver's code and what it means.",
         _API,
     ),
     _rule(
@@ -30,7 +28,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "The device has the memory that is asked for",
         "OutOfMemoryError",
         "Arrays of this process, of other libraries in it and of other processes share the device's memory. Memory of launches in flight "
-        f"is waited for before this is raised. {_GPU} whose memory is full.",
+        "is waited for before this is raised; from `dev.zeros` it is the cause of OX5011.",
         f"{_API}: CUDA_ERROR_OUT_OF_MEMORY",
     ),
     _rule(
@@ -38,8 +36,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "No kernel has faulted in this process before a launch starts",
         "EarlierFaultError",
         "After a fault the device's context is lost: every later call in the process fails with the fault's code, whoever makes it. It is "
-        "asked for first, so that the fault of an earlier kernel (perhaps another library's) is not taken for the fault of this one. "
-        f"{_GPU} and a kernel that faults.",
+        "asked for first, so that the fault of an earlier kernel (perhaps another library's) is not taken for the fault of this one.",
         f"{_API}: codes that leave the process in an inconsistent state",
     ),
     _rule(
@@ -47,14 +44,14 @@ RULES: Final[tuple[Rule, ...]] = (
         "A kernel ends without a fault",
         "DeviceFaultError",
         "A fault (an address that is not there, an instruction that cannot be executed) ends the kernel and loses the context of the whole "
-        f"process. {_GPU} and a kernel that faults: verified programs have none.",
+        "process. Verified programs have none.",
         f"{_API}: CUDA_ERROR_ILLEGAL_ADDRESS and its like",
     ),
     _rule(
         5,
         "The CUDA engine has NVIDIA's driver and cuda-python",
         "DeviceError",
-        "No script shows this rule: where there is no driver, `ox.Device.open()` takes the simulator and `why` says so; "
+        "Where there is no driver, `ox.Device.open()` takes the simulator and `why` says so; "
         'OX5013 is what `ox.Device.open("cuda:0")` raises. `oxidecopy doctor` lists what is there.',
         "CUDA driver API, cuInit",
     ),
@@ -96,15 +93,14 @@ RULES: Final[tuple[Rule, ...]] = (
         13,
         "A copy stays inside the device memory that it is given",
         "UsageError",
-        f"Beyond it lies other memory, which the driver would overwrite as readily. {_GPU} and a copy past the end of a buffer.",
+        "Beyond it lies other memory, which the driver would overwrite as readily.",
         _LIFE,
     ),
     _rule(
         14,
         "Memory is not asked for while a capture that uses it goes on",
         "UsageError",
-        "Nothing runs while a stream is captured: there is nothing to read yet, and to wait for the stream would spoil the capture. "
-        f"{_GPU} and a capture.",
+        "Nothing runs while a stream is captured: there is nothing to read yet, and to wait for the stream would spoil the capture.",
         "CUDA driver API, stream capture: cuStreamSynchronize",
     ),
     _rule(
@@ -112,7 +108,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "A call that is made during a stream capture is one that captures allow",
         "DriverError",
         "Waiting for a stream that is captured, and work on the default stream beside it, cannot be part of a graph; most such calls spoil "
-        f"the capture. {_GPU} and a capture, by another library perhaps.",
+        "the capture.",
         f"{_API}: CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED and its like",
     ),
     _rule(
@@ -120,7 +116,8 @@ RULES: Final[tuple[Rule, ...]] = (
         "Two GPUs whose memory is shared reach each other",
         "ArgumentError",
         "`dev.peer(a)` lets kernels of one GPU load from another one and store to it, which takes NVLink, or PCIe without an IOMMU or a "
-        f"host bridge in between that forbids it; `nvidia-smi topo -p2p rw` shows the pairs. {_GPU} beside one that it does not reach.",
+        "host bridge in between that forbids it; `nvidia-smi topo -p2p rw` shows the pairs. No script shows this rule: it takes two GPUs "
+        "that do not reach each other. Tested with a driver of two GPUs that says so.",
         f"{_API}: cuDeviceCanAccessPeer",
     ),
     _rule(

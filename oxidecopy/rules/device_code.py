@@ -166,7 +166,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "A program has at most 65,535 records of device code",
         "Records are numbered with 16 bits. "
         + _NO_SCRIPT_OF
-        + "recording that many ops takes half a minute. Loops that Python unrolls make them.",
+        + "recording that many ops takes half a minute. Loops that Python unrolls make them. Tested with a smaller limit.",
     ),
     _rule(
         7,
@@ -176,7 +176,7 @@ RULES: Final[tuple[Rule, ...]] = (
     _rule(
         8,
         "A launch uses at most 255 descriptors",
-        "Records name them with 8 bits. " + _NO_SCRIPT_OF + "it takes a pipeline of 256 parameters.",
+        "Records name them with 8 bits.",
     ),
     _rule(
         9,
@@ -212,7 +212,7 @@ RULES: Final[tuple[Rule, ...]] = (
         69,
         "Products on tensor cores are computed by `contract` as a whole, and by the kernels of this package",
         "Sums live in registers of a warpgroup from the first product to the epilogue, which no sequence of ops could keep there. Emitted "
-        "code has a function for each PTX instruction, and none for a mainloop. " + _NO_SCRIPT_OF + "typed pipelines record `contract`.",
+        "code has a function for each PTX instruction, and none for a mainloop. Typed pipelines record `contract`.",
     ),
     Rule(
         id="OX5533",

@@ -92,7 +92,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "the plugin could do its work",
         "UsageError",
         "No script shows this rule: mypy's version is outside the tested range, the section [oxidecopy-mypy] has a wrong option, or the "
-        "plugin met something "
-        "that it does not know. It never passes in silence: install `oxidecopy[mypy]`, or report the line that it names.",
+        "plugin met something that it does not know. Tested with all three. It never passes in "
+        "silence: install `oxidecopy[mypy]`, or report the line that it names.",
     ),
 )

@@ -6,7 +6,7 @@ from typing import Final
 
 from oxidecopy.rules.recorder_contract import script
 from oxidecopy.rules.rule import Rule
-from oxidecopy.rules.verifier_scripts import NO_SCRIPT, Twins
+from oxidecopy.rules.verifier_scripts import Twins
 
 
 def _rule(number: str, title: str, why: str, source: str, shown: Twins | None = None) -> Rule:
@@ -15,7 +15,7 @@ def _rule(number: str, title: str, why: str, source: str, shown: Twins | None = 
 
 
 _OWN: Final = "group.contract(ring, outs, at, steps=1, add=True, epilogue=lambda s, v: s + v, reads=(bias,))"
-_RECORDED: Final = NO_SCRIPT + "`group.contract` refuses it while it is recorded; it shows on hand-written programs."
+_RECORDED: Final = "`group.contract` refuses it while it is recorded; it shows on programs that were edited."
 
 CONTRACT_RULES: Final[tuple[Rule, ...]] = (
     _rule(

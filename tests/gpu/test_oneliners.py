@@ -142,3 +142,63 @@ def test_tensors_of_torch(dev: Device) -> None:
     ox.copy(z, part)
     assert bool((z == part).all())
     assert dev.name == "cuda:0"
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.uint16])
+def test_large_dense_rows_off_the_grid_have_a_launch_for_each_place(dev: Device, dtype: Any) -> None:
+    x = numbers((4_500, 1_001), dtype)
+    a = dev.array(x)
+    padded = dev.empty(x.shape, a.dtype, pad=True)
+    said = ox.copy(padded, a, explain=True)
+    assert len(said.launches) == 16 // np.dtype(dtype).itemsize
+    assert (padded.numpy() == x).all()
+    back = dev.zeros(x.shape, a.dtype)
+    assert (ox.copy(back, padded).numpy() == x).all()
+    assert (ox.copy(dev.zeros((4_500, 1_000), a.dtype), a[:, 1:]).numpy() == x[:, 1:]).all()
+
+
+@pytest.mark.parametrize("columns", [128, 512, 1_024, 4_096])
+@pytest.mark.parametrize("rows", [256, 999])
+def test_rows_of_any_width_are_gathered(dev: Device, columns: int, rows: int) -> None:
+    x, at = numbers((300, columns)), np.random.default_rng(rows).integers(0, 300, rows)
+    assert (ox.gather_rows(dev.array(x), dev.array(at, ox.i64)).numpy() == x[at]).all()
+
+
+@pytest.mark.parametrize(("shape", "into"), [((700, 520), (1, 520)), ((700, 520), (700, 1)), ((300_000,), (1,)), ((6, 50, 64), (50, 64))])
+def test_sums_of_halves_are_rounded_once(dev: Device, shape: tuple[int, ...], into: tuple[int, ...]) -> None:
+    x = np.random.default_rng(3).integers(0, 2, shape).astype(ml_dtypes.bfloat16)
+    added = x.ndim - len(into)
+    axes = tuple(k for k in range(x.ndim) if k < added or into[k - added] == 1)
+    out = dev.zeros(into, ox.bf16)
+    ox.reduce_into(out, dev.array(x, ox.bf16), ox.reduce.add)
+    wanted = x.astype(np.float32).sum(axis=axes).reshape(into).astype(ml_dtypes.bfloat16)
+    assert (out.numpy() == wanted).all()
+
+
+def test_other_memory_at_each_call_without_waiting(dev: Device) -> None:
+    """Three maps: one of them lies in a table, which each call overwrites behind the launches that read it."""
+    stream = ox.Stream(dev)
+    given = [dev.array(np.full((256, 256), k, np.float32)) for k in range(5)]
+    outs = [dev.empty((256, 256), ox.f32) for _ in range(40)]
+    for k, out in enumerate(outs):
+        ox.transform(lambda v, w: v * 2 + w, given[k % 5], given[k * 3 % 5], out=out, stream=stream)
+    stream.synchronize()
+    assert all((out.numpy() == 2 * (k % 5) + k * 3 % 5).all() for k, out in enumerate(outs))
+
+
+def test_tensors_again_and_again(dev: Device) -> None:
+    torch: Any = pytest.importorskip("torch")
+    x, y = (torch.zeros((64, 256), device="cuda:0") for _ in range(2))
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for number in range(20):
+            x.fill_(number)
+            ox.copy(y, x, stream=stream)
+            z = torch.full((64, 256), -1.0, device="cuda:0")
+            ox.copy(z, y, stream=stream)
+            assert bool((z == number).all())
+        x.resize_((32, 256)).fill_(7)  # the same object over other memory
+        ox.copy(y[:32], x, stream=stream)
+        assert bool((y[:32] == 7).all())
+    assert dev.name == "cuda:0"

@@ -36,6 +36,34 @@ def pipelines(said: ox.Explanation[Any]) -> list[str]:
     return [line.partition("[")[0] for line in said.launches]
 
 
+# ---- rows between multiples of 16 bytes
+@pytest.mark.parametrize(("apart", "launches"), [(1 << 7, 4), (1 << 20, 2)], ids=["a launch for each place", "one for all, and the rest"])
+def test_dense_rows_off_the_grid(apart: int, launches: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moving, "_APART", apart)
+    dev = ox.Device.open("sim")  # one of its own: plans of the others are kept
+    x = numbers((37, 101))
+    a = dev.array(x)
+    said = ox.copy(dev.empty(x.shape, ox.f32, pad=True), a, explain=True)
+    assert pipelines(said) == ["copy_shifted"] * launches
+    assert (said.out.numpy() == x).all()
+    for view, wanted in ((a[:, 3:], x[:, 3:]), (a[1:, 3:77], x[1:, 3:77]), (a[:3], x[:3])):
+        assert (ox.copy(dev.empty(wanted.shape, ox.f32, pad=True), view).numpy() == wanted).all()
+        assert (ox.copy(dev.zeros(wanted.shape, ox.f32), view).numpy() == wanted).all()
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint64])
+def test_dense_rows_of_any_type(dev: ox.Device, dtype: Any) -> None:
+    x = numbers((37, 51), dtype)
+    assert (ox.copy(dev.empty(x.shape, dev.array(x).dtype, pad=True), dev.array(x)).numpy() == x).all()
+
+
+def test_a_long_row_from_its_second_element_on(dev: ox.Device) -> None:
+    x = numbers((40_000,))
+    said = ox.copy(None, dev.array(x)[1:], explain=True)
+    assert "boxes (19, 256)" in said.launches[0]  # of rows of 1,024
+    assert (said.out.numpy() == x[1:]).all()
+
+
 # ---- ways
 def test_equal_layouts_are_one_long_row_copied_as_rows(dev: ox.Device) -> None:
     x = numbers((130, 251))
