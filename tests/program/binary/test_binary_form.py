@@ -322,7 +322,7 @@ def test_64_levels_are_read_and_65_are_not() -> None:
 LARGE = SIZE_MAX - 300
 
 
-@pytest.mark.no_cover  # a bound of time
+@pytest.mark.unmeasured  # a bound of time
 @pytest.mark.parametrize(
     "body",
     [
