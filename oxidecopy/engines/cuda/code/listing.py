@@ -189,7 +189,7 @@ def _tail(image: Image, op: DeviceOp, aux: int, imms: list[int], head: bytes, ta
     elif op is DeviceOp.STENCIL_TILE:
         rows, columns, pitch, out_pitch, start, _, _, way, _, _, places = _STENCIL.unpack_from(tail)
         how = abi.StencilWay(way).name.lower() + (", in order" if places else "")
-        yield f"{rows} by {columns} from {start} on, {how}; pitches {pitch}, {out_pitch}"
+        yield f"from {start} on, {rows} by {columns}, {how}; pitches {pitch}, {out_pitch}"
         taps = (_TAP.unpack_from(tail, abi.RECORD_BYTES + 8 * i) for i in range(aux))
         yield "; ".join(f"{weight:g} times {offset:+}" for offset, weight in taps)
     elif op is DeviceOp.MAP_TILES:
