@@ -21,6 +21,7 @@ def test_a_page(name: str) -> None:
     assert '  invoke("explain", "OX9999")' in result.stdout.splitlines()
 
 
+@pytest.mark.unmeasured  # rich's work, page by page
 def test_pages_print_their_scripts_unchanged() -> None:
     """Those with the longest lines, which would be wrapped first, and some others."""
     rules = sorted(all_rules().values(), key=lambda rule: -max(map(len, f"{rule.wrong}\n{rule.right}".splitlines())))

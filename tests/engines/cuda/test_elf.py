@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -246,14 +246,14 @@ def test_damage_is_named(make: Callable[[], bytes], words: str) -> None:
 # ---- anything at all
 def survives(data: bytes) -> None:
     """It is read, or refused by one of the two rules, in no time."""
-    start = perf_counter()
+    start = process_time()
     refused: CubinError | None = None
     kernels: list[KernelInfo] = []
     try:
         kernels = list(read_cubin(data).kernels.values())
     except CubinError as error:
         refused = error
-    assert perf_counter() - start < 5
+    assert process_time() - start < 5
     if refused is not None:
         assert refused.rules in {("OX5402",), ("OX5403",)}
         assert all(d.what and d.got and d.required and d.fix for d in refused.diagnostics)

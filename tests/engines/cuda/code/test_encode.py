@@ -6,7 +6,7 @@ import importlib.util
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -92,11 +92,12 @@ def test_a_warp_that_stands_for_a_thread_too_few_is_noticed() -> None:
         run(verified.program, verified.assumptions.launch, replace(image, warps=tuple(warps)))
 
 
+@pytest.mark.unmeasured  # a bound of time
 def test_encoding_a_ring_takes_milliseconds() -> None:
     verified = ring()
     times = []
     for _ in range(20):
-        start = perf_counter()
+        start = process_time()
         encode(verified)
-        times.append(perf_counter() - start)
+        times.append(process_time() - start)
     assert min(times) < 0.005
