@@ -272,6 +272,22 @@ def has_loop_symbol(e: Expr | Cond) -> bool:
     return any(s.kind is SymKind.LOOP or s.kind is SymKind.TRIPS for s in symbols(e))
 
 
+def periods(e: Expr | Cond, deltas: Mapping[str, int]) -> frozenset[int]:
+    """After how many such moves of the counters each divisor and modulus inside `e` may be where it was: of i * 8 % 4 after one of i."""
+    found: set[int] = set()
+    stack: list[Expr | Cond] = [e]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, FloorDiv | Mod) and isinstance(node.b, Const) and node.b.value > 1:
+            moved = shift_of(node.a, deltas)
+            found.add(node.b.value // gcd(node.b.value, 1 if moved is None else moved))
+        if isinstance(node, Not):
+            stack.append(node.a)
+        elif not isinstance(node, Const | Sym | Bool | Answer):
+            stack += (node.a, node.b)
+    return frozenset(found)
+
+
 def moduli(e: Expr | Cond) -> frozenset[int]:
     """Constant divisors and moduli inside `e`: good steps for splitting a box of block indices."""
     found: set[int] = set()

@@ -17,7 +17,7 @@ from typing import Final, assert_never, final
 from oxidecopy.isa import expr, ops
 from oxidecopy.program.nesting import steering
 from oxidecopy.program.program import Program
-from oxidecopy.verify.affine import Range, has_loop_symbol, moduli, shift_of, steady
+from oxidecopy.verify.affine import Range, has_loop_symbol, periods, shift_of, steady
 from oxidecopy.verify.coords import Placed, faults
 from oxidecopy.verify.resolve import counters
 from oxidecopy.verify.snapshot import Snapshot, outline, snapshot
@@ -270,7 +270,7 @@ class Judge:
 def _guess(agent: Agent, op: ops.Loop) -> int:
     """A number of iterations after which all that divides or takes remainders in the loop may be where it was."""
     asked = [e for item in agent.code if op.counter in item.loops for e in steering(item.op) if has_loop_symbol(e)]
-    guess = lcm(*(m for e in asked for m in moduli(e)))
+    guess = lcm(*(n for e in asked for n in periods(e, {op.counter: op.step})))
     return guess if guess <= _GUESS_MAX else 1
 
 

@@ -15,7 +15,7 @@ from oxidecopy.verify.affine import decide
 from oxidecopy.verify.check import unguarded
 from oxidecopy.verify.code import NEXT, RUN, Control, Item, has_answer
 from oxidecopy.verify.periods import Periods
-from oxidecopy.verify.resolve import ranges, resolve, truth, value
+from oxidecopy.verify.resolve import UndecidedError, counters, ranges, resolve, truth, value
 from oxidecopy.verify.state import Agent, At, Machine, Mark
 from oxidecopy.verify.transfer import apply, passed
 
@@ -122,6 +122,9 @@ class _Walk:
         assert isinstance(op, ops.Loop)
         if item.control is Control.ENTER:
             first = value(self.machine, agent, op.start)
+            # Blocks that make other numbers of turns are told apart now, rather than when the first ones are through.
+            if not agent.quick.range(op.stop, counters(agent)).single:
+                raise UndecidedError(op.stop)
             agent.env[op.counter] = first
             agent.turns[op.counter] = 0
             agent.seen = None

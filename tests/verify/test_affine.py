@@ -10,7 +10,7 @@ import pytest
 
 from oxidecopy.isa import expr
 from oxidecopy.isa.expr import Add, And, Bool, Cmp, CmpOp, Cond, Const, Expr, FloorDiv, Max, Min, Mod, Mul, Not, Or, Sym, SymKind
-from oxidecopy.verify.affine import Range, Ranges, decide, moduli, point, range_of, shift_of, steady, strided
+from oxidecopy.verify.affine import Range, Ranges, decide, moduli, periods, point, range_of, shift_of, steady, strided
 
 X, Y = Sym("x", SymKind.LOOP), Sym("y", SymKind.BLOCK)
 
@@ -102,3 +102,19 @@ def test_a_divisor_of_zero_raises_and_a_symbolic_one_says_nothing() -> None:
 def test_moduli() -> None:
     assert moduli(Cmp(CmpOp.LT, Mod(X, Const(6)), FloorDiv(Y, Const(4)))) == {4, 6}
     assert moduli(Not(Cmp(CmpOp.EQ, X, Y))) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("e", "wanted"),
+    [
+        (Mod(X, Const(4)), {4}),
+        (Mod(Mul(X, Const(8)), Const(4)), {1}),
+        (FloorDiv(Add(Mul(X, Const(6)), Y), Const(4)), {2}),
+        (Mod(Y, Const(4)), {1}),
+        (Mod(Mod(X, Const(6)), Const(4)), {4, 6}),
+        (Add(FloorDiv(X, Const(3)), Mod(Mul(X, Const(2)), Const(8))), {3, 4}),
+        (Add(X, Y), set()),
+    ],
+)
+def test_after_how_many_turns_divisors_are_where_they_were(e: Expr, wanted: set[int]) -> None:
+    assert periods(e, {"x": 1}) == wanted
