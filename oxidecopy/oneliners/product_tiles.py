@@ -75,7 +75,7 @@ TILES: Final = (
     Tile(n=64, groups=1, down=1, stages=8),
 )
 # The model: a launch, then turns of all multiprocessors. In each a tile is begun and put away, and its stages are multiplied as fast as
-# tensor cores add, or as what they need comes out of L2. Fitted to what 47 ways took on an NVIDIA H200, to 5 % on average
+# tensor cores add, or as what they need comes out of L2. Fitted to what 42 ways took on an NVIDIA H200, to 5 % on average
 # (docs/performance.md). Clusters of 2 x 2 were slower than any of these there.
 _LAUNCH_US: Final = 8.2
 _TILE_US: Final = 6.0
