@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, final
 
@@ -11,8 +10,9 @@ from oxidecopy.isa import elem, expr, mma, ops
 from oxidecopy.isa.elem import Along
 from oxidecopy.isa.expr import ZERO, Const, Expr
 from oxidecopy.isa.ops import ArrayRef, BarrierRef, Part, TileRef
-from oxidecopy.tiles.elem import ArrayVector, Elem, Trace
+from oxidecopy.tiles.elem import ArrayVector
 from oxidecopy.tiles.group import Group, Majors, whole_group
+from oxidecopy.tiles.mapping import trace
 from oxidecopy.tiles.ring import Ring
 from oxidecopy.tiles.store_ring import StoreRing
 from oxidecopy.typed.cache import hint_of
@@ -185,8 +185,7 @@ def traced(
     """What the epilogue does with a sum, and the arrays that it reads."""
     if not isinstance(reads, tuple) or len(reads) > ops.EPILOGUE_ARRAYS_MAX:
         _unreadable(described(reads), f"a tuple of at most {ops.EPILOGUE_ARRAYS_MAX} arrays")
-    trace = Trace(recorder)
-    inputs: list[Elem[Any]] = [Elem(elem.Input(0, mma.SUM_DTYPE), trace)]
+    nodes: list[elem.Elem] = [elem.Input(0, mma.SUM_DTYPE)]
     refs = []
     for i, read in enumerate(reads, 1):
         along, array = (read.along, read.array) if isinstance(read, ArrayVector) else (Along.ALL, read)
@@ -199,49 +198,24 @@ def traced(
                 if along is Along.ALL
                 else "a vector",
             )
-        inputs.append(Elem(elem.Input(i, param.dtype, along), trace))
+        nodes.append(elem.Input(i, param.dtype, along))
         refs.append(ArrayRef(param.name))
-    made: object = (
-        _called(fn, inputs) if fn is not None else inputs[0] if dtype == mma.SUM_DTYPE else Elem(elem.Cast(inputs[0]._node, dtype), trace)
+    made = (
+        trace(recorder, fn, nodes, "an epilogue") if fn is not None else nodes[0] if dtype == mma.SUM_DTYPE else elem.Cast(nodes[0], dtype)
     )
-    trace.open = False
-    if not isinstance(made, Elem) or made._trace is not trace:
-        refuse(
-            RecordError,
-            "OX1125",
-            "an epilogue gives no element",
-            got=described(made),
-            required="what operators or `cast` make of its elements",
-            fix="return a result: `lambda s: s.cast(ox.bf16)`",
-        )
-    if made._node.dtype != dtype:
+    if made.dtype != dtype:
         refuse(
             DTypeError,
             "OX1126",
             "an epilogue does not give what the store ring holds",
-            got=made._node.dtype,
+            got=made.dtype,
             required=dtype,
             fix=f"cast its result: `.cast(ox.{dtype})`",
         )
-    unused = [refs[i - 1].name for i in range(1, len(inputs)) if i not in elem.ways(made._node)]
+    unused = [refs[i - 1].name for i in range(1, len(nodes)) if i not in elem.ways(made)]
     if unused:
         _unreadable(f"{', '.join(unused)}, which the epilogue does not use", "arrays that it uses")
-    return made._node, tuple(refs)
-
-
-def _called(fn: Callable[..., object], inputs: list[Elem[Any]]) -> object:
-    try:
-        inspect.signature(fn).bind(*inputs)
-    except (TypeError, ValueError) as problem:
-        refuse(
-            RecordError,
-            "OX1125",
-            "an epilogue cannot be called with its elements",
-            got=f"{len(inputs)} elements: {problem}",
-            required="a function of the sum, then of one element for each array of `reads`",
-            fix=f"lambda {', '.join('sabc'[: len(inputs)])}: ...",
-        )
-    return fn(*inputs)
+    return made, tuple(refs)
 
 
 def _unreadable(got: str, required: str) -> NoReturn:

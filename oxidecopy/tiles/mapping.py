@@ -192,7 +192,7 @@ def trace(owner: object, fn: Callable[..., object], nodes: Sequence[elem.Elem], 
             f"{what} gives no element",
             got=described(made),
             required="what operators or `cast` make of its elements",
-            fix="use `fill` for a constant",
+            fix="return a result: `lambda x: x.cast(ox.bf16)`",
         )
     return made._node
 
