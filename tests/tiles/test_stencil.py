@@ -171,7 +171,7 @@ NINE = [(row, column) for row in (-1, 0, 1) for column in (-1, 0, 1)]
 def test_how_taps_are_read(taps: list[tuple[int, int]], halo: tuple[int, int], how: str) -> None:
     bound = made(dict.fromkeys(taps, 0.5), halo=halo)[1].bind(ox.Device.open("sim-fast").zeros((8, 16), ox.f32))
     image = encode_program(bound.program, bound.launch)
-    assert f" on, {how};" in listing(image)
+    assert f", {how}; pitches" in listing(image)
     (record,) = [fields(image.code, abi.STENCIL, (pc + 1) * abi.RECORD_BYTES) for pc in sorted(image.sites) if is_stencil(image, pc)]
     across = 16 if how == "words" else 4
     assert (record["across_magic"], record["across_shift"]) == magic_of(across)
