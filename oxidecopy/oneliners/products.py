@@ -108,7 +108,7 @@ def _swapped(pair: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _step(machine: Machine, work: Product, tile: Tile) -> Step:
-    form = _form(work, tile)
+    form, workers = _form(work, tile, machine.sms)
     rows = tile.rows // tile.across if tile.across > 1 or form.rank == len(_MATRIX) else tile.m  # of one load
     columns = tile.n // tile.down
 
@@ -123,7 +123,6 @@ def _step(machine: Machine, work: Product, tile: Tile) -> Step:
         "b_tile": over(work.b, _tile_box(work.b, work.majors[1], columns, 1, form.depth)),
         **{f"read{i}": part for i, (part, _) in enumerate(work.reads)},
     }
-    workers = min(boxes(work.out.shape, form.box), max(1, machine.sms // tile.cluster))
     m, n, k = *work.out.shape[-2:], work.a.shape[-1 if work.majors[0] == "k" else -2]
     return Step(
         pipeline=_pipeline(form) if form.epilogue is None else _recorded(form),
@@ -160,6 +159,7 @@ class Form(NamedTuple):
         depth: elements of K in a stage.
         rank: of the result.
         batched: b has a batch, too.
+        turns: a CTA may have several tiles, whose order then matters to L2.
     """
 
     epilogue: Callable[..., Any] | None
@@ -169,6 +169,7 @@ class Form(NamedTuple):
     depth: int
     rank: int
     batched: bool
+    turns: bool
 
     @property
     def ones(self) -> tuple[int, ...]:
@@ -181,10 +182,14 @@ class Form(NamedTuple):
         return (*self.ones, *self.tile.box)
 
 
-def _form(work: Product, tile: Tile) -> Form:
+def _form(work: Product, tile: Tile, sms: int) -> tuple[Form, int]:
+    """And how many CTAs, or clusters, work on it."""
     depth = mma.depth_of(work.a.dtype.info.name)
     spread = tuple(along for _, along in work.reads)
-    return Form(work.epilogue, spread, work.majors, tile, depth, len(work.out.shape), len(work.b.shape) > len(_MATRIX))
+    rank, most = len(work.out.shape), max(1, sms // tile.cluster)
+    form = Form(work.epilogue, spread, work.majors, tile, depth, rank, batched=len(work.b.shape) > len(_MATRIX), turns=True)
+    count = boxes(work.out.shape, form.box)
+    return form._replace(turns=count > most), min(count, most)
 
 
 @lru_cache(maxsize=64)
@@ -224,7 +229,7 @@ def _body(form: Form, cta: Any, ring: Any, maps: tuple[Any, Any, Any], reads: tu
     beside = (cta.cta_rank if tile.down == 1 else cta.cta_rank // tile.down) if tile.across > 1 else 0
     shift, swapped = (below * tile.rows, beside * tile.n), tile.down > 1 and tile.across == 1
     outs = [cta.store_ring(c, stages=tile.staged) for _ in range(tile.groups)]
-    visits = order.grouped(_RASTER) if form.rank == len(_MATRIX) else order.linear
+    visits = order.grouped(_RASTER) if form.turns and form.rank == len(_MATRIX) else order.linear
 
     def places() -> Any:
         return cta.tiles(c, box=form.box, per="cluster" if shared else "cta", order=visits)
