@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import threading
@@ -51,6 +52,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if is_hypothesis_test(getattr(item, "obj", None)) or str(item.path).startswith(whole):
             item.add_marker("unmeasured")
     _skip_without_gpu([item for item in items if item.get_closest_marker("gpu") is not None])
+
+
+def pytest_collection_finish() -> None:
+    """Tests by the ten thousand live to the end: the garbage collector need not look through them again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -33,7 +33,7 @@ from oxidecopy.tiles.roles import Roles
 from oxidecopy.typed.recording import record
 from oxidecopy.typed.refusal import described, flag, refuse, whole
 from oxidecopy.typed.signature import Formal, early_formals, formals
-from oxidecopy.typed.sites import caller_locals, caller_site
+from oxidecopy.typed.sites import caller_locals, caller_site, in_package
 
 if TYPE_CHECKING:
     from oxidecopy.program.program import Program
@@ -267,7 +267,14 @@ def pipeline(*misplaced: object, threads: Any = None, warps: Any = None, cluster
     if broken:
         raise UsageError(*broken)
     known = count or 0  # never 0: that was noted
-    return lambda fn: Pipeline(fn, threads=known, cluster=shape, names=caller_locals(), roles=roles)
+    # Of this package's own pipelines (one-liners make them when they are first asked) the user's names are none; and to look at them would
+    # keep what they name alive until the user's function returns.
+    return lambda fn: Pipeline(fn, threads=known, cluster=shape, names={} if _is_ours(fn) else caller_locals(), roles=roles)
+
+
+def _is_ours(fn: object) -> bool:
+    code = getattr(fn, "__code__", None)
+    return code is not None and in_package(code.co_filename)
 
 
 def check_stream(stream: object) -> None:
