@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Self, final
 
 from oxidecopy.engines.cuda.context import PrimaryContext
-from oxidecopy.engines.cuda.stream import CLOSED, NO_TIME, OTHER_DEVICE
+from oxidecopy.engines.cuda.stream import CLOSED, NO_TIME, OTHER_DEVICE, PER_THREAD, stream_handle
 from oxidecopy.engines.cuda.stream import Event as CudaEvent
 from oxidecopy.engines.cuda.stream import Stream as CudaStream
 from oxidecopy.errors import ArgumentError, LifetimeError
@@ -243,3 +243,8 @@ def _same_kind(stream: Stream, event: Event) -> bool:
     """An event of the same kind of device: streams of a GPU wait for events of all GPUs."""
     known: object = event
     return isinstance(known, Event) and type(known.device.engine) is type(stream.device.engine)
+
+
+def is_per_thread(stream: SupportsCudaStream | int) -> bool:
+    """It is CUDA's default stream of each thread, by its number or as an object of another library."""
+    return not isinstance(stream, Stream) and stream_handle(stream) == PER_THREAD

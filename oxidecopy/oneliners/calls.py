@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from oxidecopy.errors import LifetimeError
+from oxidecopy.errors import ArgumentError, LifetimeError
 from oxidecopy.oneliners.explanation import Explanation, explained
 from oxidecopy.oneliners.operands import Array, key_of
 from oxidecopy.oneliners.ready import AnyStream, Number, Ready, kept_by, made_ready
 from oxidecopy.oneliners.steps import Plan
-from oxidecopy.typed.refusal import flag
+from oxidecopy.typed.refusal import described, flag, refuse
 from oxidecopy.typed.sites import give_line
 
 
@@ -28,7 +28,17 @@ class Asked(NamedTuple):
             from oxidecopy.host.pipeline import check_stream
 
             check_stream(stream)
+            _check_key(stream)
         return Asked(stream, flag(explain, "explain"), flag(tune, "tune"))
+
+
+def _check_key(stream: AnyStream) -> None:
+    """Plans are kept by their stream."""
+    try:
+        hash(stream)
+    except TypeError:
+        required, fix = "a stream that can be a key of a dict", "give its class __hash__, or pass an ox.Stream"
+        refuse(ArgumentError, "OX1051", "this stream cannot be told from others", got=described(stream), required=required, fix=fix)
 
 
 class Work(NamedTuple):
@@ -83,7 +93,10 @@ def hot(kind: object, arrays: tuple[Array, ...], numbers: Sequence[Number], stre
     if kept is None:
         return False
     told = (kind, stream, *[a.mark for a in arrays])
-    again = kept.again.get(told)
+    try:
+        again = kept.again.get(told)
+    except TypeError:  # the stream cannot be a key: it is refused where there is more time
+        return False
     if again is not None:
         ready, known = again
         if ready.again(known, arrays, numbers):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from threading import RLock
+from threading import RLock, Thread, current_thread
 from typing import Any, Final, NamedTuple, final
 
 from oxidecopy.engines.base import Bindings, BoundArray, BoundMap, Buffer, Prepared
 from oxidecopy.errors import LifetimeError
 from oxidecopy.host.pipeline import Launchable, SupportsCudaStream
 from oxidecopy.host.ranges import in_range
+from oxidecopy.host.stream import is_per_thread
 from oxidecopy.oneliners.operands import Mark, mark_of
 from oxidecopy.oneliners.steps import Given, MapOf, Operands, Part, Plan, Step, Temporary, allocated
 from oxidecopy.typed.global_array import GlobalArray
@@ -190,7 +191,14 @@ class Ready:
         self.temporaries: tuple[Temporary, ...] = tuple(plan.temporaries)
         self._launches = [_Launch(step, plan.operands, numbers, stream) for step in plan.steps]
         self._lock = RLock()
+        # The per-thread default stream is another one in each thread: launches of two would share a counter, a report and a table of maps.
+        self._thread: Thread | None = current_thread() if stream is not None and is_per_thread(stream) else None
         self.captured = any(launch.captured for launch in self._launches)
+
+    @property
+    def elsewhere(self) -> bool:
+        """It is for the stream of another thread."""
+        return self._thread is not None and self._thread is not current_thread()
 
     @property
     def capturing(self) -> bool:
@@ -200,6 +208,8 @@ class Ready:
 
     def again(self, known: Known, operands: Operands, numbers: Sequence[Number]) -> bool:
         """Launches with operands that it was launched with before; False where it has to be looked at again, and nothing was launched."""
+        if self._thread is not None and self.elsewhere:
+            return False
         try:
             with self._lock:
                 return self._launches[0].again(known, operands, numbers)
@@ -252,9 +262,11 @@ class Kept:
             self.again[key] = (ready, known)
 
     def get(self, key: object) -> Ready | None:
-        """What is ready for `key`."""
+        """What is ready for `key`, in this thread."""
         found = self._ready.get(key)
         if found is not None:
+            if found.elsewhere:
+                return None
             try:
                 self._ready.move_to_end(key)
             except KeyError:  # another thread let go of it

@@ -372,7 +372,7 @@ class _Code:
     """What a function looks up, by its code; one for each code, which it keeps, so that the code's id stays its own.
 
     Attributes:
-        names: outside of it that it, or a function inside it, may look up; None when it imports what nobody knows before.
+        names: outside of it that it, or a function inside it, may look up; None when it imports or evaluates what nobody knows before.
     """
 
     __slots__ = ("code", "names")
@@ -384,6 +384,7 @@ class _Code:
 
 _looked_up: dict[int, _Code] = {}
 _CODES_MAX: Final = 1_024
+_LOOKS: Final = frozenset(("__import__", "eval", "exec", "globals"))  # what they give may be another thing at each call
 
 
 def _names_in(code: CodeType) -> _Code:
@@ -395,5 +396,5 @@ def _names_in(code: CodeType) -> _Code:
         names.update(dict.fromkeys(part.co_names))
     if len(_looked_up) >= _CODES_MAX:
         _looked_up.clear()
-    made = _looked_up[id(code)] = _Code(code, None if imports else tuple(names))
+    made = _looked_up[id(code)] = _Code(code, None if imports or not _LOOKS.isdisjoint(names) else tuple(names))
     return made

@@ -73,12 +73,17 @@ def _running(steps: tuple[Step, ...], known: Rewriter, around: Mapping[str, Rang
     """
     for step in steps:
         op = fold_op(step.op, known)
-        if around is not None and isinstance(op, ops.Loop) and _is_empty(op, around):
+        if around is not None and isinstance(op, ops.Loop) and _is_empty(op, around) and not _reads(step):
             continue
         body = tuple(_running(step.body, known, around, folded))
         kept = step if len(body) == len(step.body) and all(map(is_, body, step.body)) else replace(step, body=body)
         folded[id(kept)] = op
         yield kept
+
+
+def _reads(step: Step) -> bool:
+    """It holds what is judged whether it runs or not, as an engine looks at it before: indices that are read, tiles of a counter."""
+    return isinstance(step.op, ops.LoadIndex | ops.NextTile | ops.ShareTiles) or any(map(_reads, step.body))
 
 
 def _is_empty(loop: ops.Loop, around: Mapping[str, Range]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from types import SimpleNamespace
 from typing import Any
 
 import ml_dtypes
@@ -292,7 +293,7 @@ def test_plans_for_arrays_apart_are_not_for_such_as_share_memory(dev: ox.Device)
 
 def test_only_so_many_plans_are_kept(dev: ox.Device) -> None:
     kept = Kept()
-    some: Any = object()
+    some: Any = SimpleNamespace(elsewhere=False)
     for key in range(KEPT_MAX + 3):
         kept.put(key, some)
     assert kept.get(2) is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 from pathlib import Path
+from threading import Thread
 from types import SimpleNamespace
 from weakref import ref
 
@@ -317,3 +318,43 @@ def test_memory_that_came_once_is_waited_for_and_told_again(scene: Scene) -> Non
     assert driver.memory[at].alive
     driver.finish()
     engine.synchronize()
+
+
+def test_the_per_thread_stream_has_a_plan_for_each_thread(scene: Scene) -> None:
+    """Launches of two threads may overlap on it: they share no counter and no report."""
+    dev, _, driver = scene
+    a, b = filled(dev), filled(dev)
+
+    def again() -> None:
+        for _ in range(3):
+            ox.copy(b, a, stream=2)
+
+    again()
+    thread = Thread(target=again)
+    thread.start()
+    thread.join()
+    here, there = (launches(driver)[k : k + 3] for k in (0, 3))
+    assert len(set(here)) == len(set(there)) == 1
+    assert here[0] != there[0]
+    again()
+    assert launches(driver)[6:] == here
+
+
+def launches(driver: FakeDriver) -> list[bytes]:
+    return [launch.parameters[0] for launch in driver.launches]
+
+
+class Unhashable:
+    __hash__ = None  # type: ignore[assignment]
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, 7
+
+
+def test_streams_that_are_no_keys_are_refused(scene: Scene) -> None:
+    dev, _, _ = scene
+    a, b = filled(dev), filled(dev)
+    ox.copy(b, a)
+    for stream in ([1], Unhashable()):
+        with pytest.raises(ArgumentError, match="OX1051"):
+            ox.copy(b, a, stream=stream)  # type: ignore[arg-type]

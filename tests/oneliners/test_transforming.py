@@ -219,3 +219,11 @@ def test_what_is_refused(dev: ox.Device) -> None:
     with pytest.raises(ArgumentError):
         ox.value("x", ox.f32)  # type: ignore[arg-type]
     assert repr(ox.value(1.5, ox.f32)) == "ox.value(1.5, ox.f32)"
+
+
+def test_what_a_function_evaluates_may_change(dev: ox.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    a = dev.array(np.ones((2, 4), np.float32))
+    for fn in (lambda v: v * globals()["FACTOR"], lambda v: v * eval("FACTOR")):
+        for factor in (2.0, 3.0):
+            monkeypatch.setitem(globals(), "FACTOR", factor)
+            assert (ox.transform(fn, a).numpy() == factor).all()

@@ -509,3 +509,16 @@ def test_an_array_that_bulk_copies_write_gives_no_indices() -> None:
             refused(b, rule, "read")
         else:
             accepted(b)
+
+
+def test_indices_of_a_loop_that_nobody_comes_into_are_looked_at() -> None:
+    for shape, stop in (((N,), 0), ((N, 1), 0), ((N, 1), 1)):
+        b = Builder()
+        b.array("table", shape=shape, dtype="i32")
+        b.grid = (1, 1, 1)
+        with b.loop(stop) as i:
+            b.op(ops.LoadIndex(name="read", array=ArrayRef("table"), index=i, below=Const(4)), "read")
+        if len(shape) > 1:
+            refused(b, "OX3087", "read")
+        else:
+            accepted(b)
