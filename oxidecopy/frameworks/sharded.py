@@ -66,12 +66,8 @@ def copy(group: Group, x: Part, *, axis: int, to: int | None) -> Part:
         ArgumentError: the parts are not those of `bounds`, or the axes are none of the array's (OX5054).
     """
     said = _agreed(group, lambda: _asked(x, axis, to))
-    rank, shape = len(x.shape), [int(n) for n in x.shape]
-    extents = [each[0] for each in said]
-    n = sum(extents)
-    wanted = [_length(bounds(group, n, of)) for of in range(group.size)]
-    if extents != wanted:
-        raise wrong(f"{extents} elements of axis {axis} on the ranks", f"{wanted}", "cut it by bounds(group, n)")
+    shape = [int(n) for n in x.shape]
+    n = _in_all(group, [each[0] for each in said], f"axis {axis} on the ranks")
     if to == axis:
         out = group.empty(shape, x)
         if prod(shape):
@@ -82,10 +78,7 @@ def copy(group: Group, x: Part, *, axis: int, to: int | None) -> Part:
     if to is None:
         return _gathered(group, x, axis, whole)
     given = [_cut(shape, to, bounds(group, shape[to], of)) for of in range(group.size)]
-    sent = group.empty([sum(map(prod, given))], x)
-    with _Here(group, x) as here:
-        for of, piece in here.pieces(sent, given):
-            here.move(piece, here.taken(x)[_at(rank, to, bounds(group, shape[to], of))])
+    sent = _packed(group, x, to, given)
     return _landed(group, sent, [prod(each) for each in given], axis, _cut(whole, to, bounds(group, shape[to])))
 
 
@@ -130,11 +123,7 @@ def matmul(
     shapes = [[int(n) for n in x.shape] for x in (a, b)]
     for which, (shape, axis) in enumerate(zip(shapes, axes, strict=True)):
         if axis is not None:
-            extents = [each[which] for each in said]
-            shape[axis] = sum(extents)
-            wanted = [_length(bounds(group, shape[axis], of)) for of in range(group.size)]
-            if extents != wanted:
-                raise wrong(f"{extents} elements of axis {axis} of `{'ab'[which]}`", f"{wanted}", "cut it by bounds(group, n)")
+            shape[axis] = _in_all(group, [each[which] for each in said], f"axis {axis} of `{'ab'[which]}`")
     (m, k), (k_of_b, n) = shapes
     if k != k_of_b:
         raise wrong(f"({m}, {k}) by ({k_of_b}, {n})", "as many columns as the other one has rows", "b.T, for one that is stored so")
@@ -181,10 +170,7 @@ class _Result:
         partial = group.empty(self.shape, self.like, "float32")
         matmul_here(a, b, out=partial, stream=stream)
         given = [self.part(of) for of in range(group.size)]
-        sent = group.empty([prod(self.shape)], self.like, "float32")
-        with _Here(group, self.like) as here:
-            for of, piece in here.pieces(sent, given):
-                here.move(piece, here.taken(partial)[_at(2, self.axis, bounds(group, self.shape[self.axis], of))])
+        sent = _packed(group, partial, self.axis, given)
         mine = given[group.rank]
         landed, out = group.empty([prod(mine) * group.size], self.like, "float32"), group.empty(mine, self.like, self.dtype)
         group.exchange(landed, sent, [prod(mine)] * group.size, list(map(prod, given)))
@@ -218,6 +204,25 @@ def _cut_along(group: Group, x: Part, axis: int | None, to: int) -> Part:
 def _type_of_product(a: Part) -> str:
     name = str(a.dtype).rpartition(".")[2]
     return "bfloat16" if name.startswith("float8") else name
+
+
+def _in_all(group: Group, extents: list[int], where: str) -> int:
+    """The elements of an axis that the ranks have so many of, each the part of it that `bounds` gives it."""
+    n = sum(extents)
+    wanted = [_length(bounds(group, n, of)) for of in range(group.size)]
+    if extents != wanted:
+        raise wrong(f"{extents} elements of {where}", f"{wanted}", "cut it by bounds(group, n)")
+    return n
+
+
+def _packed(group: Group, x: Part, axis: int, given: Sequence[Sequence[int]]) -> Part:
+    """What each rank is to have of `x`, its part along `axis`, one behind the other; `given` are the parts' shapes."""
+    rank, n = len(x.shape), int(x.shape[axis])
+    sent = group.empty([sum(map(prod, given))], x)
+    with _Here(group, x) as here:
+        for of, piece in here.pieces(sent, given):
+            here.move(piece, here.taken(x)[_at(rank, axis, bounds(group, n, of))])
+    return sent
 
 
 def _gathered(group: Group, x: Part, axis: int, whole: list[int]) -> Part:

@@ -80,8 +80,7 @@ def taken(names: Sequence[str], given: Sequence[object], stream: AnyStream, *, l
 
 def _device_of(stream: AnyStream, home: str) -> Device:
     """The device of the stream, where it is one of ours and on that GPU; else the process's own."""
-    device: Device | None = getattr(stream, "device", None) if isinstance(stream, Stream) else None
-    return device if device is not None and device.name == home else opened(home)
+    return stream.device if isinstance(stream, Stream) and stream.device.name == home else opened(home)
 
 
 class _Borrowed(NamedTuple):
@@ -90,6 +89,9 @@ class _Borrowed(NamedTuple):
     tensor: ref[Any]
     signature: torch_tensor.Signature
     array: Array
+
+
+_NONE: Final[dict[int, _Borrowed]] = {}
 
 
 def _borrowed_before(device: Device, x: object, stream: AnyStream) -> Array | None:
@@ -108,9 +110,6 @@ def _borrowed(device: Device, x: object, stream: AnyStream) -> Array:
         key = id(x)
         tensors[key] = _Borrowed(ref(x, lambda gone: tensors.pop(key, None)), torch_tensor.signature(x), made)
     return made
-
-
-_NONE: Final[dict[int, _Borrowed]] = {}
 
 
 def opened(name: str) -> Device:

@@ -50,11 +50,8 @@ _Sh = TypeVar("_Sh", bound=tuple[Idx, ...])
 INPUTS: Final = "OX1205"
 INPUTS_MAX: Final = 4
 _PLAIN: Final = (int, float, str)
-_FIXED_MODULES: Final = (
-    "oxidecopy",
-    "math",
-    "builtins",
-)  # nobody sets what is in them; of others an attribute may be another one next time
+# Nobody sets what is in them; of others an attribute may be another one next time.
+_FIXED_MODULES: Final = ("oxidecopy", "math", "builtins")
 
 
 @final
@@ -210,7 +207,8 @@ def transform(fn: Any, /, *inputs: Any, out: Any = None, stream: AnyStream = Non
     node = _checked(fn, operands, names, into, given)
     if into is None:
         into = new_output(device, _common(given), _element_type(node), given)
-    _remember(told, into.dtype)
+    if key is not None:
+        _remember(told, into.dtype)
     result = into if out is None else out
     said = perform(_work(key if key is not None else (node, scalars), node, fn, into, given, _Inputs(operands, numbers)), asked)
     return result if said is None else replace(said, out=result)

@@ -5,18 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import oxidecopy as ox
 from oxidecopy.bench import lines, work_rows
 from oxidecopy.bench.gpu import Bench
 from oxidecopy.bench.measure import Measured
-from oxidecopy.bench.work import Pattern, Work
+from oxidecopy.bench.work import Work
 from oxidecopy.bench.work_rows import Ground
 from oxidecopy.engines.cuda.stream import Stream
-from oxidecopy.typed.global_array import storage_dtype
 from tests.helpers.fake_engine import fake_device
+from tests.helpers.works import check_against_numpy
 
 ELEMENTS, COLUMNS = 1 << 16, 256
 LINES = {line.words: line for line in lines.lines(ELEMENTS, COLUMNS)}
@@ -25,19 +24,7 @@ NO_STREAM: Any = None
 
 @pytest.mark.parametrize("line", LINES.values(), ids=LINES)
 def test_each_gives_what_numpy_gives(line: Work) -> None:
-    dev = ox.Device.open("sim-fast")
-    rng = np.random.default_rng(0)
-    values = [rng.standard_normal(spec.shape, np.float32).astype(storage_dtype(spec.dtype.info)) for spec in line.inputs]
-    out = dev.zeros(line.output.shape, line.output.dtype)
-    assert line.call is not None
-    line.call([dev.array(x, spec.dtype) for x, spec in zip(values, line.inputs, strict=True)], out, NO_STREAM)()
-    rows = out.numpy().reshape(line.rows)
-    expected = line.expected([Pattern(x.reshape(-1)) for x in values], 0, len(rows))
-    assert expected.dtype == rows.dtype
-    if line.tolerance:
-        assert np.allclose(rows, expected, atol=line.tolerance)
-    else:
-        assert rows.tobytes() == expected.tobytes()
+    check_against_numpy(line, line.call, NO_STREAM)
 
 
 @pytest.fixture
