@@ -50,6 +50,7 @@ _COUNTED: Final = {
 }  # fmt: skip
 _DOSED: Final = 32 << 10  # as many bytes as are fastest cannot be had of larger one-shot boxes
 _NARROW: Final = (ox.bf16, ox.u8)
+_F32_BYTES: Final = ox.f32.info.nbytes
 
 
 Words = ox.GlobalArray[ox.f32, ox.D1]
@@ -164,7 +165,7 @@ def _check(bench: Bench, copy: Copy) -> None:
 
 
 def headline(bench: Bench, runs: int, say: Callable[[str], None]) -> Iterator[tuple[Rate, float]]:
-    """2-D copies of all of the array by each schedule, with the driver's own copy (TB/s) measured just before each."""
+    """Copies of all of the array by each schedule, with the driver's own copy (TB/s) measured just before each."""
     for copy in headlines(bench.src.buffer.nbytes):
         say(f"{copy.schedule}, {copy.dtype.__name__} boxes of {copy.box_bytes >> 10} KiB")
         driver = median(bench.times_ms(bench.memcpy, runs))
@@ -191,7 +192,10 @@ def headlines(array_bytes: int) -> Iterator[Copy]:
             yield Copy(schedule="one-shot", shape=shape, box=(nbytes // size // _ROW, _ROW), per_sm=per_sm, dtype=dtype)
             if nbytes > _DOSED:
                 stages, each = _COUNTED[nbytes]
-                yield Copy(schedule="counter", shape=shape, box=(nbytes // size // _ROW, _ROW), stages=stages, per_sm=each, dtype=dtype)
+                # Arrays and boxes whose rows have as many bytes as those of f32: blocks of 256 elements are a dimension of both.
+                blocks, beside = columns * _F32_BYTES // size // _ROW, _F32_BYTES // size
+                shape, box = (array_bytes // size // _ROW // blocks, blocks, _ROW), (nbytes // _F32_BYTES // _ROW, beside, _ROW)
+                yield Copy(schedule="counter", shape=shape, box=box, stages=stages, per_sm=each, dtype=dtype)
 
 
 def copy_rows(rates: Sequence[tuple[Rate, float]]) -> Iterator[Measured]:
@@ -203,8 +207,8 @@ def copy_rows(rates: Sequence[tuple[Rate, float]]) -> Iterator[Measured]:
             best, memcpy = max(((r, m) for r, m in same if r.copy.schedule != "persistent"), key=lambda pair: pair[0].tb_s / pair[1])
             yield Measured(
                 what=f"{best.copy.schedule}, {words}, of cuMemcpyDtoD", unit="x", samples=_ratios(best, memcpy), target=_OF_MEMCPY,
-                better="higher", of=f"2-D {dtype.__name__} copy of {best.copy.nbytes >> 30} GiB, {best.copy.described}, {best.tb_s:.3f} "
-                f"TB/s; cuMemcpyDtoDAsync {memcpy:.3f}",
+                better="higher", of=f"{len(best.copy.box)}-D {dtype.__name__} copy of {best.copy.nbytes >> 30} GiB, {best.copy.described}, "
+                f"{best.tb_s:.3f} TB/s; cuMemcpyDtoDAsync {memcpy:.3f}",
                 floor=Floor("cuMemcpyDtoD", best.tb_s / memcpy),
             )  # fmt: skip
         for r, memcpy in [pair for pair in same if pair[0].emitted_ms]:
