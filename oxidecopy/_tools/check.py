@@ -1,8 +1,9 @@
 """Runs every check of the project, the same by hand and in CI: `python -m oxidecopy._tools.check [STEP ...]`.
 
 It knows the tools only as command lines, and works on the checkout that holds this file: an installed wheel has no tests to run.
-All steps run even when one fails; a table at the end says how each went, and the exit code is 1 if any failed. Tools that use one core each
-run side by side, and what they print is shown when they are done; the others run alone on all cores and print as they go.
+All steps run even when one fails; a table at the end says how each went, and the exit code is 1 if any failed. A tool that had nothing to
+test with exits with SKIPPED, which is no failure, and the table says so. Tools that use one core each run side by side, and what they print
+is shown when they are done; the others run alone on all cores and print as they go.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ Command = tuple[str, ...]
 Run = Callable[[Command, IO[bytes] | None], int]  # the exit status of a tool that prints to the file, or where we print
 
 ROOT: Final = Path(__file__).resolve().parents[2]
+SKIPPED: Final = 77  # the exit status of a tool that could not test what it is for, as the package index has not what it needs
 MAX_WORKERS: Final = 8  # more pytest workers than this cost more to start than they save
 
 # Each generator of a committed file, as the command that checks the file (it exits with 1 when the file is out of date). Of the machine
@@ -49,15 +51,20 @@ class Step:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How a step went; `failed` are the commands that did not exit with 0."""
+    """How a step went: its commands that failed, and those that could not do what they are for."""
 
     step: Step
     failed: tuple[Command, ...]
+    skipped: tuple[Command, ...]
     seconds: float
 
     @property
     def ok(self) -> bool:
         return not self.failed
+
+    @property
+    def verdict(self) -> str:
+        return "FAILED" if self.failed else "SKIPPED" if self.skipped else "ok"
 
 
 def steps(workers: int) -> tuple[Step, ...]:
@@ -79,6 +86,11 @@ def steps(workers: int) -> tuple[Step, ...]:
             name="docs",
             what="the documentation as a site, with all its links (needs the extra `docs`)",
             commands=((python, "-m", "oxidecopy._tools.site"),),
+        ),
+        Step(
+            name="frameworks",
+            what="tests with torch itself, and ranks by torchrun and by two MPIs (from the package index)",
+            commands=((python, "-m", "oxidecopy._tools.frameworks"),),
         ),
         Step(
             name="tests",
@@ -114,8 +126,10 @@ def run_command(command: Command, output: IO[bytes] | None = None) -> int:
 def run_step(step: Step, run: Run, output: IO[bytes] | None = None) -> Outcome:
     """Runs all commands of a step, whatever the earlier ones said."""
     start = time.monotonic()
-    failed = tuple(command for command in step.commands if run(command, output) != 0)
-    return Outcome(step=step, failed=failed, seconds=time.monotonic() - start)
+    said = [(command, run(command, output)) for command in step.commands]
+    failed = tuple(command for command, status in said if status not in (0, SKIPPED))
+    skipped = tuple(command for command, status in said if status == SKIPPED)
+    return Outcome(step=step, failed=failed, skipped=skipped, seconds=time.monotonic() - start)
 
 
 def run_steps(chosen: Iterable[Step], workers: int, run: Run = run_command) -> list[Outcome]:
@@ -143,9 +157,11 @@ def run_steps(chosen: Iterable[Step], workers: int, run: Run = run_command) -> l
 def table(outcomes: Sequence[Outcome]) -> str:
     """The summary: step, verdict, seconds."""
     width = max((len(outcome.step.name) for outcome in outcomes), default=0)
-    rows = [f"{outcome.step.name:<{width}}  {'ok' if outcome.ok else 'FAILED':<6}  {outcome.seconds:7.1f} s" for outcome in outcomes]
+    rows = [f"{outcome.step.name:<{width}}  {outcome.verdict:<7}  {outcome.seconds:7.1f} s" for outcome in outcomes]
     failed = sum(not outcome.ok for outcome in outcomes)
-    verdict = "all checks passed" if not failed else f"{failed} of {len(outcomes)} checks failed"
+    skipped = [outcome.step.name for outcome in outcomes if outcome.skipped]
+    but = f", but {' and '.join(skipped)} could not be done here: see above" if skipped else ""
+    verdict = f"{failed} of {len(outcomes)} checks failed" if failed else f"all checks passed{but}"
     return "\n".join([*rows, verdict])
 
 

@@ -94,7 +94,9 @@ class _TorchGroup:
         return [[int(n) for n in each.tolist()] for each in found]
 
     def exchange(self, out: Part, sent: Part, received: Sequence[int], given: Sequence[int]) -> None:
-        self._torch.distributed.all_to_all_single(out, sent, list(received), list(given), group=self._group)
+        size, raw = sent.element_size(), self._torch.uint8  # as bytes: libraries that send do not know all element types
+        counts = [[n * size for n in each] for each in (received, given)]
+        self._torch.distributed.all_to_all_single(out.view(raw), sent.view(raw), *counts, group=self._group)
 
     def stream(self, like: Part) -> int | None:
         if like.device.type != "cuda":

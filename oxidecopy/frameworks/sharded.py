@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Final, Self, final
 from zlib import crc32
 
 import oxidecopy as ox
-from oxidecopy.errors import ArgumentError
 from oxidecopy.frameworks.groups import Group, Part, alone, joined, no_group, torch_group, wrong
 from oxidecopy.interop.foreign import dense_strides
 from oxidecopy.oneliners.copying import copy as copy_here
@@ -35,6 +34,7 @@ __all__ = ["Group", "Part", "alone", "bounds", "copy", "joined", "matmul", "torc
 
 _RANK_MAX: Final = 8
 _SAID: Final = 16  # numbers that a rank says of itself
+_Asked = tuple[dict[str, int], list[int]]  # what has to be the same on all ranks, by name; and what is this rank's own
 
 
 def bounds(group: Group, n: int, rank: int | None = None) -> slice:
@@ -65,27 +65,17 @@ def copy(group: Group, x: Part, *, axis: int, to: int | None) -> Part:
     Raises:
         ArgumentError: the parts are not those of `bounds`, or the axes are none of the array's (OX5054).
     """
-    said = _agreed(group, lambda: _asked(x, axis, to))
-    shape = [int(n) for n in x.shape]
-    n = _in_all(group, [each[0] for each in said], f"axis {axis} on the ranks")
-    if to == axis:
-        out = group.empty(shape, x)
-        if prod(shape):
-            copy_here(out, x, stream=group.stream(x))
-        return out
-    whole = [*shape]
-    whole[axis] = n
-    if to is None:
-        return _gathered(group, x, axis, whole)
-    given = [_cut(shape, to, bounds(group, shape[to], of)) for of in range(group.size)]
-    sent = _packed(group, x, to, given)
-    return _landed(group, sent, [prod(each) for each in given], axis, _cut(whole, to, bounds(group, shape[to])))
+    return _copied(group, lambda: x, axis, to)
 
 
 def transform(group: Group, fn: Callable[..., Any], x: Part, /, *more: Part, out: Part | None = None) -> Part:
-    """`ox.transform` of the parts that this rank has: all of one shape, or repeated along dimensions that are not cut. Nothing is sent."""
+    """`ox.transform` of the parts that this rank has: all of one shape, or repeated along dimensions that are not cut. Nothing is sent.
+
+    A rank whose part has no elements has nothing to do.
+    """
     into = out if out is not None else group.empty(x.shape, x)
-    transform_here(fn, x, *more, out=into, stream=group.stream(into))
+    if prod(into.shape):
+        transform_here(fn, x, *more, out=into, stream=group.stream(into))
     return into
 
 
@@ -119,25 +109,37 @@ def matmul(
     Raises:
         ArgumentError: parts that are not those of `bounds`, or matrices that do not fit each other (OX5054); what `ox.matmul` refuses.
     """
-    said = _agreed(group, lambda: _asked_product(a, b, axes, to))
-    shapes = [[int(n) for n in x.shape] for x in (a, b)]
+    summed: list[Part] = []  # the product of this rank's parts along K
+
+    def asked() -> _Asked:
+        found = _asked_product(a, b, axes, to)
+        if axes == (1, 0) and group.size > 1 and all(found[1]):
+            summed.append(_partial(group, a, b))
+        return found
+
+    said = _agreed(group, asked)
+    along = 0 if to is None else to
+    shape = _shape_of_product(group, said, (a, b), axes)
+    result = _Result(group, a, shape, along, dtype or _type_of_product(a), epilogue, reads)
+
+    def found() -> Part:
+        return result.summed(summed.pop()) if summed else result.multiplied(a, b, axes)
+
+    return _copied(group, found, along, None) if to is None else found()
+
+
+def _shape_of_product(group: Group, said: list[list[int]], operands: Sequence[Part], axes: tuple[int | None, int | None]) -> list[int]:
+    """Its extents in all, of operands whose own ones along what they are cut along the ranks said."""
+    shapes = [[int(n) for n in x.shape] for x in operands]
     for which, (shape, axis) in enumerate(zip(shapes, axes, strict=True)):
         if axis is not None:
             shape[axis] = _in_all(group, [each[which] for each in said], f"axis {axis} of `{'ab'[which]}`")
     (m, k), (k_of_b, n) = shapes
     if k != k_of_b:
         raise wrong(f"({m}, {k}) by ({k_of_b}, {n})", "as many columns as the other one has rows", "b.T, for one that is stored so")
-    along = 0 if to is None else to
-    result = _Result(group, a, [m, n], along, dtype or _type_of_product(a), epilogue, reads)
-    if axes == (1, 0) and group.size > 1:
-        if k < group.size:
-            raise wrong(f"K = {k} in parts on {group.size} ranks", "a part of it on each", "axes=(None, 0), or fewer ranks")
-        found = result.summed(a, b)
-    elif along == 0:
-        found = result.of(_cut_along(group, a, axes[0], 0), b if axes[1] is None else copy(group, b, axis=axes[1], to=None))
-    else:
-        found = result.of(a if axes[0] is None else copy(group, a, axis=axes[0], to=None), _cut_along(group, b, axes[1], 1))
-    return copy(group, found, axis=along, to=None) if to is None else found
+    if axes == (1, 0) and k < group.size:
+        raise wrong(f"K = {k} in parts on {group.size} ranks", "a part of it on each", "axes=(None, 0), or fewer ranks")
+    return [m, n]
 
 
 @final
@@ -156,7 +158,13 @@ class _Result:
     def part(self, of: int) -> list[int]:
         return _cut(self.shape, self.axis, bounds(self.group, self.shape[self.axis], of))
 
-    def of(self, a: Part, b: Part) -> Part:
+    def multiplied(self, a: Part, b: Part, axes: tuple[int | None, int | None]) -> Part:
+        """By operands that are cut along `axes`: what this rank lacks of them is sent first."""
+        if self.axis == 0:
+            return self._of(_cut_along(self.group, a, axes[0], 0), b if axes[1] is None else copy(self.group, b, axis=axes[1], to=None))
+        return self._of(a if axes[0] is None else copy(self.group, a, axis=axes[0], to=None), _cut_along(self.group, b, axes[1], 1))
+
+    def _of(self, a: Part, b: Part) -> Part:
         """By the operands that this takes, which are here."""
         mine = self.part(self.group.rank)
         out = self.group.empty(mine, self.like, self.dtype)
@@ -164,11 +172,9 @@ class _Result:
             matmul_here(a, b, out=out, epilogue=self.epilogue, reads=self.reads, stream=self.group.stream(self.like))
         return out
 
-    def summed(self, a: Part, b: Part) -> Part:
-        """By parts of the operands along K, on all ranks."""
+    def summed(self, partial: Part) -> Part:
+        """By the products of the operands' parts along K, one on each rank."""
         group, stream = self.group, self.group.stream(self.like)
-        partial = group.empty(self.shape, self.like, "float32")
-        matmul_here(a, b, out=partial, stream=stream)
         given = [self.part(of) for of in range(group.size)]
         sent = _packed(group, partial, self.axis, given)
         mine = given[group.rank]
@@ -184,6 +190,13 @@ class _Result:
             into = here.taken(out)
             transform_here(self.epilogue or _CASTS[into.dtype.__name__], total, *self.reads, out=into, stream=stream)
         return out
+
+
+def _partial(group: Group, a: Part, b: Part) -> Part:
+    """The product of this rank's parts along K."""
+    out = group.empty([int(a.shape[0]), int(b.shape[1])], a, "float32")
+    matmul_here(a, b, out=out, stream=group.stream(a))
+    return out
 
 
 # By element type of the result: what becomes of a sum.
@@ -215,6 +228,44 @@ def _in_all(group: Group, extents: list[int], where: str) -> int:
     return n
 
 
+def _copied(group: Group, made: Callable[[], Part], axis: int, to: int | None) -> Part:
+    """`copy` of what `made` gives. All that may be refused is done before ranks agree: what one of them refuses, they all do."""
+    x: Part = None
+    sent: Part = None
+    given: list[list[int]] = []
+
+    def asked() -> _Asked:
+        nonlocal x, sent, given
+        x = made()
+        found = _asked(x, axis, to)
+        shape = [int(n) for n in x.shape]
+        if to == axis:
+            sent = _same(group, x)
+        elif to is None:
+            given = [shape] * group.size
+            sent = _repeated(group, x)
+        else:
+            given = [_cut(shape, to, bounds(group, shape[to], of)) for of in range(group.size)]
+            sent = _packed(group, x, to, given)
+        return found
+
+    said = _agreed(group, asked)
+    whole = [int(n) for n in x.shape]
+    whole[axis] = _in_all(group, [each[0] for each in said], f"axis {axis} on the ranks")
+    if to == axis:
+        return sent
+    shape = whole if to is None else _cut(whole, to, bounds(group, whole[to]))
+    return _landed(group, sent, [prod(each) for each in given], axis, shape)
+
+
+def _same(group: Group, x: Part) -> Part:
+    """A copy of what this rank has."""
+    out = group.empty(x.shape, x)
+    if prod(x.shape):
+        copy_here(out, x, stream=group.stream(x))
+    return out
+
+
 def _packed(group: Group, x: Part, axis: int, given: Sequence[Sequence[int]]) -> Part:
     """What each rank is to have of `x`, its part along `axis`, one behind the other; `given` are the parts' shapes."""
     rank, n = len(x.shape), int(x.shape[axis])
@@ -225,14 +276,13 @@ def _packed(group: Group, x: Part, axis: int, given: Sequence[Sequence[int]]) ->
     return sent
 
 
-def _gathered(group: Group, x: Part, axis: int, whole: list[int]) -> Part:
-    """All of it: every rank sends its part to every rank."""
-    count = prod(x.shape)
-    sent = group.empty([count * group.size], x)
+def _repeated(group: Group, x: Part) -> Part:
+    """This rank's part once for every rank."""
+    sent = group.empty([prod(x.shape) * group.size], x)
     with _Here(group, x) as here:
         for _, piece in here.pieces(sent, [list(x.shape)] * group.size):
             here.move(piece, here.taken(x))
-    return _landed(group, sent, [count] * group.size, axis, whole)
+    return sent
 
 
 def _landed(group: Group, sent: Part, given: list[int], axis: int, shape: list[int]) -> Part:
@@ -282,20 +332,20 @@ class _Here:
         copy_here(into, of, stream=self._stream)
 
 
-def _agreed(group: object, asked: Callable[[], tuple[dict[str, int], list[int]]]) -> list[list[int]]:
-    """What may differ from rank to rank, of every rank; `asked` says that behind what has to be the same everywhere, by name.
+def _agreed(group: object, asked: Callable[[], _Asked]) -> list[list[int]]:
+    """What may differ from rank to rank, of every rank.
 
-    A rank whose own arguments are refused says so before it raises: the others do not wait for it.
+    A rank on which `asked` fails says so before it raises: the others do not wait for it.
     """
     if not hasattr(group, "agree"):
         raise no_group(described(group), "`with joined() as group`, under torchrun, mpirun or srun; alone() for one process")
     ranks: Group = group  # type: ignore[assignment]  # it has what a group has
     same: dict[str, int] = {}
     own: list[int] = []
-    problem: ArgumentError | None = None
+    problem: Exception | None = None
     try:
         same, own = asked()
-    except ArgumentError as found:
+    except Exception as found:  # whatever it is, a library's too
         problem = found
     count = 1 + len(same)
     mine = [len(same), *same.values(), *own]
@@ -312,7 +362,7 @@ def _agreed(group: object, asked: Callable[[], tuple[dict[str, int], list[int]]]
     return [each[count : count + len(own)] for each in said]
 
 
-def _asked(x: object, axis: object, to: object) -> tuple[dict[str, int], list[int]]:
+def _asked(x: object, axis: object, to: object) -> _Asked:
     """What `copy` is asked for: what is the same on all ranks, and the extent that is this rank's own."""
     shape: object = getattr(x, "shape", None)
     if not isinstance(shape, tuple):
@@ -327,7 +377,7 @@ def _asked(x: object, axis: object, to: object) -> tuple[dict[str, int], list[in
     return {"rank": rank, "axis": cut, "to": other, "element type": _type_number(x), **extents}, [int(shape[cut])]
 
 
-def _asked_product(a: object, b: object, axes: object, to: object) -> tuple[dict[str, int], list[int]]:
+def _asked_product(a: object, b: object, axes: object, to: object) -> _Asked:
     """What `matmul` is asked for, as `_asked` says it."""
     same: dict[str, int] = {}
     own = []

@@ -57,7 +57,7 @@ def borrow(dev: Device, x: object, dtype: object, rank: object, stream: Supports
         raise InputError(*faults)
     if found.stream is not None and found.stream != _dlpack_stream(stream):
         engine.order(found.stream, stream)
-    return _made(dev, engine, found, chosen)
+    return _made(dev, engine, found, chosen, _around(x, found))
 
 
 def borrow_any(dev: Device, x: object, stream: SupportsCudaStream | int | None) -> GlobalArray[Any, Any]:
@@ -86,7 +86,13 @@ def borrow_any(dev: Device, x: object, stream: SupportsCudaStream | int | None) 
         raise InputError(*(faults or [_unnamed(x, found.element)]))
     if found.stream is not None and (found.stream or _DEFAULT) != waiting:
         engine.order(found.stream, stream)
-    return _made(dev, engine, found, named)
+    return _made(dev, engine, found, named, _around(x, found))
+
+
+def _around(x: object, found: Foreign) -> tuple[int, int, bool] | None:
+    """The memory that a tensor of torch in host memory is a part of: as for numpy's arrays, views of one are one memory."""
+    memory = torch_tensor.host_memory(x)
+    return None if memory is None else (*memory, found.readonly)
 
 
 def follow(dev: Device, tensor: object, stream: SupportsCudaStream | int | None) -> None:

@@ -32,6 +32,18 @@ def is_tensor(x: object) -> bool:
     return bool(tensor.is_cuda and not tensor.requires_grad and not tensor.is_sparse and not tensor.is_quantized and not tensor.is_neg())
 
 
+def host_memory(x: object) -> tuple[int, int] | None:
+    """Where the memory begins that a plain tensor in host memory is a part of, and its bytes; None for all else."""
+    of = type(x)
+    if (of.__module__, of.__name__) not in _CLASSES:
+        return None
+    tensor: Any = x
+    if tensor.is_cuda or tensor.is_sparse:
+        return None
+    storage = tensor.untyped_storage()
+    return storage.data_ptr(), storage.nbytes()
+
+
 def signature(tensor: Any) -> Signature:
     """As it is now."""
     return Signature(tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype)

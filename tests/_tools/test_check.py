@@ -40,8 +40,8 @@ def test_steps_after_a_failed_one_still_run(capsys: pytest.CaptureFixture[str]) 
     assert check.main([], run) == 1
     assert any("pytest" in command for command in run.commands)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[-1] == "2 of 10 checks failed"
-    assert [line.split()[:2] for line in lines[-11:-1]] == [
+    assert lines[-1] == "2 of 11 checks failed"
+    assert [line.split()[:2] for line in lines[-12:-1]] == [
         ["format", "FAILED"],
         ["lint", "ok"],
         ["types", "FAILED"],
@@ -49,10 +49,21 @@ def test_steps_after_a_failed_one_still_run(capsys: pytest.CaptureFixture[str]) 
         ["generators", "ok"],
         ["package", "ok"],
         ["docs", "ok"],
+        ["frameworks", "ok"],
         ["tests", "ok"],
         ["bindings", "ok"],
         ["plugin", "ok"],
     ]
+
+
+def test_what_could_not_be_done_is_no_failure_and_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    def run(command: check.Command, _output: IO[bytes] | None) -> int:
+        return check.SKIPPED if "mypy" in command else 0
+
+    assert check.main(["lint", "types"], run) == 0
+    *_, lint, types, last = capsys.readouterr().out.splitlines()
+    assert (lint.split()[1], types.split()[1]) == ("ok", "SKIPPED")
+    assert last == "all checks passed, but types could not be done here: see above"
 
 
 def test_named_steps_only_in_the_usual_order() -> None:

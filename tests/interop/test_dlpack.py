@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import gc
 import weakref
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+import oxidecopy as ox
 from oxidecopy.errors import InputError
 from oxidecopy.interop import dlpack
 from oxidecopy.interop.dlpack import Where
 from oxidecopy.interop.foreign import Foreign, dense_strides
+from oxidecopy.oneliners.operands import opened
 from tests.helpers.foreign import Producer
 
 
@@ -128,3 +131,36 @@ def test_devices() -> None:
     assert str(Where(1, 0)) == "host memory"
     assert str(Where(14, 2)) == "device type 14, device 2"
     assert dlpack.where(Producer(0x1000, (1,), device=(2, 7))) == (2, 7)
+
+
+# ---- tensors of torch in host memory
+class Tensor:
+    """As much of torch's as is asked for: a view of numpy's memory."""
+
+    is_cuda = is_sparse = requires_grad = False
+
+    def __init__(self, view: np.ndarray[Any, Any], whole: np.ndarray[Any, Any]) -> None:
+        self.view, self.shape = view, view.shape
+        self.storage = SimpleNamespace(data_ptr=lambda: whole.ctypes.data, nbytes=lambda: whole.nbytes)
+
+    def untyped_storage(self) -> Any:
+        return self.storage
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.view.__dlpack_device__()
+
+    def __dlpack__(self, **more: Any) -> Any:
+        return self.view.__dlpack__(**more)
+
+
+Tensor.__module__ = "torch"
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_view_of_a_tensor_is_part_of_its_memory(named: bool) -> None:
+    """It begins between multiples of 16 bytes: loads begin before it, where its tensor's memory is known to be."""
+    whole = np.arange(70, dtype=np.float32)
+    view: Any = Tensor(whole[1:61].reshape(6, 10), whole)
+    out = np.zeros((6, 10), np.float32)
+    ox.copy(out, opened("sim").borrow(view, ox.f32, rank=2) if named else view)
+    assert np.array_equal(out, view.view)
