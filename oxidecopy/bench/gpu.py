@@ -194,8 +194,8 @@ def headlines(array_bytes: int) -> Iterator[Copy]:
                 stages, each = _COUNTED[nbytes]
                 # Arrays and boxes whose rows have as many bytes as those of f32: blocks of 256 elements are a dimension of both.
                 blocks, beside = columns * _F32_BYTES // size // _ROW, _F32_BYTES // size
-                cubes, box = (array_bytes // size // _ROW // blocks, blocks, _ROW), (nbytes // _F32_BYTES // _ROW, beside, _ROW)
-                yield Copy(schedule="counter", shape=cubes, box=box, stages=stages, per_sm=each, dtype=dtype)
+                cubes, block = (array_bytes // size // _ROW // blocks, blocks, _ROW), (nbytes // _F32_BYTES // _ROW, beside, _ROW)
+                yield Copy(schedule="counter", shape=cubes, box=block, stages=stages, per_sm=each, dtype=dtype)
 
 
 def copy_rows(rates: Sequence[tuple[Rate, float]]) -> Iterator[Measured]:
