@@ -72,10 +72,18 @@ def _with_scripts(rule: Rule) -> Rule:
     """A rule that no pipeline breaks has its scripts elsewhere."""
     from oxidecopy.rules.beyond import BEYOND
     from oxidecopy.rules.on_gpu import ON_GPU
+    from oxidecopy.rules.played import PLAYED, PLAYED_ON_GPU
     from oxidecopy.rules.typed import TYPED
     from oxidecopy.rules.warned import WARNED
 
-    tables: tuple[tuple[Shown, dict[str, Twins]], ...] = (("raised", BEYOND), ("warned", WARNED), ("typed", TYPED), ("gpu", ON_GPU))
+    tables: tuple[tuple[Shown, dict[str, Twins]], ...] = (
+        ("raised", BEYOND),
+        ("raised", PLAYED),
+        ("warned", WARNED),
+        ("typed", TYPED),
+        ("gpu", ON_GPU),
+        ("gpu", PLAYED_ON_GPU),
+    )
     for shown, table in tables:
         if rule.id in table:
             return replace(rule, wrong=table[rule.id].wrong, right=table[rule.id].right, shown=shown)

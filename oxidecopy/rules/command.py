@@ -111,16 +111,16 @@ RULES: Final[tuple[Rule, ...]] = (
         id="OX6012",
         title="The lessons of the tour are installed.",
         error="UsageError",
-        why="`oxidecopy demo` runs the numbered files of examples/ beside a checkout, or its own copy of them. No script shows this "
-        "rule: only a broken install lacks both. Tested with folders that are taken away.",
+        why="`oxidecopy demo` runs the numbered files of examples/ beside a checkout, or its own copy of them: only a broken install "
+        "lacks both.",
         source="`oxidecopy demo --help`",
     ),
     Rule(
         id="OX6013",
         title="`import oxidecopy` imports neither numpy nor cuda.",
         error="ExecutionError",
-        why="Names are loaded when they are first used, so the import stays quick and needs no driver. No script shows this rule: "
-        "`oxidecopy bench sim` finds a version that breaks it. Tested with a package that loads them.",
+        why="Names are loaded when they are first used, so the import stays quick and needs no driver. "
+        "`oxidecopy bench sim` finds a version that breaks it.",
         source="the speed this version promises: import in 50 ms",
     ),
     Rule(

@@ -116,8 +116,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "Two GPUs whose memory is shared reach each other",
         "ArgumentError",
         "`dev.peer(a)` lets kernels of one GPU load from another one and store to it, which takes NVLink, or PCIe without an IOMMU or a "
-        "host bridge in between that forbids it; `nvidia-smi topo -p2p rw` shows the pairs. No script shows this rule: it takes two GPUs "
-        "that do not reach each other. Tested with a driver of two GPUs that says so.",
+        "host bridge in between that forbids it; `nvidia-smi topo -p2p rw` shows the pairs.",
         f"{_API}: cuDeviceCanAccessPeer",
     ),
     _rule(

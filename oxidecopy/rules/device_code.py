@@ -6,8 +6,6 @@ from typing import Final
 
 from oxidecopy.rules.rule import Rule
 
-_NO_SCRIPT_OF: Final = "No script shows this rule: "
-
 # Emitting is a command: it works on a file.
 _WIDE: Final = '''
 from pathlib import Path
@@ -164,9 +162,7 @@ RULES: Final[tuple[Rule, ...]] = (
     _rule(
         6,
         "A program has at most 65,535 records of device code",
-        "Records are numbered with 16 bits. "
-        + _NO_SCRIPT_OF
-        + "recording that many ops takes half a minute. Loops that Python unrolls make them. Tested with a smaller limit.",
+        "Records are numbered with 16 bits. Loops that Python unrolls make so many; recording them takes half a minute.",
     ),
     _rule(
         7,

@@ -151,24 +151,21 @@ RULES: Final[tuple[Rule, ...]] = (
     _rule(
         50,
         "An operator of torch takes torch.",
-        "`oxidecopy.frameworks.torch` registers pipelines with it; all else does not. No script shows this rule: torch may be there. "
-        "Tested where it is not.",
+        "`oxidecopy.frameworks.torch` registers pipelines with it; all else does not.",
         "PyTorch documentation: custom operators",
         error="UsageError",
     ),
     _rule(
         51,
         "A function that becomes an operator of torch takes an On first, and what torch knows by its annotations.",
-        "torch reads the operator's schema from them: tensors, numbers, strings, lists. No script shows this rule: it takes torch. "
-        "Tested with a stand-in for it.",
+        "torch reads the operator's schema from them: tensors, numbers, strings, lists.",
         "PyTorch documentation: custom_op, what a schema is made of",
         error="UsageError",
     ),
     _rule(
         52,
         "The tensors of an operator lie in one memory: one GPU's, or the host's.",
-        "The operator runs where they are: on that GPU, or on the simulator. No script shows this rule: it takes torch. Tested with a "
-        "stand-in for it.",
+        "The operator runs where they are: on that GPU, or on the simulator.",
         "design of the operators: nothing is copied",
         error="UsageError",
     ),

@@ -250,8 +250,8 @@ RULES: Final[tuple[Rule, ...]] = (
         id="OX2056",
         title="What would crash the driver's call never reaches it.",
         error="UsageError",
-        why="Null corners of an im2col map end the process, and of arrays shorter than the rank the driver reads what lies behind. No "
-        "script shows this rule: only `oxidecopy conformance descriptors` passes parameters on, and its own are made to be passed.",
+        why="Null corners of an im2col map end the process, and of arrays shorter than the rank the driver reads what lies behind. "
+        "`oxidecopy conformance descriptors` passes parameters on; its own are made to be passed.",
         source=MEASURED,
     ),
     Rule(

@@ -18,6 +18,7 @@ from oxidecopy import errors
 from oxidecopy.rules import all_rules, cuda_driver, cuda_engine, plugin, simulator, verifier
 from oxidecopy.rules.beyond import BEYOND
 from oxidecopy.rules.on_gpu import ON_GPU
+from oxidecopy.rules.played import PLAYED, PLAYED_ON_GPU
 from oxidecopy.rules.rule import Rule
 from oxidecopy.rules.typed import TYPED
 from oxidecopy.rules.warned import WARNED
@@ -76,9 +77,9 @@ def test_a_page_of_gpus_is_true_on_a_driver_that_is_none(rule: Rule, tmp_path: P
     for folder in ("wrong", "right"):
         (tmp_path / folder).mkdir()
     with pytest.raises(getattr(errors, rule.error)) as caught:
-        execute(rule.wrong, tmp_path, fake_device(tmp_path / "wrong")[0])
+        execute(rule.wrong, tmp_path, fake_device(tmp_path / "wrong", gpus=2)[0])
     assert rule.id in caught.value.rules
-    execute(rule.right, tmp_path, fake_device(tmp_path / "right")[0])
+    execute(rule.right, tmp_path, fake_device(tmp_path / "right", gpus=2)[0])
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda r: r.id)
@@ -97,7 +98,7 @@ def test_a_rule_without_a_script_has_a_test() -> None:
 
 
 def test_scripts_apart_from_their_pages_are_of_rules_that_have_none_there() -> None:
-    apart = [*BEYOND, *WARNED, *TYPED, *ON_GPU]
+    apart = [*BEYOND, *PLAYED, *WARNED, *TYPED, *ON_GPU, *PLAYED_ON_GPU]
     assert len(apart) == len(set(apart))
     assert set(apart) <= all_rules().keys()
     assert [rule.id for m in GATES for rule in m.RULES if rule.wrong and rule.id in apart] == []
