@@ -212,7 +212,7 @@ class Mark:
     """What plans need to know of an array, looked at once.
 
     Attributes:
-        kind: a number for its geometry, and where in a line of L2 it begins; equal arrays have one, unless there are very many.
+        kind: a number for its geometry, its device, and where in a line of L2 it begins; equal arrays have one, unless there are very many.
         start: address of the memory that it lies in; `end` is behind it.
         place: address of its first element.
         used: in a call before.
@@ -269,7 +269,7 @@ def mark_of(a: Array) -> Mark:
     start, offset = a.buffer.address, a.offset_bytes
     place = start + offset
     behind = (a.rows, offset) if partial else None  # where a store may reach
-    what = (number, behind, place % _PLACE, offset < place % GLOBAL_ADDRESS_ALIGN)
+    what = (number, behind, place % _PLACE, offset < place % GLOBAL_ADDRESS_ALIGN, id(a.device))
     kind = _kinds.get(what)
     if kind is None:
         kind = _kept(_kinds, what, next(_numbers))

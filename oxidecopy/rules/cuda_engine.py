@@ -57,7 +57,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "every wait of a launch ends within the limit",
         "A wait that never ends would hang the device. So each is given up after a while: the launch ends, the host raises, the context "
         "and other libraries in the process live on. What the launch wrote is not to be trusted. The verifier refuses programs that would "
-        "wait so: with it this is a mistake of oxidecopy, or a launch that is only slow. Tested on an H200 with programs that nobody verified.",
+        "wait so: this is our mistake then, or a launch that is only slow. Tested on an H200 with programs that nobody verified.",
         _BOUNDED,
         error="DeadlockError",
     ),

@@ -46,7 +46,8 @@ _D3 = TypeVar("_D3", bound=DType)
 _B1 = TypeVar("_B1", bound=AnyBox)
 _B2 = TypeVar("_B2", bound=AnyBox)
 _B3 = TypeVar("_B3", bound=AnyBox)
-Along: TypeAlias = tuple[ClusterAxis, ...] | None
+AlongOne: TypeAlias = tuple[ClusterAxis] | None
+AlongTwo: TypeAlias = tuple[ClusterAxis, ClusterAxis] | None
 
 
 class Cta(level1.Cta, Maps):
@@ -319,7 +320,7 @@ class ClusterCta(Cta, level1.ClusterCta):
         stages: int,
         tiles: tuple[TmaDescriptor[_D1, Any, Any, Any]],
         consumers: int | None = ...,
-        along: Along = ...,
+        along: AlongOne = ...,
         axis: int = ...,
     ) -> Ring[tuple[Slot[_D1, Any]], tuple[Landed[_D1, Any]]]: ...
     @overload
@@ -329,7 +330,7 @@ class ClusterCta(Cta, level1.ClusterCta):
         stages: int,
         tiles: tuple[TmaDescriptor[_D1, Any, Any, Any], TmaDescriptor[_D2, Any, Any, Any]],
         consumers: int | None = ...,
-        along: Along = ...,
+        along: AlongTwo = ...,
         axis: int = ...,
     ) -> Ring[tuple[Slot[_D1, Any], Slot[_D2, Any]], tuple[Landed[_D1, Any], Landed[_D2, Any]]]: ...
     @overload
@@ -340,7 +341,7 @@ class ClusterCta(Cta, level1.ClusterCta):
         tiles: tuple[TmaDescriptor[_D1, Any, Any, Any]],
         own: tuple[Loadable[_D2, _B2]],
         consumers: int | None = ...,
-        along: Along = ...,
+        along: AlongOne = ...,
         axis: int = ...,
     ) -> Ring[tuple[Slot[_D1, Any], Slot[_D2, _B2]], tuple[Landed[_D1, Any], Landed[_D2, _B2]]]: ...
     @overload
@@ -351,7 +352,7 @@ class ClusterCta(Cta, level1.ClusterCta):
         tiles: tuple[TmaDescriptor[_D1, Any, Any, Any]],
         own: tuple[Loadable[_D2, _B2], Loadable[_D3, _B3]],
         consumers: int | None = ...,
-        along: Along = ...,
+        along: AlongOne = ...,
         axis: int = ...,
     ) -> Ring[tuple[Slot[_D1, Any], Slot[_D2, _B2], Slot[_D3, _B3]], tuple[Landed[_D1, Any], Landed[_D2, _B2], Landed[_D3, _B3]]]: ...
     @overload
@@ -362,7 +363,7 @@ class ClusterCta(Cta, level1.ClusterCta):
         tiles: tuple[TmaDescriptor[_D1, Any, Any, Any], TmaDescriptor[_D2, Any, Any, Any]],
         own: tuple[Loadable[_D3, _B3]],
         consumers: int | None = ...,
-        along: Along = ...,
+        along: AlongTwo = ...,
         axis: int = ...,
     ) -> Ring[tuple[Slot[_D1, Any], Slot[_D2, Any], Slot[_D3, _B3]], tuple[Landed[_D1, Any], Landed[_D2, Any], Landed[_D3, _B3]]]: ...
     def multicast_ring(
@@ -372,7 +373,7 @@ class ClusterCta(Cta, level1.ClusterCta):
         tiles: tuple[TmaDescriptor[Any, Any, Any, Any], ...],
         own: tuple[Loadable[Any, Any], ...] = (),
         consumers: int | None = None,
-        along: Along = None,
+        along: tuple[ClusterAxis, ...] | None = None,
         axis: int = 0,
     ) -> Ring[Any, Any]:
         """A ring whose tiles all CTAs of the cluster share: each loads one slice (its descriptor's box) into all of them.

@@ -358,3 +358,14 @@ def test_streams_that_are_no_keys_are_refused(scene: Scene) -> None:
     for stream in ([1], Unhashable()):
         with pytest.raises(ArgumentError, match="OX1051"):
             ox.copy(b, a, stream=stream)  # type: ignore[arg-type]
+
+
+def test_a_plan_that_is_ready_refuses_arrays_of_two_devices_as_a_first_call_does(tmp_path: Path) -> None:
+    here, _, driver = fake_device(tmp_path, gpus=2)
+    there = Device("cuda:1", CudaEngine(1, driver=driver, kernels=tmp_path))
+    a, b, other = (dev.zeros(SHAPE, ox.f32) for dev in (here, here, there))
+    ox.copy(a, b)
+    for pair in ((a, other), (other, b)):
+        with pytest.raises(ArgumentError) as caught:
+            ox.copy(*pair)
+        assert caught.value.rules == ("OX1050",)

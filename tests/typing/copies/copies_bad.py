@@ -79,9 +79,11 @@ def slots(cta: ox.Cta, src: Conv, boxes: Box) -> None:
         b.load_part(src, (0, 0, 0, 0), 0, of=4)  # E
 
 
-def shared_slots(cta: ox.ClusterCta, src: Conv) -> None:
+def shared_slots(cta: ox.ClusterCta, src: Conv, boxes: ox.TmaDescriptor[ox.f16, ox.D2]) -> None:
     cta.multicast_ring(stages=2, tiles=(src,))  # E
     cta.multicast_ring(stages=2, tiles=(), own=(src,))  # E
+    cta.multicast_ring(stages=2, tiles=(boxes,), along=("x", "y"))  # E
+    cta.multicast_ring(stages=2, tiles=(boxes, boxes), along=("x",))  # E
 
 
 def taken(src: Conv, boxes: Box) -> None:

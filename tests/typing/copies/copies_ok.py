@@ -141,3 +141,8 @@ def reshaped(cta: ox.Cta, group: ox.Group, box: ox.TmaDescriptor[ox.f32, ox.D2, 
     group.sum(tile, axis=1, out=rows)
     group.sum(halves, axis=0, out=columns, accumulate=True)
     cta.max(tile, axis=0, out=columns)
+
+
+def axes_of_slots(cta: ox.ClusterCta, boxes: ox.TmaDescriptor[ox.f16, ox.D2]) -> None:
+    cta.multicast_ring(stages=2, tiles=(boxes, boxes), along=("y", "x"))
+    cta.multicast_ring(stages=2, tiles=(boxes,), own=(boxes,), along=("x",))
