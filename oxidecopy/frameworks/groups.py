@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, Protocol, final
@@ -13,6 +14,7 @@ from oxidecopy.typed.refusal import described
 
 NO_GROUP: Final = "OX5053"
 PARTS: Final = "OX5054"
+NO_GPU: Final = "OX5056"
 
 # (Any: tensors of torch, or arrays of whatever library the group's processes use; the package depends on none of them.)
 Part = Any
@@ -130,7 +132,8 @@ def joined(*, host: bool = False) -> Iterator[Group]:
         host: the ranks are over host memory, on the simulator, with gloo between them.
 
     Raises:
-        UsageError: the environment does not say which rank this is (OX5055), or torch is not installed (OX5053).
+        UsageError: the environment does not say which rank this is (OX5055), torch is not installed (OX5053), or there is no GPU for
+            this rank (OX5056).
     """
     said = started()
     if said is None:
@@ -139,12 +142,24 @@ def joined(*, host: bool = False) -> Iterator[Group]:
     torch = _torch()
     ours = not torch.distributed.is_initialized()
     if not host:
-        torch.cuda.set_device(said.local)
+        _take_gpu(torch, said)
     if ours:
         _begin(torch, said, host=host)
     yield torch_group()
     if ours:  # not behind an error: this rank would wait for what the others do, and the error would not be seen
         torch.distributed.destroy_process_group()
+
+
+def _take_gpu(torch: Any, said: Started) -> None:
+    """The rank's GPU becomes torch's current one: that of its number on this host, or the only one that its launcher shows it."""
+    there = int(torch.cuda.device_count())
+    number = 0 if there == 1 and os.environ.get("CUDA_VISIBLE_DEVICES") else said.local
+    if number >= there:
+        what = f"there is no GPU for rank {said.rank}, which {said.by} started"
+        got = f"{there} that torch can use here; the rank is number {number} of this host, from 0"
+        fix = "no more ranks on a host than GPUs; joined(host=True) for ranks on the simulator (examples/ranks.py --host)"
+        raise UsageError(refusal(NO_GPU, what, got=got, required="a GPU for each rank", fix=fix))
+    torch.cuda.set_device(number)
 
 
 def _begin(torch: Any, said: Started, *, host: bool) -> None:

@@ -197,4 +197,11 @@ RULES: Final[tuple[Rule, ...]] = (
         _STARTED + 'started({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_SIZE": "2"})\n',
         error="UsageError",
     ),
+    _rule(
+        56,
+        "Each rank on a host has a GPU of its own there.",
+        "Two ranks on one GPU share it, which NCCL refuses or waits for; torch's own error for a GPU that is not there names no rank.",
+        "NCCL documentation, creating a communicator: one rank for each device",
+        error="UsageError",
+    ),
 )

@@ -97,6 +97,21 @@ PLAYED: Final[dict[str, Twins]] = {
         '"cuda"',
         '"cpu"',
     ),
+    "OX5056": scripts(
+        """
+        from unittest.mock import MagicMock, patch
+
+        from oxidecopy.frameworks import groups
+
+        torch = MagicMock()
+        torch.cuda.device_count.return_value = 0  # as where there is none
+        started = {f"OMPI_COMM_WORLD_{name}": n for name, n in {"RANK": "0", "SIZE": "1", "LOCAL_RANK": "0", "LOCAL_SIZE": "1"}.items()}
+        with patch.dict("os.environ", started), patch.object(groups, "_torch", lambda: torch), groups.joined(<gap>):
+            pass
+        """,
+        "",
+        "host=True",
+    ),
     "OX5506": scripts(
         f"""\
 from unittest.mock import patch

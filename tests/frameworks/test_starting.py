@@ -69,7 +69,7 @@ class FakeTorch(ModuleType):
         self.cuda = ModuleType("torch.cuda")
         self.distributed: Any = ModuleType("torch.distributed")
         self.made = False
-        vars(self.cuda)["set_device"] = lambda n: self.asked.append(("set_device", n))
+        vars(self.cuda).update(device_count=lambda: 2, set_device=lambda n: self.asked.append(("set_device", n)))
         vars(self.distributed).update(
             is_available=lambda: True,
             is_initialized=lambda: self.made,
@@ -107,6 +107,25 @@ def test_ranks_of_mpi(torch: FakeTorch, monkeypatch: pytest.MonkeyPatch) -> None
         assert (group.rank, group.size) == (1, 2)
     meet = {"init_method": "tcp://127.0.0.1:29500", "rank": 1, "world_size": 2}
     assert torch.asked == [("set_device", 1), ("nccl", meet), "end"]
+
+
+def test_a_rank_without_a_gpu_is_refused_before_it_waits_for_others(torch: FakeTorch, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {**HYDRA, "PMI_RANK": "2", "MPI_LOCALRANKID": "2"}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(UsageError) as caught, sharded.joined():
+        pass
+    (problem,) = caught.value.diagnostics
+    assert (problem.rule, problem.got) == ("OX5056", "2 that torch can use here; the rank is number 2 of this host, from 0")
+    assert torch.asked == []
+
+
+def test_a_rank_that_is_shown_one_gpu_takes_it(torch: FakeTorch, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {**SRUN, "CUDA_VISIBLE_DEVICES": "5"}.items():
+        monkeypatch.setenv(name, value)
+    vars(torch.cuda)["device_count"] = lambda: 1
+    with sharded.joined():
+        pass
+    assert torch.asked[0] == ("set_device", 0)
 
 
 def test_ranks_of_torchrun_on_the_host(torch: FakeTorch, monkeypatch: pytest.MonkeyPatch) -> None:
