@@ -382,6 +382,7 @@ class _Code:
 
 _looked_up: dict[int, _Code] = {}
 _CODES_MAX: Final = 1_024
+_LOADS: Final = frozenset(("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"))
 _LOOKS: Final = frozenset(("__import__", "eval", "exec", "globals"))  # what they give may be another thing at each call
 
 
@@ -389,9 +390,11 @@ def _names_in(code: CodeType) -> _Code:
     found, names, imports = [code], {}, False
     while found:
         part = found.pop()
-        imports = imports or any(step.opname == "IMPORT_NAME" for step in get_instructions(part))
+        for step in get_instructions(part):
+            imports = imports or step.opname == "IMPORT_NAME"
+            if step.opname in _LOADS:  # not names of attributes, as `.cast(...)`, which a global may happen to have as well
+                names[step.argval] = None
         found += [c for c in part.co_consts if isinstance(c, CodeType)]
-        names.update(dict.fromkeys(part.co_names))
     if len(_looked_up) >= _CODES_MAX:
         _looked_up.clear()
     made = _looked_up[id(code)] = _Code(code, None if imports or not _LOOKS.isdisjoint(names) else tuple(names))

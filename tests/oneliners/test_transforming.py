@@ -93,6 +93,19 @@ def test_numbers_of_the_call(dev: ox.Device, monkeypatch: pytest.MonkeyPatch) ->
     assert (scaled(-0.5) == np.float32(-0.5) - x).all()
 
 
+def test_a_method_is_no_global_of_the_same_name(dev: ox.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module that has imported `cast` from elsewhere, which nobody knows: functions are told by what they look up, not by all names in them."""
+    monkeypatch.setitem(globals(), "relu", object())
+    a, out = dev.array(values(4, 64)), dev.empty((4, 64), ox.f32)
+
+    def turned() -> Array:
+        return ox.transform(lambda v: v.relu(), a, out=out).numpy()
+
+    first = turned()
+    monkeypatch.setattr("oxidecopy.oneliners.transforming._checked", None)  # nothing is traced again
+    assert (turned() == first).all()
+
+
 def test_what_a_function_takes_from_outside_is_part_of_what_is_recorded(dev: ox.Device, monkeypatch: pytest.MonkeyPatch) -> None:
     x = values(4, 64)
     a, out = dev.array(x), dev.empty((4, 64), ox.f32)
