@@ -387,7 +387,8 @@ _LOOKS: Final = frozenset(("__import__", "eval", "exec", "globals"))  # what the
 
 
 def _names_in(code: CodeType) -> _Code:
-    found, names, imports = [code], {}, False
+    names: dict[str, None] = {}
+    found, imports = [code], False
     while found:
         part = found.pop()
         for step in get_instructions(part):

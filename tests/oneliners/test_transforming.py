@@ -94,7 +94,7 @@ def test_numbers_of_the_call(dev: ox.Device, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_method_is_no_global_of_the_same_name(dev: ox.Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A module that has imported `cast` from elsewhere, which nobody knows: functions are told by what they look up, not by all names in them."""
+    """A module may have imported a `relu` that nobody knows: functions are told by what they look up, not by all names in them."""
     monkeypatch.setitem(globals(), "relu", object())
     a, out = dev.array(values(4, 64)), dev.empty((4, 64), ox.f32)
 
