@@ -312,20 +312,38 @@ def free_port() -> str:
         return str(found.getsockname()[1])
 
 
-@pytest.mark.parametrize(("launcher", "size"), [("torchrun", 2), ("mpich", 3), ("openmpi", 2)])
-def test_processes(launcher: str, size: int, tmp_path: Path) -> None:
-    """A rank that waits too long says where; nothing outlives the test."""
-    script = tmp_path / "rank.py"
+def said_by(launcher: str, size: int, folder: Path, *what: str) -> list[str]:
+    """What ranks that run a script print, sorted. One that waits too long says where; nothing outlives the test."""
+    script = folder / "rank.py"
     script.write_text(RANK, encoding="utf-8")
-    command = [
-        *launched_by(launcher),
-        str(size),
-        *([sys.executable] if launcher != "torchrun" else []),
-        str(script),
-        str(EXAMPLE),
-        "--host",
-    ]
+    command = [*launched_by(launcher), str(size), *([sys.executable] if launcher != "torchrun" else []), str(script), *what]
     environment = {name: value for name, value in os.environ.items() if name != "MASTER_ADDR"} | {"MASTER_PORT": free_port()}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert sorted(done.stdout.splitlines()) == [f"rank {rank} of {size}: equal to numpy" for rank in range(size)]
+    return sorted(done.stdout.splitlines())
+
+
+@pytest.mark.parametrize(("launcher", "size"), [("torchrun", 2), ("mpich", 3), ("openmpi", 2)])
+def test_processes(launcher: str, size: int, tmp_path: Path) -> None:
+    said = said_by(launcher, size, tmp_path, str(EXAMPLE), "--host")
+    assert said == [f"rank {rank} of {size}: equal to numpy" for rank in range(size)]
+
+
+TYPES = """
+import torch
+from oxidecopy.frameworks.sharded import bounds, copy, joined
+
+with joined(host=True) as group:
+    for dtype in (torch.uint16, torch.bfloat16, torch.float8_e5m2):
+        x = torch.arange(7 * 5).float().to(torch.uint8).to(dtype).reshape(7, 5)
+        found = copy(group, x[bounds(group, 7)], axis=0, to=1)
+        right = found.view(torch.uint8).tolist() == x[:, bounds(group, 5)].contiguous().view(torch.uint8).tolist()
+        print(f"{dtype} {group.rank} {right}", flush=True)
+"""
+
+
+def test_element_types_that_gloo_does_not_know(tmp_path: Path) -> None:
+    script = tmp_path / "parts.py"
+    script.write_text(TYPES, encoding="utf-8")
+    names = ("torch.bfloat16", "torch.float8_e5m2", "torch.uint16")
+    assert said_by("mpich", 2, tmp_path, str(script)) == [f"{name} {rank} True" for name in names for rank in range(2)]
