@@ -178,7 +178,7 @@ OX_DEVICE void interpret(const L& launch) {
     Warp w = begin(launch);
     const u32 last = header.records - 1;
     bool broken = w.pc > last;
-    if constexpr (L::PAIRS || COMPUTE) broken |= launch.read_ahead(min(w.pc + RECORDS_PER_LINE * lane_number(), last));
+    if constexpr (L::PAIRS || COMPUTE) broken |= launch.read_ahead(w.pc, last);
     Failure why = failure((shared_base() & 1023) != 0 ? REPORT_PLACE : broken ? REPORT_OPCODE : 0);
     u32 next = w.pc, head = launch.word(min(next, last), 0);
 #pragma unroll 1

@@ -2,6 +2,16 @@
 #pragma once
 #include "ptx.cuh"
 
+constexpr u32 READ_AHEAD = 128;  // records
+
+OX_DEVICE u32 warp_number() {
+    return threadIdx.x >> 5;
+}
+
+OX_DEVICE u32 lane_number() {
+    return threadIdx.x & 31;
+}
+
 struct alignas(128) Map {
     u8 bytes[MAP_BYTES];
 };
@@ -50,8 +60,14 @@ struct Launch {
         else return *reinterpret_cast<const uint2*>(p.blob + p.header.code_offset + offset);
     }
 
-    // Each lane brings in a line of code: otherwise each is waited for when its first record is read. True where there is none, but ones.
-    __device__ __forceinline__ bool read_ahead(u32 pc) const { return __all_sync(FULL_WARP, word(pc, 0) == ~0u); }
+    // Brings in the records from `pc` to at most `last`, READ_AHEAD of them: otherwise each is waited for when it is read first, as memory comes by
+    // sectors of 32 bytes, which are records. True where there is no code, but ones.
+    __device__ __forceinline__ bool read_ahead(u32 pc, u32 last) const {
+        u32 all = ~0u;
+#pragma unroll
+        for (u32 i = 0; i < READ_AHEAD; i += 32) all &= word(min(pc + i + lane_number(), last), 0);
+        return __all_sync(FULL_WARP, all == ~0u);
+    }
 
     __device__ __forceinline__ u64 argument(u32 word) const {
         return *reinterpret_cast<const u64*>(p.blob + p.header.args_offset + 8 * word);
@@ -83,21 +99,11 @@ struct RecordAt {
     __device__ __forceinline__ i32 imm(u32 k) const { return static_cast<i32>(launch.word(at, 3 + k)); }
 };
 
-constexpr u32 RECORDS_PER_LINE = 128 / RECORD_BYTES;  // of the first-level cache
-
 // First byte of dynamic shared memory, as an address in the shared window.
 extern __shared__ __align__(1024) u8 dynamic_shared[];
 
 OX_DEVICE u32 shared_base() {
     return static_cast<u32>(__cvta_generic_to_shared(dynamic_shared));
-}
-
-OX_DEVICE u32 warp_number() {
-    return threadIdx.x >> 5;
-}
-
-OX_DEVICE u32 lane_number() {
-    return threadIdx.x & 31;
 }
 
 OX_DEVICE u32 cta_number() {
