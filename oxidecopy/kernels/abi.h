@@ -50,6 +50,10 @@ constexpr u32 LOOP_TIGHT = 0x1;
 constexpr u32 COMPUTE_VECTORS = 0x3;
 constexpr u32 COMPUTE_ARGUMENT = 0x80;
 constexpr u32 COMPUTE_AT_HAND = 0x1f;
+constexpr u32 FINISH_STEPS = 0x6;
+constexpr u32 FINISH_ARGUMENT = 0x1;
+constexpr u32 FINISH_SCALE_ARGUMENT = 0x2;
+constexpr u32 FINISH_SCALED = 0x4;
 constexpr u32 REPORT_ENTRIES = 0x100;
 
 enum : u32 {
@@ -333,6 +337,31 @@ enum : u32 {
     SHAPE_M64N128 = 0x1,
     SHAPE_M64N256 = 0x2,
     SHAPE_M128N128 = 0x3,
+};
+
+enum : u32 {
+    FINISH_NONE = 0x0,
+    FINISH_GELU = 0x1,
+    FINISH_SIGMOID = 0x2,
+    FINISH_SILU = 0x3,
+    FINISH_TANH = 0x4,
+    FINISH_EXP = 0x5,
+};
+
+enum : u32 {
+    FINISH_OP_ADD = 0x0,
+    FINISH_OP_MUL = 0x1,
+    FINISH_OP_SUB = 0x2,
+    FINISH_OP_RSUB = 0x3,
+    FINISH_OP_MIN = 0x4,
+    FINISH_OP_MAX = 0x5,
+};
+
+enum : u32 {
+    FINISH_OF_NUMBER = 0x0,
+    FINISH_OF_ROW = 0x1,
+    FINISH_OF_COLUMN = 0x2,
+    FINISH_OF_ALL = 0x3,
 };
 
 enum : u32 {
@@ -760,6 +789,43 @@ static_assert(OFFSET_OF(Epilogue, form) == 5);
 static_assert(OFFSET_OF(Epilogue, adds) == 6);
 static_assert(OFFSET_OF(Epilogue, instructions) == 8);
 static_assert(OFFSET_OF(Epilogue, sources) == 12);
+
+struct alignas(16) FinishHead {
+    u8 before;
+    u8 count;
+    u8 fn;
+    u8 fn_round;
+    u8 round;
+    u8 biased;
+    u8 straight;
+    u8 gap[9];
+};
+static_assert(sizeof(FinishHead) == 16);
+static_assert(OFFSET_OF(FinishHead, before) == 0);
+static_assert(OFFSET_OF(FinishHead, count) == 1);
+static_assert(OFFSET_OF(FinishHead, fn) == 2);
+static_assert(OFFSET_OF(FinishHead, fn_round) == 3);
+static_assert(OFFSET_OF(FinishHead, round) == 4);
+static_assert(OFFSET_OF(FinishHead, biased) == 5);
+static_assert(OFFSET_OF(FinishHead, straight) == 6);
+
+struct alignas(16) FinishStep {
+    u8 op;
+    u8 of;
+    u8 form;
+    u8 round;
+    u32 source;
+    u32 scale;
+    u32 flags;
+};
+static_assert(sizeof(FinishStep) == 16);
+static_assert(OFFSET_OF(FinishStep, op) == 0);
+static_assert(OFFSET_OF(FinishStep, of) == 1);
+static_assert(OFFSET_OF(FinishStep, form) == 2);
+static_assert(OFFSET_OF(FinishStep, round) == 3);
+static_assert(OFFSET_OF(FinishStep, source) == 4);
+static_assert(OFFSET_OF(FinishStep, scale) == 8);
+static_assert(OFFSET_OF(FinishStep, flags) == 12);
 
 struct alignas(16) ReportHeader {
     u32 skip;

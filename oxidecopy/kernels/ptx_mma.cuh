@@ -70,6 +70,18 @@ OX_DEVICE u32 ld_global_if(u64 address, u32 bytes, bool is) {
     return value;
 }
 
+OX_DEVICE u32 ld_global_u32(u64 address) {
+    u32 v;
+    asm volatile("ld.global.b32 %0, [%1];" : "=r"(v) : "l"(address) : "memory");
+    return v;
+}
+
+OX_DEVICE uint2 ld_global_v2(u64 address) {
+    uint2 v;
+    asm volatile("ld.global.v2.b32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(address) : "memory");
+    return v;
+}
+
 // ---- wgmma: d[BASE ...] += a * b, without ADD = a * b. 64 rows, N columns, f32; a and b are low words of descriptors of tiles. The high
 // one says that eight rows are 1,024 bytes, swizzled by 128.
 #define OX_ROWS "0x40000040"

@@ -651,6 +651,64 @@ EPILOGUE: Final = (
     ("sources", "u8[4]", 12),  # first argument words, / ARRAY_WORDS
 )
 
+
+# ---- epilogues of products that are compiled (kernels/finish.cuh): some steps, a function, some steps; each rounded as the language says
+class FinishFn(IntEnum):
+    """The function between the steps."""
+
+    NONE = 0
+    GELU = 1
+    SIGMOID = 2
+    SILU = 3  # x * sigmoid(x)
+    TANH = 4
+    EXP = 5
+
+
+class FinishOp(IntEnum):
+    """What a step does with the value and its operand."""
+
+    ADD = 0
+    MUL = 1
+    SUB = 2
+    RSUB = 3  # operand - value
+    MIN = 4
+    MAX = 5
+
+
+class FinishOf(IntEnum):
+    """What a step's operand is."""
+
+    NUMBER = 0  # one for all
+    ROW = 1  # an element of a vector, for each row
+    COLUMN = 2
+    ALL = 3  # an element of an array like the result
+
+
+FINISH_STEPS: Final = 6
+FINISH_ARGUMENT: Final = 1  # flags of a step: `source` of a NUMBER is an argument word, which has its bits as f32
+FINISH_SCALE_ARGUMENT: Final = 2  # `scale` is an argument word
+FINISH_SCALED: Final = 4  # the operand is multiplied by `scale` first
+FINISH_BYTES: Final = 16
+FINISH_STEP_BYTES: Final = 16
+FINISH: Final = (  # FINISH_STEPS steps follow it
+    ("before", "u8", 0),  # steps before the function
+    ("count", "u8", 1),  # all steps
+    ("fn", "u8", 2),  # FinishFn
+    ("fn_round", "u8", 3),  # ElementForm that the function's result is rounded to; 0: f32
+    ("round", "u8", 4),  # likewise, the sum
+    ("biased", "u8", 5),  # 1: step 0 adds an element for each column
+    ("straight", "u8", 6),  # 1: fn is GELU, nothing is rounded before the store, and all steps come before it
+)
+FINISH_STEP: Final = (
+    ("op", "u8", 0),  # FinishOp
+    ("of", "u8", 1),  # FinishOf
+    ("form", "u8", 2),  # ElementForm of the array's elements: BITS32, F16 or BF16
+    ("round", "u8", 3),  # ElementForm that the step's result is rounded to; 0: f32
+    ("source", "u32", 4),  # the bits of a number, or the array's first argument word
+    ("scale", "u32", 8),  # bits of an f32
+    ("flags", "u32", 12),
+)
+
 # ---- the report, written by the device, read by the host after the launch. u32 words; entries follow a header of 16 bytes.
 REPORT_ENTRIES: Final = 256
 REPORT_ENTRY_WORDS: Final = 12

@@ -33,6 +33,8 @@ STRUCTS: Final[tuple[tuple[str, tuple[Field, ...], int], ...]] = (
     ("TapEntry", abi.TAP, abi.EVAL_BYTES),
     ("Contract", abi.CONTRACT, abi.RECORD_BYTES),
     ("Epilogue", abi.EPILOGUE, abi.RECORD_BYTES),
+    ("FinishHead", abi.FINISH, abi.FINISH_BYTES),
+    ("FinishStep", abi.FINISH_STEP, abi.FINISH_STEP_BYTES),
     ("ReportHeader", abi.REPORT_HEADER, 16),
     ("ReportEntry", abi.REPORT_ENTRY, 4 * abi.REPORT_ENTRY_WORDS),
     ("StampHeader", abi.STAMP_HEADER, 16),
@@ -47,6 +49,9 @@ ENUMS: Final[tuple[tuple[str, type[IntEnum]], ...]] = (
     ("STENCIL", abi.StencilWay),
     ("CONTRACT", abi.ContractType),
     ("SHAPE", abi.ContractShape),
+    ("FINISH", abi.FinishFn),
+    ("FINISH_OP", abi.FinishOp),
+    ("FINISH_OF", abi.FinishOf),
     ("DT", abi.DTypeCode),
     ("REPORT", abi.ReportKind),
 )
@@ -88,6 +93,10 @@ CONSTANTS: Final = (
     "COMPUTE_VECTORS",
     "COMPUTE_ARGUMENT",
     "COMPUTE_AT_HAND",
+    "FINISH_STEPS",
+    "FINISH_ARGUMENT",
+    "FINISH_SCALE_ARGUMENT",
+    "FINISH_SCALED",
     "REPORT_ENTRIES",
 )
 _SIZES: Final = {"u8": 1, "u16": 2, "u32": 4, "i32": 4, "u64": 8}
