@@ -346,6 +346,7 @@ enum : u32 {
     FINISH_SILU = 0x3,
     FINISH_TANH = 0x4,
     FINISH_EXP = 0x5,
+    FINISH_RELU = 0x6,
 };
 
 enum : u32 {

@@ -253,6 +253,9 @@ struct Finish {
         if (its.fn == FINISH_GELU) {
 #pragma unroll
             OX_EIGHT v[k] = fn::gelu(v[k]);
+        } else if (its.fn == FINISH_RELU) {
+#pragma unroll
+            OX_EIGHT v[k] = fn::maximum(v[k], 0.0f);
         } else if (its.fn == FINISH_SILU) {
 #pragma unroll
             OX_EIGHT v[k] = __fmul_rn(v[k], fn::sigmoid(v[k]));
@@ -292,9 +295,14 @@ struct Finish {
         }
         if (u + 1 < PIECES) ask<WIDE>((u + 1) / HALVES * COLUMNS);
         const u32 first = base != 0;
-        if (its.straight && first == its.count) {  // GELU, and no step that is left: what is most common has no loop
+        if (its.straight && first == its.count) {  // no step is left: what is most common has no loop
+            if (its.fn == FINISH_GELU) {
 #pragma unroll
-            for (u32 k = 0; k < EIGHT * EIGHTS; ++k) v[k] = fn::gelu(v[k]);
+                for (u32 k = 0; k < EIGHT * EIGHTS; ++k) v[k] = fn::gelu(v[k]);
+            } else if (its.fn == FINISH_RELU) {
+#pragma unroll
+                for (u32 k = 0; k < EIGHT * EIGHTS; ++k) v[k] = fn::maximum(v[k], 0.0f);
+            }
 #pragma unroll
             for (u32 i = 0; i < EIGHTS; ++i) staged<WIDE>(&v[EIGHT * i], form, tile, i);
             return;

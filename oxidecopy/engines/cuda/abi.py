@@ -662,6 +662,7 @@ class FinishFn(IntEnum):
     SILU = 3  # x * sigmoid(x)
     TANH = 4
     EXP = 5
+    RELU = 6
 
 
 class FinishOp(IntEnum):
@@ -697,7 +698,7 @@ FINISH: Final = (  # FINISH_STEPS steps follow it
     ("fn_round", "u8", 3),  # ElementForm that the function's result is rounded to; 0: f32
     ("round", "u8", 4),  # likewise, the sum
     ("biased", "u8", 5),  # 1: step 0 adds an element for each column
-    ("straight", "u8", 6),  # 1: fn is GELU, nothing is rounded before the store, and all steps come before it
+    ("straight", "u8", 6),  # 1: fn is NONE, RELU or GELU, comes behind all steps, and nothing is rounded before the store
 )
 FINISH_STEP: Final = (
     ("op", "u8", 0),  # FinishOp
