@@ -225,6 +225,14 @@ def _all(s: Any, row: Any, column: Any, residual: Any) -> Any:
     return (s * row + column).cast(ox.bf16) + residual
 
 
+def _blended(s: Any, column: Any, residual: Any) -> Any:
+    return residual * -0.5 + (column - s * 1.5)
+
+
+def _clamped(s: Any, row: Any) -> Any:
+    return (row + s).maximum(40.0).minimum(900.0) * 0.25
+
+
 PLANS: Final[dict[str, Plan]] = {
     "bf16 128x128": Plan(),
     "bf16 128x256": Plan(n=256, stages=3),
@@ -247,12 +255,25 @@ PLANS: Final[dict[str, Plan]] = {
     "cluster of 2 x 2 that shares both": Plan(cluster=(2, 2), shared="ab"),
     "K in two halves, added": Plan(splits=2),
     "column bias, relu": Plan(epilogue=_biased, reads=("column",)),
+    "column bias, relu, to bf16": Plan(out=ox.bf16, n=256, stages=3, epilogue=lambda s, c: (c + s).relu().cast(ox.bf16), reads=("column",)),
+    "column bias of 128x128, to f16": Plan(out=ox.f16, groups=1, m=128, epilogue=lambda s, c: (c + s).cast(ox.f16), reads=("column",)),
+    "scaled, from a column, less a half of the residual": Plan(epilogue=_blended, reads=("column", "residual")),
+    "a row's sum, clamped": Plan(n=64, epilogue=_clamped, reads=("row",)),
     "row scale, column bias, residual": Plan(out=ox.bf16, epilogue=_all, reads=("row", "column", "residual")),
     "one tile": Plan(shape=(128, 128, 64)),
     "smaller than a tile": Plan(shape=(5, 24, 8)),
     "long K": Plan(shape=(64, 64, 2048), n=64),
 }
-RANDOM: Final = {"bf16": Plan(), "f16": Plan(a=ox.f16, b=ox.f16), "tf32": Plan(a=ox.tf32, b=ox.tf32), "e4m3": Plan(a=ox.e4m3, b=ox.e4m3)}
+# The slope of each epilogue is at most 1.13, and its own error a few units of the last place: that much more than the sum's.
+RANDOM: Final = {
+    "bf16": Plan(),
+    "f16": Plan(a=ox.f16, b=ox.f16),
+    "tf32": Plan(a=ox.tf32, b=ox.tf32),
+    "e4m3": Plan(a=ox.e4m3, b=ox.e4m3),
+    "column bias, gelu": Plan(n=256, stages=3, epilogue=lambda s, c: (s + c).gelu(), reads=("column",)),
+    "silu, residual": Plan(epilogue=lambda s, r: r + s * s.sigmoid(), reads=("residual",)),
+    "column bias, tanh": Plan(m=128, stages=3, epilogue=lambda s, c: (c + s).tanh(), reads=("column",)),
+}
 
 
 def cases() -> Iterator[Case]:
@@ -267,6 +288,7 @@ def cases() -> Iterator[Case]:
             group="contractions",
             make=partial(made, plan, exact=False),
             whole=False,
-            ulp=ceil(mma.error_bound(plan.a.info.name, plan.shape[2], 2.0**24)),
+            ulp=ceil((1.13 if plan.epilogue else 1.0) * mma.error_bound(plan.a.info.name, plan.shape[2], 2.0**24))
+            + (4 if plan.epilogue else 0),
             emitted=False,
         )
