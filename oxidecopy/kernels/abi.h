@@ -50,6 +50,12 @@ constexpr u32 LOOP_TIGHT = 0x1;
 constexpr u32 COMPUTE_VECTORS = 0x3;
 constexpr u32 COMPUTE_ARGUMENT = 0x80;
 constexpr u32 COMPUTE_AT_HAND = 0x1f;
+constexpr u32 PRODUCT_LOADS = 0x8;
+constexpr u32 PRODUCT_LOAD_AT = 0x40;
+constexpr u32 PRODUCT_FINISH_AT = 0x140;
+constexpr u32 PRODUCT_BYTES = 0x1c0;
+constexpr u32 PRODUCT_CORNER = 0x1;
+constexpr u32 PRODUCT_PLACES = 0x8;
 constexpr u32 FINISH_STEPS = 0x6;
 constexpr u32 FINISH_ARGUMENT = 0x1;
 constexpr u32 FINISH_SCALE_ARGUMENT = 0x2;
@@ -337,6 +343,7 @@ enum : u32 {
     SHAPE_M64N128 = 0x1,
     SHAPE_M64N256 = 0x2,
     SHAPE_M128N128 = 0x3,
+    SHAPE_M64N192 = 0x4,
 };
 
 enum : u32 {
@@ -790,6 +797,86 @@ static_assert(OFFSET_OF(Epilogue, form) == 5);
 static_assert(OFFSET_OF(Epilogue, adds) == 6);
 static_assert(OFFSET_OF(Epilogue, instructions) == 8);
 static_assert(OFFSET_OF(Epilogue, sources) == 12);
+
+struct alignas(16) ProductHead {
+    u32 full;
+    u32 empty;
+    u32 a;
+    u32 a_stride;
+    u32 b;
+    u32 b_stride;
+    u32 out0;
+    u32 out1;
+    u32 nbytes;
+    u32 steps;
+    u32 entry_words;
+    u32 turns;
+    u8 stages;
+    u8 out_stages;
+    u8 peers;
+    u8 shape;
+    u8 type;
+    u8 form;
+    u8 adds;
+    u8 rank;
+    u8 groups;
+    u8 loads;
+    u8 map;
+    u8 full_count;
+    u8 empty_count;
+    u8 pitch;
+    u8 axes;
+    u8 size;
+};
+static_assert(sizeof(ProductHead) == 64);
+static_assert(OFFSET_OF(ProductHead, full) == 0);
+static_assert(OFFSET_OF(ProductHead, empty) == 4);
+static_assert(OFFSET_OF(ProductHead, a) == 8);
+static_assert(OFFSET_OF(ProductHead, a_stride) == 12);
+static_assert(OFFSET_OF(ProductHead, b) == 16);
+static_assert(OFFSET_OF(ProductHead, b_stride) == 20);
+static_assert(OFFSET_OF(ProductHead, out0) == 24);
+static_assert(OFFSET_OF(ProductHead, out1) == 28);
+static_assert(OFFSET_OF(ProductHead, nbytes) == 32);
+static_assert(OFFSET_OF(ProductHead, steps) == 36);
+static_assert(OFFSET_OF(ProductHead, entry_words) == 40);
+static_assert(OFFSET_OF(ProductHead, turns) == 44);
+static_assert(OFFSET_OF(ProductHead, stages) == 48);
+static_assert(OFFSET_OF(ProductHead, out_stages) == 49);
+static_assert(OFFSET_OF(ProductHead, peers) == 50);
+static_assert(OFFSET_OF(ProductHead, shape) == 51);
+static_assert(OFFSET_OF(ProductHead, type) == 52);
+static_assert(OFFSET_OF(ProductHead, form) == 53);
+static_assert(OFFSET_OF(ProductHead, adds) == 54);
+static_assert(OFFSET_OF(ProductHead, rank) == 55);
+static_assert(OFFSET_OF(ProductHead, groups) == 56);
+static_assert(OFFSET_OF(ProductHead, loads) == 57);
+static_assert(OFFSET_OF(ProductHead, map) == 58);
+static_assert(OFFSET_OF(ProductHead, full_count) == 59);
+static_assert(OFFSET_OF(ProductHead, empty_count) == 60);
+static_assert(OFFSET_OF(ProductHead, pitch) == 61);
+static_assert(OFFSET_OF(ProductHead, axes) == 62);
+static_assert(OFFSET_OF(ProductHead, size) == 63);
+
+struct alignas(16) ProductLoad {
+    u32 tile;
+    u32 stride;
+    u32 mask;
+    u8 map;
+    u8 rank;
+    u8 multicast;
+    u8 gap6[1];
+    i32 growth[3];
+    u8 gap[4];
+};
+static_assert(sizeof(ProductLoad) == 32);
+static_assert(OFFSET_OF(ProductLoad, tile) == 0);
+static_assert(OFFSET_OF(ProductLoad, stride) == 4);
+static_assert(OFFSET_OF(ProductLoad, mask) == 8);
+static_assert(OFFSET_OF(ProductLoad, map) == 12);
+static_assert(OFFSET_OF(ProductLoad, rank) == 13);
+static_assert(OFFSET_OF(ProductLoad, multicast) == 14);
+static_assert(OFFSET_OF(ProductLoad, growth) == 16);
 
 struct alignas(16) FinishHead {
     u8 before;

@@ -619,9 +619,10 @@ class ContractShape(IntEnum):
     M64N128 = 1
     M64N256 = 2
     M128N128 = 3
+    M64N192 = 4  # family "product" alone
 
 
-CONTRACT_SHAPES: Final = {(64, 64): 0, (64, 128): 1, (64, 256): 2, (128, 128): 3}
+CONTRACT_SHAPES: Final = {(64, 64): 0, (64, 128): 1, (64, 256): 2, (128, 128): 3, (64, 192): 4}
 CONTRACT: Final = (  # tiles have rows of 128 bytes, swizzled by 128
     ("full", "i32", 0),  # shared offsets of stage 0
     ("empty", "i32", 4),
@@ -710,6 +711,58 @@ FINISH_STEP: Final = (
     ("flags", "u32", 12),
 )
 
+# ---- PRODUCT: the whole program of a CTA whose groups contract what one thread loads, tile by tile. It lies where inline code does, and is no
+# record; `code` of the header points to the table of tiles in device memory. First the groups' warps, then a warpgroup whose first warp loads.
+PRODUCT_LOADS: Final = 8  # of a stage, at most
+PRODUCT_LOAD_BYTES: Final = 32
+PRODUCT_LOAD_AT: Final = 64
+PRODUCT_FINISH_AT: Final = 320
+PRODUCT_BYTES: Final = 448
+PRODUCT: Final = (  # PRODUCT_LOADS loads follow at PRODUCT_LOAD_AT, FINISH with its steps at PRODUCT_FINISH_AT
+    ("full", "u32", 0),  # shared offsets of stage 0
+    ("empty", "u32", 4),
+    ("a", "u32", 8),
+    ("a_stride", "u32", 12),  # of the parts of all groups together; where group 1 begins in it follows from the shape
+    ("b", "u32", 16),
+    ("b_stride", "u32", 20),
+    ("out0", "u32", 24),  # of each group's first staging tile
+    ("out1", "u32", 28),
+    ("nbytes", "u32", 32),  # announced for a stage
+    ("steps", "u32", 36),  # stages of a tile, 1 or more
+    ("entry_words", "u32", 40),  # of the table
+    ("turns", "u32", 44),  # tiles of the CTA that has most
+    ("stages", "u8", 48),
+    ("out_stages", "u8", 49),
+    ("peers", "u8", 50),  # this and the next few as in CONTRACT
+    ("shape", "u8", 51),
+    ("type", "u8", 52),
+    ("form", "u8", 53),
+    ("adds", "u8", 54),
+    ("rank", "u8", 55),  # of the result
+    ("groups", "u8", 56),
+    ("loads", "u8", 57),
+    ("map", "u8", 58),  # slot of the result's
+    ("full_count", "u8", 59),
+    ("empty_count", "u8", 60),
+    ("pitch", "u8", 61),
+    ("axes", "u8", 62),
+    ("size", "u8", 63),
+)
+PRODUCT_LOAD: Final = (
+    ("tile", "u32", 0),  # shared offset in stage 0
+    ("stride", "u32", 4),  # to the next stage
+    ("mask", "u32", 8),  # of a multicast load: CTAs that it is for
+    ("map", "u8", 12),
+    ("rank", "u8", 13),
+    ("multicast", "u8", 14),
+    ("growth", "i32[3]", 16),  # of each coordinate, innermost first, from a stage to the next one
+)
+# The table: of CTA c (linear block index) turn t has `entry_words` words at (c * turns + t) * entry_words. Word 0: 1, or 0 behind the CTA's last
+# tile; 1: corner of what group 0 stores, innermost first; 4: that of group 1; 8 + 3 * j: coordinates of load j in the first stage.
+PRODUCT_CORNER: Final = 1
+PRODUCT_PLACES: Final = 8
+PRODUCT_RANK_MAX: Final = 3
+
 # ---- the report, written by the device, read by the host after the launch. u32 words; entries follow a header of 16 bytes.
 REPORT_ENTRIES: Final = 256
 REPORT_ENTRY_WORDS: Final = 12
@@ -765,6 +818,7 @@ class ReportKind(IntEnum):
 # reshape: all of full, with TRANSPOSE_TILE, REDUCE_TILE and STENCIL_TILE, and PLACE; 96 registers, and its code is always in global memory.
 # timed: as wide, stamping what it does; for `oxidecopy trace`.
 # mma: all ops but COMPUTE, all barriers, and CONTRACT; 168 registers, so CTAs of up to 384 threads; sm_90a alone has it.
+# product_mMnN: a PRODUCT and nothing else, by the shape of a group; its table is in global memory, the rest in the parameter; sm_90a alone.
 # wide, many: all ops and all barriers, scalars of 64 bits, tokens as states; the code is always in global memory.
 ONCE_FAMILY: Final = "once"
 FULL_FAMILY: Final = "full"
@@ -774,6 +828,8 @@ WIDE_FAMILY: Final = "wide"
 MANY_FAMILY: Final = "many"
 TIMED_FAMILY: Final = "timed"
 MMA_FAMILY: Final = "mma"
+PRODUCT_FAMILY: Final = "product"
+PRODUCT_FAMILIES: Final = tuple([f"{PRODUCT_FAMILY}_{shape.name.lower()}" for shape in ContractShape])
 FAMILIES: Final = (
     ONCE_FAMILY,
     "move",
@@ -790,6 +846,7 @@ FAMILIES: Final = (
     MANY_FAMILY,
     TIMED_FAMILY,
     MMA_FAMILY,
+    *PRODUCT_FAMILIES,
 )
 _IN_MEMORY: Final = ("global",)
 _PARAMETERS: Final = {
@@ -805,6 +862,7 @@ _PARAMETERS: Final = {
     MANY_FAMILY: _IN_MEMORY,
     TIMED_FAMILY: _IN_MEMORY,
     MMA_FAMILY: _IN_MEMORY,
+    **dict.fromkeys(PRODUCT_FAMILIES, ("large",)),
 }
 CREW_FAMILIES: Final = (WIDE_FAMILY, MANY_FAMILY, TIMED_FAMILY)  # with scalars of 64 bits, and the warp table behind the records
 FEW_BARRIERS: Final = 2  # what families without "_named" have
@@ -817,8 +875,8 @@ ENTRY_POINTS: Final = tuple(
     if parameter in _PARAMETERS.get(family, PARAMETERS)
 )
 # Kernels come in files of their own: those of the families "compute" and "reshape" beside all others, as they are built with other options;
-# those of "mma" too, as only one architecture has their instructions.
-PARTS: Final = ("", COMPUTE_FAMILY, RESHAPE_FAMILY, TIMED_FAMILY, MMA_FAMILY)
+# those of "mma" and "product" too, as only one architecture has their instructions.
+PARTS: Final = ("", COMPUTE_FAMILY, RESHAPE_FAMILY, TIMED_FAMILY, MMA_FAMILY, PRODUCT_FAMILY)
 
 
 def part_of(entry_point: str) -> str:
