@@ -35,6 +35,17 @@ OX_DEVICE bool issues() {
     return (threadIdx.x & GROUP - 1) == 0;
 }
 
+// Whom this thread tells that a stage is free: nobody, its own CTA, or the one with the thread's number.
+OX_DEVICE u32 told(u32 peers, u32 pitch, u32 axes, u32 size) {
+    const u32 thread = threadIdx.x & GROUP - 1;
+    if (peers == 0) return thread == 0 ? TELLS_OWN : 0;
+    if (axes == 0) return thread < peers ? TELLS_PEER : 0;
+    const u32 rank = ptx::cluster_ctarank();
+    const bool row = axes & 1 && thread / pitch == rank / pitch;
+    const bool column = axes & 2 && thread < size && thread % pitch == rank % pitch;
+    return row || column ? TELLS_PEER : 0;
+}
+
 // The two records behind a CONTRACT, read where they are used.
 template <class L>
 struct ContractAt {
@@ -53,15 +64,9 @@ struct ContractAt {
     __device__ __forceinline__ u32 type() const { return launch.word(at, 6) >> 24; }
     __device__ __forceinline__ u32 number() const { return launch.word(at, 7) & 0xff; }
 
-    // Whom this thread tells that a stage is free: nobody, its own CTA, or the one with the thread's number.
     __device__ __forceinline__ u32 tells() const {
-        const u32 thread = threadIdx.x & GROUP - 1, pitch = launch.word(at, 7) >> 8 & 0xff, axes = launch.word(at, 7) >> 16 & 0xff;
-        if (peers() == 0) return thread == 0 ? TELLS_OWN : 0;
-        if (axes == 0) return thread < peers() ? TELLS_PEER : 0;
-        const u32 rank = ptx::cluster_ctarank();
-        const bool row = axes & 1 && thread / pitch == rank / pitch;
-        const bool column = axes & 2 && thread < launch.word(at, 7) >> 24 && thread % pitch == rank % pitch;
-        return row || column ? TELLS_PEER : 0;
+        const u32 word = launch.word(at, 7);
+        return told(peers(), word >> 8 & 0xff, word >> 16 & 0xff, word >> 24);
     }
 
     __device__ __forceinline__ u32 out() const { return shared_base() + launch.word(at + 1, 0); }
@@ -86,12 +91,6 @@ OX_DEVICE void fence_sums(f32 (&sums)[SIZE]) {
     for (u32 i = 0; i < USED; ++i) asm volatile("" : "+f"(sums[i])::"memory");
 }
 
-OX_DEVICE void pause(u32 cycles) {
-    const u32 start = ptx::clock();
-#pragma unroll 1
-    while (ptx::clock() - start < cycles) {}
-}
-
 // ---- the products of a stage: four of 32 bytes of K each. Within a swizzled row the next ones are 32 bytes on, with K outermost 16 rows.
 // Without `add` the first ones are the sums.
 #define OX_PRODUCT(NAME, FN, TA, TB)                                                                             \
@@ -99,11 +98,13 @@ OX_DEVICE void pause(u32 cycles) {
     struct NAME {                                                                                                \
         static constexpr u32 USED = M * N / GROUP, ROWS = M, COLUMNS = N;                                        \
         static constexpr bool TRANSPOSED_A = TA, TRANSPOSED_B = TB;                                              \
-        using Part = NAME<64, N == 256 ? 128 : N>;                                                               \
+        using Part = NAME<64, (N > 128 ? N / 2 : N)>;                                                             \
         template <bool ADD, u32 SIZE>                                                                            \
         static __device__ __forceinline__ void product(f32 (&sums)[SIZE], u32 a, u32 b) {                        \
             if constexpr (N == 64) ptx::FN##_n64<0, ADD>(sums, a, b);                                            \
+            if constexpr (N == 96) ptx::FN##_n96<0, ADD>(sums, a, b);                                            \
             if constexpr (N == 128) ptx::FN##_n128<0, ADD>(sums, a, b);                                          \
+            if constexpr (N == 192) ptx::FN##_n192<0, ADD>(sums, a, b);                                          \
             if constexpr (N == 256) ptx::FN##_n256<0, ADD>(sums, a, b);                                          \
             if constexpr (M == 128) ptx::FN##_n128<64, ADD>(sums, a + (PIECE >> 4), b);                          \
         }                                                                                                        \
@@ -129,10 +130,10 @@ OX_PRODUCT(E5m2, wgmma_e5m2_e5m2, false, false)
 OX_PRODUCT(Tf32, wgmma_tf32, false, false)
 #undef OX_PRODUCT
 
-// Where the loop over K is.
-template <class L>
+// Where the loop over K is. I: what is contracted, as `ContractAt` says it.
+template <class I>
 struct Contraction {
-    const ContractAt<L> its;
+    const I its;
     const Header& header;
     u32 stage, parity;
     u32 steps;
@@ -183,9 +184,9 @@ struct Contraction {
 
     // Tensor cores keep few digits while they add products of 8 bits (14 of them, measured by others): each stage is summed by itself, and
     // added to the sums in full; half of the sums at a time where there are many, as that leaves registers for them.
-    // Of two groups the second one begins as much later as a part is multiplied: so one adds while the other multiplies, rather than both at once.
-    template <class P>
-    __device__ __forceinline__ void run_promoted(f32 (&sums)[SUMS]) {
+    // TURNS: says when this group may multiply, as one adds while the other multiplies rather than both at once.
+    template <class P, class TURNS>
+    __device__ __forceinline__ void run_promoted(f32 (&sums)[SUMS], const TURNS& turns) {
         using Part = typename P::Part;
         constexpr u32 PARTS = P::USED / Part::USED;
         constexpr u32 A = P::ROWS > 64 ? PIECE >> 4 : 0, B = P::COLUMNS > Part::COLUMNS ? Part::COLUMNS * 128 >> 4 : 0;
@@ -200,13 +201,14 @@ struct Contraction {
 #pragma unroll 1
         for (u32 k = 0; k < steps; ++k) {
             wait(full);
-            if (k == 0 && (threadIdx.x & GROUP) != 0) pause(2 * Part::COLUMNS);
 #pragma unroll
             for (u32 p = 0; p < PARTS; ++p) {
+                turns.begin();
                 ptx::wgmma_fence();
                 Part::template products<false>(part, a + stage * a_stride + p * A, b + stage * b_stride + p * B);
                 ptx::wgmma_commit_group();
                 ptx::wgmma_wait_group<0>();
+                turns.end();
                 fence_sums<Part::USED>(part);
                 if (p == PARTS - 1) release(empty + 8 * stage, tells);
 #pragma unroll
@@ -216,6 +218,12 @@ struct Contraction {
             next(stages);
         }
     }
+};
+
+// Who multiplies whenever it can.
+struct AnyTime {
+    __device__ __forceinline__ void begin() const {}
+    __device__ __forceinline__ void end() const {}
 };
 
 // ---- what becomes of the sums
@@ -312,7 +320,7 @@ OX_DEVICE void put_sums(const L& launch, const Warp& w, const R& r, const Contra
 template <u32 M, u32 N, class L, class R>
 OX_DEVICE Failure contract_of(const L& launch, const Warp& w, const R& r, const ContractAt<L>& its) {
     const u32 first = static_cast<u32>(w.value(r, 0)), stages = its.stages();
-    Contraction<L> work{its, launch.header(), first % stages, first / stages & 1, static_cast<u32>(w.value(r, 1)), 0};
+    Contraction<ContractAt<L>> work{its, launch.header(), first % stages, first / stages & 1, static_cast<u32>(w.value(r, 1)), 0};
     f32 sums[SUMS];
     switch (its.type()) {
         case CONTRACT_BF16: work.template run<Bf16<M, N>>(sums); break;
@@ -325,10 +333,10 @@ OX_DEVICE Failure contract_of(const L& launch, const Warp& w, const R& r, const 
         case CONTRACT_F16_AB: work.template run<F16AB<M, N>>(sums); break;
         case CONTRACT_TF32: work.template run<Tf32<M, N>>(sums); break;
         default:
-            if (its.type() == CONTRACT_E4M3) work.template run_promoted<E4m3<M, N>>(sums);
-            else if (its.type() == CONTRACT_E4M3_E5M2) work.template run_promoted<E4m3E5m2<M, N>>(sums);
-            else if (its.type() == CONTRACT_E5M2_E4M3) work.template run_promoted<E5m2E4m3<M, N>>(sums);
-            else if (its.type() == CONTRACT_E5M2) work.template run_promoted<E5m2<M, N>>(sums);
+            if (its.type() == CONTRACT_E4M3) work.template run_promoted<E4m3<M, N>>(sums, AnyTime{});
+            else if (its.type() == CONTRACT_E4M3_E5M2) work.template run_promoted<E4m3E5m2<M, N>>(sums, AnyTime{});
+            else if (its.type() == CONTRACT_E5M2_E4M3) work.template run_promoted<E5m2E4m3<M, N>>(sums, AnyTime{});
+            else if (its.type() == CONTRACT_E5M2) work.template run_promoted<E5m2<M, N>>(sums, AnyTime{});
             else return failure(REPORT_OPCODE);
     }
     put_sums<M, N>(launch, w, r, its, sums, work.why != 0);

@@ -24,12 +24,6 @@ OX_DEVICE void mbarrier_arrive_peer(u32 bar) {
     asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(bar) : "memory");
 }
 
-OX_DEVICE u32 clock() {
-    u32 now;
-    asm volatile("mov.u32 %0, %clock;" : "=r"(now));
-    return now;
-}
-
 // Registers of each thread: a warpgroup takes some out of the CTA's pool, or puts some in.
 template <int REGISTERS>
 OX_DEVICE void setmaxnreg_inc() {
@@ -39,6 +33,17 @@ OX_DEVICE void setmaxnreg_inc() {
 template <int REGISTERS>
 OX_DEVICE void setmaxnreg_dec() {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGISTERS));
+}
+
+// Comes to a barrier of threads without waiting there.
+template <u32 NUMBER>
+OX_DEVICE void barrier_arrive(u32 threads) {
+    asm volatile("barrier.cta.arrive %0, %1;" ::"n"(NUMBER), "r"(threads) : "memory");
+}
+
+// Asks for a tensor map, so that the first copy does not wait for it.
+OX_DEVICE void prefetch_tensormap(u64 map) {
+    asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 
 // True where `value` holds for any of the threads that come.
@@ -89,6 +94,9 @@ OX_DEVICE uint2 ld_global_v2(u64 address) {
                   "%24, %25, %26, %27, %28, %29, %30, %31"
 #define OX_REGS64 OX_REGS32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, " \
                   "%51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define OX_REGS48 OX_REGS32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
+#define OX_REGS96 OX_REGS64 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, " \
+                  "%83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
 #define OX_REGS128 OX_REGS64 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, " \
                    "%83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, %96, %97, %98, %99, %100, %101, %102, %103, "  \
                    "%104, %105, %106, %107, %108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, "   \
@@ -97,6 +105,8 @@ OX_DEVICE uint2 ld_global_v2(u64 address) {
 #define OX_D16(I) OX_D4(I), OX_D4(I + 4), OX_D4(I + 8), OX_D4(I + 12)
 #define OX_D32(I) OX_D16(I), OX_D16(I + 16)
 #define OX_D64(I) OX_D32(I), OX_D32(I + 32)
+#define OX_D48(I) OX_D32(I), OX_D16(I + 32)
+#define OX_D96(I) OX_D64(I), OX_D32(I + 64)
 #define OX_D128(I) OX_D64(I), OX_D64(I + 64)
 
 // TYPES: ".bf16.bf16" and so on; K: of 32 bytes. TRANS: which of a and b lie with M, N innermost (elements of 16 bits alone).
@@ -111,7 +121,9 @@ OX_DEVICE uint2 ld_global_v2(u64 address) {
     }
 #define OX_WGMMA_ALL(NAME, K, TYPES, TRANS)               \
     OX_WGMMA(NAME, 64, K, TYPES, 32, 32, 33, 34, TRANS)   \
+    OX_WGMMA(NAME, 96, K, TYPES, 48, 48, 49, 50, TRANS)   \
     OX_WGMMA(NAME, 128, K, TYPES, 64, 64, 65, 66, TRANS)  \
+    OX_WGMMA(NAME, 192, K, TYPES, 96, 96, 97, 98, TRANS)  \
     OX_WGMMA(NAME, 256, K, TYPES, 128, 128, 129, 130, TRANS)
 
 OX_WGMMA_ALL(wgmma_bf16, 16, ".bf16.bf16", ", 0, 0")
