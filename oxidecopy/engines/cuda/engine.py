@@ -237,7 +237,7 @@ class CudaEngine:
             verified=verified,
             image=image,
             kernel=kernel,
-            records=upload(self.context, image.uploaded) if image.form == "global" else None,
+            records=upload(self.context, image.uploaded) if image.in_memory else None,
             facts=Facts(
                 image=image, grid=launch.grid, limit_us=self.limit_us, sm=self.sm, constants=launch.environment(), site=program.site
             ),

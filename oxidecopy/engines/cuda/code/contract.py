@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from oxidecopy.engines.cuda.abi import CONTRACT_SHAPES, RECORD_BYTES, ComputeFn, ContractType, DeviceOp, ElementForm
+from oxidecopy.engines.cuda.abi import CONTRACT_SHAPES, RECORD_BYTES, ComputeFn, ContractShape, ContractType, DeviceOp, ElementForm
 from oxidecopy.engines.cuda.code import refusals
 from oxidecopy.engines.cuda.code.compute import Place, UnfitError, compute_code, packed
 from oxidecopy.engines.cuda.code.compute import Step as Instruction
@@ -31,8 +31,8 @@ WHOLE: Final = (ops.Contract, ops.ContractDrain)
 WARPS: Final = mma.WARPGROUP // limits.WARP
 GROUPS_MAX: Final = 2  # that contract; beside them one warpgroup's warps, for all other agents
 STAGING_BYTES: Final = 64 * 128  # of a tile that the results are staged in
-_CONTRACT: Final = struct.Struct("<6i8B")
-_EPILOGUE: Final = struct.Struct("<i3BxH2x4B16x")
+CONTRACT: Final = struct.Struct("<6i8B")
+EPILOGUE: Final = struct.Struct("<i3BxH2x4B16x")
 
 _FORMS: Final = {"bf16": ElementForm.BF16, "f16": ElementForm.F16, "f32": ElementForm.BITS32}
 _SOURCES: Final = 4
@@ -92,6 +92,18 @@ def cast_problems(program: Program, cast: Agents) -> Iterator[Diagnostic]:
     cast.kept.sort(key=lambda i: (i not in groups, i))
 
 
+def recordless(program: Program) -> Iterator[Diagnostic]:
+    """What no record computes: sums of a shape that only a kernel for whole programs has."""
+    for step in program.walk():
+        if isinstance(step.op, ops.Contract):
+            m, n = (
+                operand(program, r, major, step.op.depth)[0] for r, major in ((step.op.a, step.op.a_major), (step.op.b, step.op.b_major))
+            )
+            if CONTRACT_SHAPES.get((m, n)) == ContractShape.M64N192:
+                words = f"sums of {m} x {n} in a program that is more than the tiles of one product, one after the other"
+                yield refusals.contraction(Where(step.site, program, step.op), words)
+
+
 # ---- records
 def contract(low: AgentLowering, op: ops.Contract, where: Where) -> Op:
     """The whole mainloop with its epilogue."""
@@ -105,12 +117,12 @@ def contract(low: AgentLowering, op: ops.Contract, where: Where) -> Op:
     number = low.shared.cast.numbers[op.number]
     shape, kind = CONTRACT_SHAPES.get((m, n), 0), _type(low.program, op) or 0
     strides = tiles[op.a.tile].stage_bytes, tiles[op.b.tile].stage_bytes
-    head = _CONTRACT.pack(full, empty, a, strides[0], b, strides[1], op.stages, op.peers, shape, kind, number, *_told(low.program, op))
+    head = CONTRACT.pack(full, empty, a, strides[0], b, strides[1], op.stages, op.peers, shape, kind, number, *_told(low.program, op))
     form = _FORMS.get(tiles[op.out.tile].dtype, ElementForm.BITS32)
     code = _epilogue(low, op, where)
     sources = [low.array(array.name) for array in op.arrays]
     sources += [0] * (_SOURCES - len(sources))
-    end = _EPILOGUE.pack(out, tiles[op.out.tile].stages, form, op.combine == "add", len(code), *sources[:_SOURCES])
+    end = EPILOGUE.pack(out, tiles[op.out.tile].stages, form, op.combine == "add", len(code), *sources[:_SOURCES])
     instructions = packed(code)
     return Op(
         op=DeviceOp.CONTRACT,

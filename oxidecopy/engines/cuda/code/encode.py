@@ -24,7 +24,7 @@ from oxidecopy.engines.cuda.abi import (
 )
 from oxidecopy.engines.cuda.code import refusals
 from oxidecopy.engines.cuda.code.agents import Cast
-from oxidecopy.engines.cuda.code.contract import WARPS, WHOLE, cast_problems, contracts, gathered
+from oxidecopy.engines.cuda.code.contract import WARPS, WHOLE, cast_problems, contracts, gathered, recordless
 from oxidecopy.engines.cuda.code.counted import Counted
 from oxidecopy.engines.cuda.code.deal import Deal, NotCountedError
 from oxidecopy.engines.cuda.code.emit import EmissionError, Emitter
@@ -32,6 +32,7 @@ from oxidecopy.engines.cuda.code.image import AgentNote, Image, Warp, Where, cod
 from oxidecopy.engines.cuda.code.lower import Lowering
 from oxidecopy.engines.cuda.code.nodes import Stream
 from oxidecopy.engines.cuda.code.once import one_shot
+from oxidecopy.engines.cuda.code.product import ProductCode, product_of
 from oxidecopy.engines.cuda.code.tokens import Tokens
 from oxidecopy.engines.cuda.code.trim import trimmed
 from oxidecopy.errors import DeviceCodeError, Diagnostic
@@ -59,15 +60,15 @@ def encode(verified: VerifiedProgram) -> Image:
     return encode_program(verified.program, verified.assumptions.launch)
 
 
-def encode_program(program: Program, launch: Launch, *, timed: bool = False) -> Image:
-    """As `encode`, of a program that somebody else answers for: probes and tests.
+def encode_program(program: Program, launch: Launch, *, timed: bool = False, products: bool = True) -> Image:
+    """As `encode`, of a program that somebody else answers for: probes and tests. Without `products` all contractions are records.
 
     What 32 bits, phases that are known and 32 warps are not enough for becomes slower code that has no such limits. So does code that is to
     be `timed`: each op is a record of its own, and the header's `counter` says where its stamps go.
     """
     program = expanded(program, WHOLE)
     if contracts(program):
-        return _contracting(gathered(program), launch, timed=timed)
+        return _contracting(gathered(program), launch, timed=timed, products=products)
     if any(isinstance(step.op, ops.Made) for step in program.walk()):
         program = trimmed(program)
     cast, phases = Cast(program), _phases(program, launch)
@@ -84,7 +85,7 @@ def encode_program(program: Program, launch: Launch, *, timed: bool = False) -> 
     return _encoded(program, cast, *_deal(program, cast, low, launch.sm), timed=timed)
 
 
-def _contracting(program: Program, launch: Launch, *, timed: bool) -> Image:
+def _contracting(program: Program, launch: Launch, *, timed: bool, products: bool) -> Image:
     """Of a program with contractions, which slower code has no kernels for."""
     cast, phases = Cast(program), _phases(program, launch)
     wrong = list(cast_problems(program, cast))
@@ -93,7 +94,51 @@ def _contracting(program: Program, launch: Launch, *, timed: bool) -> Image:
     if cast.many or (phases is not None and phases.unknown):
         wrong.append(refusals.contraction(Where(program.site, program, None), "a program that also waits for tokens of phases not known"))
     _raise(wrong)
-    return _encoded(program, cast, *_lowered(program, launch, cast, phases))
+    low, streams = _lowered(program, launch, cast, phases)
+    _raise(low.refused)
+    found = product_of(low, streams, launch.grid) if products else None
+    if found is not None:
+        return _product(program, low, streams, found)
+    _raise(list(recordless(program)))
+    return _encoded(program, cast, low, streams)
+
+
+def _product(program: Program, low: Lowering, streams: list[tuple[int, Stream]], found: ProductCode) -> Image:
+    """All of a program whose one record, so to say, is a PRODUCT: pc 0 is the producer, those behind it are the groups."""
+    order = [streams[i][0] for i in found.agents]
+    producer = len(order) - 1
+    warps: list[Warp] = []
+    for i, me in enumerate(order):
+        kind = low.cast.all[me]
+        warps += _warps(kind.count, kind.warps, 0 if i == producer else 1 + i, i)
+    agents = [AgentNote(words=str(low.cast.all[me]), entry=0 if i == producer else 1 + i, records=1) for i, me in enumerate(order)]
+    idle = -len(warps) % WARPS
+    warps += [Warp(entry=0, threads=0, first_lane=0, lanes=limits.WARP, agent=len(agents))] * idle
+    agents.append(AgentNote(words="the rest of a warpgroup", entry=0, records=0))
+    words = tuple(low.words.words)
+    if code_offset(len(warps), len(words)) + len(found.head) > room("large"):
+        _raise([refusals.arguments(program, code_offset(len(warps), len(words)), room("large"))])
+    made, args_at = template("large", tuple(warps), words, found.head, 0, contracting=low.contracting)
+    return Image(
+        name=program.name,
+        family=found.family,
+        form="large",
+        code=found.head,
+        warps=tuple(warps),
+        agents=tuple(agents),
+        shared_bytes=program.shared_bytes,
+        counted=False,
+        maps=tuple(low.maps),
+        arrays=low.words.arrays,
+        scalars=tuple(low.words.scalars.values()),
+        sites=dict(enumerate(found.sites)),
+        barriers=_barriers(program),
+        loops=tuple([low.notes[key] for key in sorted(low.notes)]),
+        shares=low.deal.words,
+        template=made,
+        args_at=args_at,
+        tiles=found.table,
+    )
 
 
 def _encoded(program: Program, cast: Cast, low: Lowering, streams: list[tuple[int, Stream]], *, timed: bool = False) -> Image:

@@ -329,6 +329,8 @@ class Pattern:
             code=code,
             places=places,
             where=self.where,
+            counter=self.counter,
+            begin=self.start,
         )
 
     def _rebase(self, rest: Lin) -> None:

@@ -113,6 +113,7 @@ class Image:
         sites: what each record is, by pc.
         barriers: names by shared offset, as "ring0_full[2]".
         shares: for each share of tiles, how it is dealt: "counter", or why not.
+        tiles: of family product, the table that lies in device memory; its code is in the parameter.
         template: the parameter with everything but what `parameter` is given; `args_at` is where its argument words start.
     """
 
@@ -133,6 +134,7 @@ class Image:
     shares: Mapping[str, str]
     template: bytes
     args_at: int
+    tiles: bytes = b""
 
     @property
     def threads(self) -> int:
@@ -140,8 +142,15 @@ class Image:
         return limits.WARP * _hardware_warps(self.warps)
 
     @property
+    def in_memory(self) -> bool:
+        """Something of it lies in device memory, where `code` of the header points."""
+        return self.form == "global" or bool(self.tiles)
+
+    @property
     def uploaded(self) -> bytes:
-        """What lies in device memory in form "global": the records, and behind them the warp table of families that have it there."""
+        """What lies in device memory, if `in_memory`: the records, and behind them the warp table of families that have it there; or tiles."""
+        if self.tiles:
+            return self.tiles
         if self.family not in abi.CREW_FAMILIES:
             return self.code
         return self.code + b"".join([_entry(warp) for warp in self.warps])

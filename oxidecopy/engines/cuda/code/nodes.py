@@ -87,7 +87,10 @@ class Copy:
 @final
 @dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class Fused:
-    """A whole loop as one record: see `abi.RING`. Coordinates are given by `places`, or by `code` where there is one that is no place."""
+    """A whole loop as one record: see `abi.RING`. Coordinates are given by `places`, or by `code` where there is one that is no place.
+
+    `counter` is that of the loop as it was, which begins at `begin`; what the copies' coordinates are made of.
+    """
 
     op: DeviceOp
     start: Lin
@@ -102,6 +105,8 @@ class Fused:
     code: list[Instruction]
     places: list[Placement]
     where: Where
+    counter: Lin = ZERO
+    begin: Lin = ZERO
     empty_behind: int = 0
     first: int = 0
     peers: int = 0
