@@ -56,6 +56,7 @@ constexpr u32 PRODUCT_FINISH_AT = 0x140;
 constexpr u32 PRODUCT_BYTES = 0x1c0;
 constexpr u32 PRODUCT_CORNER = 0x1;
 constexpr u32 PRODUCT_PLACES = 0x8;
+constexpr u32 PRODUCT_PLACE_WORDS = 0x4;
 constexpr u32 FINISH_STEPS = 0x6;
 constexpr u32 FINISH_ARGUMENT = 0x1;
 constexpr u32 FINISH_SCALE_ARGUMENT = 0x2;
@@ -859,18 +860,17 @@ static_assert(OFFSET_OF(ProductHead, axes) == 62);
 static_assert(OFFSET_OF(ProductHead, size) == 63);
 
 struct alignas(16) ProductLoad {
-    u32 tile;
+    u8 gap0[4];
     u32 stride;
     u32 mask;
     u8 map;
     u8 rank;
     u8 multicast;
-    u8 gap6[1];
+    u8 gap5[1];
     i32 growth[3];
     u8 gap[4];
 };
 static_assert(sizeof(ProductLoad) == 32);
-static_assert(OFFSET_OF(ProductLoad, tile) == 0);
 static_assert(OFFSET_OF(ProductLoad, stride) == 4);
 static_assert(OFFSET_OF(ProductLoad, mask) == 8);
 static_assert(OFFSET_OF(ProductLoad, map) == 12);

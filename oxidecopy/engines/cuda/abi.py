@@ -711,8 +711,9 @@ FINISH_STEP: Final = (
     ("flags", "u32", 12),
 )
 
-# ---- PRODUCT: the whole program of a CTA whose groups contract what one thread loads, tile by tile. It lies where inline code does, and is no
-# record; `code` of the header points to the table of tiles in device memory. First the groups' warps, then a warpgroup whose first warp loads.
+# ---- PRODUCT: the whole program of a CTA whose groups contract what one thread loads, tile by tile. It lies where inline code does, and
+# is no record; `code` of the header points to the table of tiles in device memory. First the groups' warps, then a warpgroup whose first
+# warp loads.
 PRODUCT_LOADS: Final = 8  # of a stage, at most
 PRODUCT_LOAD_BYTES: Final = 32
 PRODUCT_LOAD_AT: Final = 64
@@ -749,18 +750,19 @@ PRODUCT: Final = (  # PRODUCT_LOADS loads follow at PRODUCT_LOAD_AT, FINISH with
     ("size", "u8", 63),
 )
 PRODUCT_LOAD: Final = (
-    ("tile", "u32", 0),  # shared offset in stage 0
-    ("stride", "u32", 4),  # to the next stage
+    ("stride", "u32", 4),  # of its tile, to the next stage
     ("mask", "u32", 8),  # of a multicast load: CTAs that it is for
     ("map", "u8", 12),
     ("rank", "u8", 13),
     ("multicast", "u8", 14),
     ("growth", "i32[3]", 16),  # of each coordinate, innermost first, from a stage to the next one
 )
-# The table: of CTA c (linear block index) turn t has `entry_words` words at (c * turns + t) * entry_words. Word 0: 1, or 0 behind the CTA's last
-# tile; 1: corner of what group 0 stores, innermost first; 4: that of group 1; 8 + 3 * j: coordinates of load j in the first stage.
+# The table: of CTA c (linear block index) turn t has `entry_words` words at (c * turns + t) * entry_words. Word 0: 1, or 0 behind the
+# CTA's last tile; 1: corner of what group 0 stores, innermost first; 4: that of group 1; 8 + 4 * j: three coordinates of load j in the
+# first stage, and the shared offset of its tile in stage 0, as a cluster's slices lie elsewhere in each CTA.
 PRODUCT_CORNER: Final = 1
 PRODUCT_PLACES: Final = 8
+PRODUCT_PLACE_WORDS: Final = 4
 PRODUCT_RANK_MAX: Final = 3
 
 # ---- the report, written by the device, read by the host after the launch. u32 words; entries follow a header of 16 bytes.

@@ -1,15 +1,15 @@
 """Programs that multiply matrices tile by tile: all that a block does is one `abi.PRODUCT`, with a table of where its tiles lie.
 
-What is recognised is what the agents do after lowering: one thread that feeds a ring, one or two warpgroups that contract its stages, each for
-the same tiles. The launch is known, so every coordinate of every block's every turn is computed here, and nothing is taken on trust: not how
-often loops run, nor that all count the same stages.
+What is recognised is what the agents do after lowering: one thread that feeds a ring, one or two warpgroups that contract its stages,
+each for the same tiles. The launch is known, so each coordinate of each block's every turn is computed here, and nothing is taken on
+trust: not how often loops run, nor that all count the same stages.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +20,9 @@ from oxidecopy.engines.cuda.code.contract import CONTRACT, EPILOGUE
 from oxidecopy.engines.cuda.code.finish import BYTES as FINISH_BYTES
 from oxidecopy.engines.cuda.code.finish import finish_of
 from oxidecopy.engines.cuda.code.nodes import Copy, Fused, If, Node, Op, Repeat, Stream
-from oxidecopy.engines.cuda.code.values import INT_MAX, INT_MIN, Lin, Test, Values
+from oxidecopy.engines.cuda.code.values import INT_MAX, INT_MIN, Lin, Test
 from oxidecopy.isa import ops
-from oxidecopy.program.program import BLOCK_SYMBOLS
+from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL
 
 if TYPE_CHECKING:
     from oxidecopy.engines.cuda.code.image import Where
@@ -32,9 +32,11 @@ Numbers: TypeAlias = npt.NDArray[np.int64]
 Environment: TypeAlias = dict[int, Numbers]  # symbols, by atom
 TABLE_MAX: Final = 4 << 20  # bytes
 _HEAD: Final = struct.Struct("<12I16B")  # abi.PRODUCT
-_LOAD: Final = struct.Struct("<3I4B3i4x")  # abi.PRODUCT_LOAD
-_BEFORE: Final = frozenset({DeviceOp.BAR_SYNC, DeviceOp.MBARRIER_INIT})
-_BEHIND: Final = frozenset({DeviceOp.BAR_SYNC, DeviceOp.CONTRACT_DRAIN})
+_LOAD: Final = struct.Struct("<4x2I4B3i4x")  # abi.PRODUCT_LOAD
+_BEFORE: Final = frozenset({DeviceOp.BAR_SYNC, DeviceOp.CLUSTER_SYNC, DeviceOp.MBARRIER_INIT})
+_LOADS: Final = (DeviceOp.TENSOR_G2S, DeviceOp.TENSOR_G2S_MULTICAST)
+_WHILE: Final = frozenset({DeviceOp.CONTRACT, DeviceOp.MBARRIER_ARRIVE_EXPECT_TX, *_LOADS})
+_BEHIND: Final = frozenset({DeviceOp.BAR_SYNC, DeviceOp.CLUSTER_SYNC, DeviceOp.CONTRACT_DRAIN})
 _COORDINATE: Final = 3  # operand
 _GROUPS_MAX: Final = 2
 _ROW: Final = 128  # bytes of an operand's row in a stage
@@ -95,7 +97,7 @@ class _Contract(NamedTuple):
 
     @staticmethod
     def of(node: Op) -> _Contract:
-        head = CONTRACT.unpack_from(node.tail)
+        head: Any = CONTRACT.unpack_from(node.tail)
         out, out_stages, form, adds, *_ = EPILOGUE.unpack_from(node.tail, CONTRACT.size)
         return _Contract(*head, out, out_stages, form, adds, node.slot, node.aux)
 
@@ -104,15 +106,26 @@ class _Contract(NamedTuple):
 class _Load(NamedTuple):
     """A load of each stage: `growth` of its coordinates from one to the next, innermost first."""
 
-    tile: int
     stride: int
+    mask: int
     slot: int
+    multicast: bool
     growth: tuple[int, ...]
+
+
+@final
+class _Feed(NamedTuple):
+    """What is loaded. `rows`, by block and turn: the block, the first stage, then coordinates and tile of each load in that stage."""
+
+    loads: list[_Load]
+    nbytes: int
+    steps: int
+    rows: Numbers
 
 
 def product_of(low: Lowering, streams: Sequence[tuple[int, Stream]], grid: tuple[int, int, int]) -> ProductCode | None:
     """The program as that, where it is."""
-    if low.program.cluster_size > 1 or low.deal.slots or len(low.maps) > abi.INLINE_MAPS_LARGE:
+    if low.deal.slots or len(low.maps) > abi.INLINE_MAPS_LARGE:
         return None
     try:
         return _Program(low, streams, grid).code()
@@ -126,38 +139,35 @@ class _Program:
         self._low = low
         self._values = low.values
         self._grid = grid
-        self._inits: dict[int, tuple[int, int]] = {}  # of barriers: arrivals that complete a phase, and how many barriers
+        self._inits: dict[int, int] = {}  # arrivals that complete a phase, by barrier
         self._agents = [self._all(stream.nodes) for _, stream in streams]
 
     def code(self) -> ProductCode:
-        groups = [i for i, visits in enumerate(self._agents) if all(isinstance(v.node, Op) for v in visits)]
+        groups = [i for i, visits in enumerate(self._agents) if all(v.node.op is DeviceOp.CONTRACT for v in visits)]
         others = [i for i in range(len(self._agents)) if i not in groups]
         if not 1 <= len(groups) <= _GROUPS_MAX or len(others) != 1:
             raise _OtherError
         contracts, outs = self._contracts([self._agents[i] for i in groups])
-        feed = self._agents[others[0]]
-        first = feed[0].node
-        if not isinstance(first, Fused):
-            raise _OtherError
-        head, loads = contracts[0], self._loads(feed, contracts[0])
-        turns, words, table, steps = self._table([self._agents[i] for i in groups], feed, head, loads)
-        full, empty = (self._inits.pop(bar, (0, 0)) for bar in (head.full, head.empty))
-        if self._inits or full[1] != head.stages or empty[1] != head.stages:
+        head, visits = contracts[0], self._agents[others[0]]
+        feed = self._fused(visits, head) if isinstance(visits[0].node, Fused) else self._plain(visits, head, groups[0])
+        turns, words, table = self._table([self._agents[i] for i in groups], feed, head)
+        full, empty = (self._count(bar, head.stages) for bar in (head.full, head.empty))
+        if self._inits:
             raise _OtherError
         data = _HEAD.pack(
-            head.full, head.empty, head.a, head.a_stride, head.b, head.b_stride, *[*outs, 0][:2], first.nbytes, steps, words, turns,
-            head.stages, head.out_stages, head.peers, head.shape, head.kind, head.form, head.adds, head.rank, len(groups), len(loads),
-            head.slot[0], full[0], empty[0], head.pitch, head.axes, head.size,
+            head.full, head.empty, head.a, head.a_stride, head.b, head.b_stride, *[*outs, 0][:2], feed.nbytes, feed.steps, words, turns,
+            head.stages, head.out_stages, head.peers, head.shape, head.kind, head.form, head.adds, head.rank, len(groups), len(feed.loads),
+            head.slot[0], full, empty, head.pitch, head.axes, head.size,
         )  # fmt: skip
-        for load in loads:
+        for load in feed.loads:
             grows = [*load.growth, 0, 0, 0][: abi.PRODUCT_RANK_MAX]
-            data += _LOAD.pack(load.tile, load.stride, 0, load.slot, len(load.growth), 0, 0, *grows)
+            data += _LOAD.pack(load.stride, load.mask, load.slot, len(load.growth), load.multicast, 0, *grows)
         data = data.ljust(abi.PRODUCT_FINISH_AT, b"\0") + self._finish(self._agents[groups[0]], self._agents[groups[-1]])
         return ProductCode(
             head=data.ljust(abi.PRODUCT_BYTES, b"\0"),
             table=table,
             family=f"{abi.PRODUCT_FAMILY}_{abi.ContractShape(head.shape).name.lower()}",
-            sites=[first.where, *[self._agents[i][0].node.where for i in groups]],
+            sites=[visits[0].node.where, *[self._agents[i][0].node.where for i in groups]],
             agents=[*groups, *others],
         )
 
@@ -174,7 +184,9 @@ class _Program:
         blocks = np.arange(self._grid[0] * self._grid[1] * self._grid[2], dtype=np.int64)
         places = (blocks % self._grid[0], blocks // self._grid[0] % self._grid[1], blocks // (self._grid[0] * self._grid[1]))
         env = {}
-        for name, place in zip(BLOCK_SYMBOLS, places, strict=True):
+        across, down, _ = shape = self._low.program.cluster
+        x, y, z = (place % n for place, n in zip(places, shape, strict=True))
+        for name, place in ((RANK_SYMBOL, x + across * (y + down * z)), *zip(BLOCK_SYMBOLS, places, strict=True)):
             symbol = self._values.named(name)
             if symbol is not None and symbol[1]:
                 env[symbol[1][0][0]] = place
@@ -185,10 +197,18 @@ class _Program:
         return found
 
     def _init(self, node: Op) -> None:
-        imms, bar = dict(node.imms), self._constant(dict(node.operands)[0])
-        if bar in self._inits:
+        imms, first = dict(node.imms), self._constant(dict(node.operands)[0])
+        for i in range(imms[2]):
+            if first + 8 * i in self._inits:
+                raise _OtherError
+            self._inits[first + 8 * i] = imms[1]
+
+    def _count(self, first: int, stages: int) -> int:
+        """Arrivals that complete a phase of a ring's barriers."""
+        counts = {self._inits.pop(first + 8 * i, 0) for i in range(stages)}
+        if len(counts) != 1 or counts == {0}:
             raise _OtherError
-        self._inits[bar] = (imms[1], imms[2])
+        return counts.pop()
 
     def _visit(self, nodes: Sequence[Node], block: Numbers, env: Environment, order: tuple[Numbers, ...], found: list[_Visit]) -> None:
         for i, node in enumerate(nodes):
@@ -207,7 +227,11 @@ class _Program:
                     taken = np.flatnonzero(self._holds(node.test, env, block))
                     inside = {atom: numbers[taken] for atom, numbers in env.items()}
                     self._visit(node.body, block[taken], inside, tuple([column[taken] for column in here]), found)
-                case Op(op=DeviceOp.CONTRACT) | Fused(op=DeviceOp.PRODUCE):
+                case Op(op=DeviceOp.MBARRIER_WAIT_PHASE):
+                    pass  # for a stage that is free: the producer waits as the ring asks it to
+                case Op() if node.op in _WHILE:
+                    found.append(_Visit(node, block, env, here))
+                case Fused(op=DeviceOp.PRODUCE):
                     found.append(_Visit(node, block, env, here))
                 case _:
                     raise _OtherError
@@ -241,13 +265,14 @@ class _Program:
         other = self._of(test.b, env, block) if test.kind.endswith("2") else test.bound
         match test.kind.rstrip("2"):
             case "less":
-                return a < other
+                holds: npt.NDArray[np.bool_] = a < other
             case "same":
-                return a == other
+                holds = a == other
             case "other":
-                return a != other
+                holds = a != other
             case _:
                 raise _OtherError
+        return holds
 
     def _constant(self, value: Lin) -> int:
         if value[1] or not INT_MIN <= value[0] <= INT_MAX:
@@ -272,86 +297,137 @@ class _Program:
             raise _OtherError
         return made, [other.out for other in made]
 
-    def _loads(self, feed: list[_Visit], head: _Contract) -> list[_Load]:
-        """Those of a stage, which all tiles have in common."""
-        found: list[list[_Load]] = []
-        for node in [visit.node for visit in feed]:
-            if not isinstance(node, Fused) or node.flags & abi.RING_FLAG_COUNTER or (node.full, node.empty) != (head.full, head.empty):
+    # ---- what is loaded
+    def _fused(self, visits: list[_Visit], head: _Contract) -> _Feed:
+        """By loops that are one record each."""
+        found: list[tuple[list[_Load], int]] = []
+        for node in [visit.node for visit in visits]:
+            if not isinstance(node, Fused) or node.flags & abi.RING_FLAG_COUNTER or not node.counter[1]:
                 raise _OtherError
-            first = feed[0].node
-            if node.stages != head.stages or not isinstance(first, Fused) or node.nbytes != first.nbytes or not node.counter[1]:
+            if (node.full, node.empty, node.stages) != (head.full, head.empty, head.stages):
                 raise _OtherError
-            found.append([self._load(copy, node.counter) for copy in node.copies])
-        if any(loads != found[0] for loads in found) or not 1 <= len(found[0]) <= abi.PRODUCT_LOADS:
+            found.append(([self._load(copy, node.counter) for copy in node.copies], node.nbytes))
+        loads, nbytes = found[0]
+        rows = self._sorted(visits, self._fed)
+        if any(other != found[0] for other in found) or (rows[:, -1] != rows[0, -1]).any():
             raise _OtherError
-        return found[0]
+        return _Feed(loads, nbytes, int(rows[0, -1]), rows[:, :-1])
 
     def _load(self, copy: Copy, counter: Lin) -> _Load:
-        if copy.kind is not DeviceOp.TENSOR_G2S or copy.rank > abi.PRODUCT_RANK_MAX or copy.map >= abi.INLINE_MAPS_LARGE:
-            raise _OtherError
         growth = []
         for value in reversed(copy.coords):
             factors = dict(value[1])
             growth.append(factors.pop(counter[1][0][0], 0))
             if self._values.depends((0, tuple(factors.items())), self._values.symbols_of(counter)):
                 raise _OtherError  # it is no multiple of the counter
-        return _Load(self._constant(copy.tile), copy.stride, copy.map, tuple(growth))
-
-    # ---- the table
-    def _table(
-        self, groups: list[list[_Visit]], feed: list[_Visit], head: _Contract, loads: list[_Load]
-    ) -> tuple[int, int, bytes, int]:  # fmt: skip
-        """Turns, words of an entry, the table, and the steps of each tile; every agent has the same turns and counts the same stages."""
-        fed = self._sorted(feed, self._fed)
-        block, steps = fed[:, 0], int(fed[0, 2])
-        turn = np.arange(len(block)) - np.searchsorted(block, block)
-        words = -(-(abi.PRODUCT_PLACES + abi.PRODUCT_RANK_MAX * len(loads)) // 4) * 4
-        turns = int(turn.max()) + 1
-        blocks = self._grid[0] * self._grid[1] * self._grid[2]
-        if 4 * blocks * turns * words > TABLE_MAX:
-            raise _OtherError
-        table = np.zeros((blocks, turns, words), np.int64)
-        table[block, turn, 0] = 1
-        column = 3
-        for j, load in enumerate(loads):
-            rank = len(load.growth)
-            at = abi.PRODUCT_PLACES + abi.PRODUCT_RANK_MAX * j
-            table[block, turn, at : at + rank] = fed[:, column : column + rank]
-            column += rank
-        ordered = [fed]
-        for i, visits in enumerate(groups):
-            put = self._sorted(visits, self._put)
-            at = abi.PRODUCT_CORNER + abi.PRODUCT_RANK_MAX * i
-            if len(put) != len(block) or (put[:, 0] != block).any():
-                raise _OtherError
-            table[block, turn, at : at + head.rank] = put[:, 3:]
-            ordered.append(put)
-        for numbers in ordered:
-            if (numbers[:, 1] != turn * steps).any() or (numbers[:, 2] != steps).any():
-                raise _OtherError
-        if steps < 1 or table.min() < INT_MIN or table.max() > INT_MAX:
-            raise _OtherError
-        return turns, words, table.astype("<i4").tobytes(), steps
-
-    def _sorted(self, visits: list[_Visit], row: Callable[[_Visit], list[Numbers]]) -> Numbers:
-        """Block, first stage, stages, coordinates: in the order of blocks, and of what each does."""
-        depth = max(len(visit.order) for visit in visits)
-        keys, rows = [], []
-        for visit in visits:
-            count = len(visit.block)
-            keys.append(np.stack([visit.block, *visit.order, *[np.zeros(count, np.int64)] * (depth - len(visit.order))], 1))
-            rows.append(np.stack([visit.block, *row(visit)], 1))
-        key, made = np.concatenate(keys), np.concatenate(rows)
-        in_order: Numbers = made[np.lexsort(key.T[::-1])]
-        return in_order
+        return _Load(copy.stride, self._constant(copy.mask), copy.map, copy.kind is DeviceOp.TENSOR_G2S_MULTICAST, tuple(growth))
 
     def _fed(self, visit: _Visit) -> list[Numbers]:
         node, block, env = visit.node, visit.block, dict(visit.env)
         assert isinstance(node, Fused)
         start, stop = self._of(node.start, env, block), self._of(node.stop, env, block)
         env[node.counter[1][0][0]] = self._of(node.begin, env, block)
-        places = [self._of(value, env, block) for copy in node.copies for value in reversed(copy.coords)]
-        return [start + node.offset, stop - start, *places]
+        places = [self._of(value, env, block) for copy in node.copies for value in (*reversed(copy.coords), copy.tile)]
+        return [start + node.offset, *places, stop - start]
+
+    def _plain(self, visits: list[_Visit], head: _Contract, group: int) -> _Feed:
+        """Op by op: each stage is announced, then come its loads, and each of these takes equal steps from stage to stage."""
+        announced = [visit for visit in visits if visit.node.op is DeviceOp.MBARRIER_ARRIVE_EXPECT_TX]
+        loaded = [visit for visit in visits if visit.node.op in _LOADS]
+        nbytes = {dict(visit.node.imms)[1] for visit in announced if isinstance(visit.node, Op)}
+        firsts = self._sorted(self._agents[group], self._put)
+        if len(nbytes) != 1 or len(announced) + len(loaded) != len(visits) or not len(firsts):
+            raise _OtherError
+        steps = int(firsts[0, 2])
+        stages, rows = self._sorted(announced, self._announced), self._sorted(loaded, self._loaded)
+        count = len(rows) // len(stages)
+        if steps < 1 or len(rows) != count * len(stages) or len(stages) % steps:
+            raise _OtherError
+        block = stages[:, 0]
+        number = np.arange(len(block)) - np.searchsorted(block, block)  # of the stage, counted by its block
+        if (np.bincount(block) % steps).any():
+            raise _OtherError
+        tiles = rows.reshape(-1, steps, count, rows.shape[1])  # block, barrier, slot, mask, multicast, rank, tile, coordinates
+        stage = (number % head.stages).reshape(-1, steps)
+        ring = head.full + 8 * stage
+        if (tiles[..., 0] != block.reshape(-1, steps, 1)).any() or (tiles[..., 1] != ring[..., None]).any():
+            raise _OtherError
+        if (stages[:, 1] != ring.reshape(-1)).any() or (tiles[..., 2:6] != tiles[0, 0, :, 2:6]).any():
+            raise _OtherError
+        loads, found = [], [block[::steps], number[::steps]]
+        for j in range(count):
+            rank, at = int(tiles[0, 0, j, 5]), tiles[:, :, j, 6:]
+            strides = (at[:, :, 0] - at[:1, :1, 0])[stage == 1]
+            stride = int(strides[0]) if len(strides) else 0
+            growth = at[0, 1, 1:] - at[0, 0, 1:] if steps > 1 else 0 * at[0, 0, 1:]
+            grown = at[:, :1, 1:] + np.arange(steps)[:, None] * growth
+            zero = at[:, :, 0] - stride * stage
+            if (at[:, :, 1:] != grown).any() or (zero != zero[:, :1]).any():
+                raise _OtherError
+            slot, mask, multicast = (int(x) for x in tiles[0, 0, j, 2:5])
+            loads.append(_Load(stride, mask, slot, bool(multicast), tuple([int(x) for x in growth[:rank]])))
+            found += [*at[:, 0, 1 : 1 + rank].T, zero[:, 0]]
+        return _Feed(loads, nbytes.pop(), steps, np.stack(found, 1))
+
+    def _announced(self, visit: _Visit) -> list[Numbers]:
+        assert isinstance(visit.node, Op)
+        return [self._of(dict(visit.node.operands)[0], visit.env, visit.block)]
+
+    def _loaded(self, visit: _Visit) -> list[Numbers]:
+        node, block, env = visit.node, visit.block, visit.env
+        assert isinstance(node, Op)
+        operands, exact, multicast = dict(node.operands), dict(node.exact), node.op is DeviceOp.TENSOR_G2S_MULTICAST
+        if node.slot[1] or node.flags or node.placed or node.aux > abi.PRODUCT_RANK_MAX:
+            raise _OtherError
+        mask = self._of(operands[2], env, block) if multicast else 0 * block
+        known = [np.full(len(block), x) for x in (node.slot[0], multicast, node.aux)]
+        corner = [self._of(exact[_COORDINATE + i], env, block) for i in reversed(range(node.aux))]
+        corner += [0 * block] * (abi.PRODUCT_RANK_MAX - node.aux)
+        return [self._of(operands[1], env, block), known[0], mask, *known[1:], self._of(operands[0], env, block), *corner]
+
+    # ---- the table
+    def _table(self, groups: list[list[_Visit]], feed: _Feed, head: _Contract) -> tuple[int, int, bytes]:  # noqa: C901 - checks
+        """Turns, words of an entry, and the table; every agent has the same turns and counts the same stages."""
+        loads, block = feed.loads, feed.rows[:, 0]
+        if not 1 <= len(loads) <= abi.PRODUCT_LOADS or any(load.slot >= abi.INLINE_MAPS_LARGE for load in loads):
+            raise _OtherError
+        if any(len(load.growth) > abi.PRODUCT_RANK_MAX for load in loads) or feed.steps < 1:
+            raise _OtherError
+        turn = np.arange(len(block)) - np.searchsorted(block, block)
+        words = abi.PRODUCT_PLACES + abi.PRODUCT_PLACE_WORDS * len(loads)
+        turns, blocks = int(turn.max()) + 1, self._grid[0] * self._grid[1] * self._grid[2]
+        if 4 * blocks * turns * words > TABLE_MAX:
+            raise _OtherError
+        table = np.zeros((blocks, turns, words), np.int64)
+        table[block, turn, 0] = 1
+        column = 2
+        for j, load in enumerate(loads):
+            rank, at = len(load.growth), abi.PRODUCT_PLACES + abi.PRODUCT_PLACE_WORDS * j
+            table[block, turn, at : at + rank] = feed.rows[:, column : column + rank]
+            table[block, turn, at + abi.PRODUCT_PLACE_WORDS - 1] = feed.rows[:, column + rank]
+            column += rank + 1
+        if (feed.rows[:, 1] != turn * feed.steps).any():
+            raise _OtherError
+        for i, visits in enumerate(groups):
+            put, at = self._sorted(visits, self._put), abi.PRODUCT_CORNER + abi.PRODUCT_RANK_MAX * i
+            if len(put) != len(block) or (put[:, :3] != np.stack([block, turn * feed.steps, np.full(len(block), feed.steps)], 1)).any():
+                raise _OtherError
+            table[block, turn, at : at + head.rank] = put[:, 3:]
+        if table.min() < INT_MIN or table.max() > INT_MAX:
+            raise _OtherError
+        return turns, words, table.astype("<i4").tobytes()
+
+    def _sorted(self, visits: list[_Visit], row: Callable[[_Visit], list[Numbers]]) -> Numbers:
+        """Rows that begin with the block, in the order of blocks, and of what each does."""
+        depth = max(len(visit.order) for visit in visits)
+        keys, rows = [], []
+        for visit in visits:
+            nothing = np.zeros(len(visit.block), np.int64)
+            keys.append(np.stack([visit.block, *visit.order, *[nothing] * (depth - len(visit.order))], 1))
+            rows.append(np.stack([visit.block, *row(visit)], 1))
+        key, made = np.concatenate(keys), np.concatenate(rows)
+        in_order: Numbers = made[np.lexsort(key.T[::-1])]
+        return in_order
 
     def _put(self, visit: _Visit) -> list[Numbers]:
         node, block, env = visit.node, visit.block, visit.env
