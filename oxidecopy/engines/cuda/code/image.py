@@ -148,7 +148,7 @@ class Image:
 
     @property
     def uploaded(self) -> bytes:
-        """What lies in device memory, if `in_memory`: tiles, or the records, and behind them the warp table of families that have it there."""
+        """What lies in device memory, if `in_memory`: tiles, or records, and behind them the warp table of families that have it there."""
         if self.tiles:
             return self.tiles
         if self.family not in abi.CREW_FAMILIES:

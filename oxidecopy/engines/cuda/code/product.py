@@ -33,7 +33,7 @@ Environment: TypeAlias = dict[int, Numbers]  # symbols, by atom
 TABLE_MAX: Final = 4 << 20  # bytes
 _HEAD: Final = struct.Struct("<12I16B")  # abi.PRODUCT
 _LOAD: Final = struct.Struct("<4x2I4B3i4x")  # abi.PRODUCT_LOAD
-_BEFORE: Final = frozenset({DeviceOp.BAR_SYNC, DeviceOp.CLUSTER_SYNC, DeviceOp.MBARRIER_INIT})
+_BEFORE: Final = frozenset({DeviceOp.BAR_SYNC, DeviceOp.CLUSTER_SYNC, DeviceOp.FENCE_MBARRIER_INIT, DeviceOp.MBARRIER_INIT})
 _LOADS: Final = (DeviceOp.TENSOR_G2S, DeviceOp.TENSOR_G2S_MULTICAST)
 _WHILE: Final = frozenset({DeviceOp.CONTRACT, DeviceOp.MBARRIER_ARRIVE_EXPECT_TX, *_LOADS})
 _BEHIND: Final = frozenset({DeviceOp.BAR_SYNC, DeviceOp.CLUSTER_SYNC, DeviceOp.CONTRACT_DRAIN})
@@ -97,9 +97,8 @@ class _Contract(NamedTuple):
 
     @staticmethod
     def of(node: Op) -> _Contract:
-        head: Any = CONTRACT.unpack_from(node.tail)
-        out, out_stages, form, adds, *_ = EPILOGUE.unpack_from(node.tail, CONTRACT.size)
-        return _Contract(*head, out, out_stages, form, adds, node.slot, node.aux)
+        numbers: list[Any] = [*CONTRACT.unpack_from(node.tail), *EPILOGUE.unpack_from(node.tail, CONTRACT.size)[:4]]
+        return _Contract._make([*numbers, node.slot, node.aux])
 
 
 @final
@@ -143,8 +142,9 @@ class _Program:
         self._agents = [self._all(stream.nodes) for _, stream in streams]
 
     def code(self) -> ProductCode:
-        groups = [i for i, visits in enumerate(self._agents) if all(v.node.op is DeviceOp.CONTRACT for v in visits)]
-        others = [i for i in range(len(self._agents)) if i not in groups]
+        busy = [i for i, visits in enumerate(self._agents) if visits]
+        groups = [i for i in busy if all(visit.node.op is DeviceOp.CONTRACT for visit in self._agents[i])]
+        others = [i for i in busy if i not in groups]
         if not 1 <= len(groups) <= _GROUPS_MAX or len(others) != 1:
             raise _OtherError
         contracts, outs = self._contracts([self._agents[i] for i in groups])
@@ -173,10 +173,10 @@ class _Program:
 
     # ---- what each agent does, and when
     def _all(self, nodes: Sequence[Node]) -> list[_Visit]:
-        """Its contractions, or its loads; between what is done once before and behind them."""
+        """Its contractions, or its loads, which stand between what is done once; none of an agent that only syncs."""
         first = next((i for i, node in enumerate(nodes) if not _is(node, _BEFORE)), len(nodes))
         last = next((i for i in range(first, len(nodes)) if _is(nodes[i], _BEHIND)), len(nodes))
-        if first == last or not all(_is(node, _BEHIND) for node in nodes[last:]):
+        if not all(_is(node, _BEHIND) for node in nodes[last:]):
             raise _OtherError
         for node in nodes[:first]:
             if isinstance(node, Op) and node.op is DeviceOp.MBARRIER_INIT:
@@ -192,7 +192,7 @@ class _Program:
                 env[symbol[1][0][0]] = place
         found: list[_Visit] = []
         self._visit(nodes[first:last], blocks, env, (), found)
-        if not found or not sum(len(visit.block) for visit in found):
+        if found and not sum(len(visit.block) for visit in found):
             raise _OtherError
         return found
 
