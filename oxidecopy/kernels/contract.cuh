@@ -98,7 +98,7 @@ OX_DEVICE void fence_sums(f32 (&sums)[SIZE]) {
     struct NAME {                                                                                                \
         static constexpr u32 USED = M * N / GROUP, ROWS = M, COLUMNS = N;                                        \
         static constexpr bool TRANSPOSED_A = TA, TRANSPOSED_B = TB;                                              \
-        using Part = NAME<64, (N > 128 ? N / 2 : N)>;                                                             \
+        using Part = NAME<64, (N > 128 ? N / 2 : N)>;                                                            \
         template <bool ADD, u32 SIZE>                                                                            \
         static __device__ __forceinline__ void product(f32 (&sums)[SIZE], u32 a, u32 b) {                        \
             if constexpr (N == 64) ptx::FN##_n64<0, ADD>(sums, a, b);                                            \
@@ -184,9 +184,9 @@ struct Contraction {
 
     // Tensor cores keep few digits while they add products of 8 bits (14 of them, measured by others): each stage is summed by itself, and
     // added to the sums in full; half of the sums at a time where there are many, as that leaves registers for them.
-    // TURNS: says when this group may multiply, as one adds while the other multiplies rather than both at once.
-    template <class P, class TURNS>
-    __device__ __forceinline__ void run_promoted(f32 (&sums)[SUMS], const TURNS& turns) {
+    // Groups that multiplied in turn, by barriers, were slower than two that do what they can (docs/performance.md).
+    template <class P>
+    __device__ __forceinline__ void run_promoted(f32 (&sums)[SUMS]) {
         using Part = typename P::Part;
         constexpr u32 PARTS = P::USED / Part::USED;
         constexpr u32 A = P::ROWS > 64 ? PIECE >> 4 : 0, B = P::COLUMNS > Part::COLUMNS ? Part::COLUMNS * 128 >> 4 : 0;
@@ -203,12 +203,10 @@ struct Contraction {
             wait(full);
 #pragma unroll
             for (u32 p = 0; p < PARTS; ++p) {
-                turns.begin();
                 ptx::wgmma_fence();
                 Part::template products<false>(part, a + stage * a_stride + p * A, b + stage * b_stride + p * B);
                 ptx::wgmma_commit_group();
                 ptx::wgmma_wait_group<0>();
-                turns.end();
                 fence_sums<Part::USED>(part);
                 if (p == PARTS - 1) release(empty + 8 * stage, tells);
 #pragma unroll
@@ -218,12 +216,6 @@ struct Contraction {
             next(stages);
         }
     }
-};
-
-// Who multiplies whenever it can.
-struct AnyTime {
-    __device__ __forceinline__ void begin() const {}
-    __device__ __forceinline__ void end() const {}
 };
 
 // ---- what becomes of the sums
@@ -333,10 +325,10 @@ OX_DEVICE Failure contract_of(const L& launch, const Warp& w, const R& r, const 
         case CONTRACT_F16_AB: work.template run<F16AB<M, N>>(sums); break;
         case CONTRACT_TF32: work.template run<Tf32<M, N>>(sums); break;
         default:
-            if (its.type() == CONTRACT_E4M3) work.template run_promoted<E4m3<M, N>>(sums, AnyTime{});
-            else if (its.type() == CONTRACT_E4M3_E5M2) work.template run_promoted<E4m3E5m2<M, N>>(sums, AnyTime{});
-            else if (its.type() == CONTRACT_E5M2_E4M3) work.template run_promoted<E5m2E4m3<M, N>>(sums, AnyTime{});
-            else if (its.type() == CONTRACT_E5M2) work.template run_promoted<E5m2<M, N>>(sums, AnyTime{});
+            if (its.type() == CONTRACT_E4M3) work.template run_promoted<E4m3<M, N>>(sums);
+            else if (its.type() == CONTRACT_E4M3_E5M2) work.template run_promoted<E4m3E5m2<M, N>>(sums);
+            else if (its.type() == CONTRACT_E5M2_E4M3) work.template run_promoted<E5m2E4m3<M, N>>(sums);
+            else if (its.type() == CONTRACT_E5M2) work.template run_promoted<E5m2<M, N>>(sums);
             else return failure(REPORT_OPCODE);
     }
     put_sums<M, N>(launch, w, r, its, sums, work.why != 0);

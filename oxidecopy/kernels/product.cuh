@@ -4,10 +4,9 @@
 #include "contract.cuh"
 #include "finish.cuh"
 
-constexpr u32 GROUPS_MAX = 2;
-constexpr u32 CORNERS = 3;  // coordinates of a place in the table
-// Barriers of threads: one for each group, then one for whose turn it is.
-constexpr u32 BAR_GROUP = 1, BAR_TURN = BAR_GROUP + GROUPS_MAX;
+constexpr u32 CORNERS = 3;  // coordinates of a corner, and of a load, in the table; behind those of a load the shared offset of its tile
+constexpr int GROUP_REGISTERS = 232, PRODUCER_REGISTERS = 40;  // 504 for three warps, as they begin with
+constexpr u32 BAR_GROUP = 1;  // barrier of the first group's threads; that of the second one is the next
 
 using ProductLaunch = Launch<Large, true>;
 
@@ -42,42 +41,17 @@ OX_DEVICE void sync_group(u32 me) {
     else ptx::barrier_sync<BAR_GROUP + 1>(GROUP);
 }
 
-// Two groups that multiply in turn: each comes as often as the other. The first one begins.
-struct InTurn {
-    u32 me;
-    bool alone;
-
-    // What the first group's first turn waits for, and what is left when both have had their last one.
-    __device__ __forceinline__ void open() const {
-        if (!alone && me == 1) ptx::barrier_arrive<BAR_TURN>(2 * GROUP);
-    }
-    __device__ __forceinline__ void close() const {
-        if (!alone && me == 0) ptx::barrier_sync<BAR_TURN>(2 * GROUP);
-    }
-
-    __device__ __forceinline__ void begin() const {
-        if (alone) return;
-        if (me == 0) ptx::barrier_sync<BAR_TURN>(2 * GROUP);
-        else ptx::barrier_sync<BAR_TURN + 1>(2 * GROUP);
-    }
-    __device__ __forceinline__ void end() const {
-        if (alone) return;
-        if (me == 0) ptx::barrier_arrive<BAR_TURN + 1>(2 * GROUP);
-        else ptx::barrier_arrive<BAR_TURN>(2 * GROUP);
-    }
-};
-
 // ---- the producer: a lane for each load
 OX_DEVICE Failure feed(const ProductAt& its) {
     const ProductHead& head = its.head();
     const u32 lane = lane_number(), full = its.full(), empty = its.empty(), steps = head.steps, stages = head.stages, turns = head.turns;
-    const ProductLoad& load_ = its.load(min(lane, head.loads - 1u));
-    const bool issues = lane < head.loads, plain = load_.multicast == 0;
-    const u32 rank = load_.rank, tile = shared_base() + load_.tile, stride = load_.stride, place = PRODUCT_PLACES + CORNERS * min(lane, head.loads - 1u);
-    const u64 map = its.launch.map(load_.map);
+    const ProductLoad& copy = its.load(min(lane, head.loads - 1u));
+    const bool issues = lane < head.loads, plain = copy.multicast == 0;
+    const u32 rank = copy.rank, stride = copy.stride, place = PRODUCT_PLACES + PRODUCT_PLACE_WORDS * min(lane, head.loads - 1u);
+    const u64 map = its.launch.map(copy.map);
     u32 stage = 0, round = 0;
     u64 entry = its.entry(0);
-    u32 there = word_at(entry, 0), next[CORNERS];
+    u32 there = word_at(entry, 0), tile = shared_base() + word_at(entry, place + CORNERS), next[CORNERS];
 #pragma unroll
     for (u32 d = 0; d < CORNERS; ++d) next[d] = word_at(entry, place + d);
 #pragma unroll 1
@@ -102,11 +76,11 @@ OX_DEVICE Failure feed(const ProductAt& its) {
             if (issues) {
                 if (plain && rank == 2) ptx::cp_async_bulk_tensor_2d_g2s(to, map, bar, at);  // the most common one first
                 else if (plain) load(rank, to, map, bar, at);
-                else load_multicast(rank, to, map, bar, at, load_.mask);
+                else load_multicast(rank, to, map, bar, at, copy.mask);
             }
             __syncwarp();
 #pragma unroll
-            for (u32 d = 0; d < CORNERS; ++d) at.c[d] += load_.growth[d];
+            for (u32 d = 0; d < CORNERS; ++d) at.c[d] += copy.growth[d];
             if (++stage == stages) stage = 0, ++round;
         }
     }
@@ -169,11 +143,9 @@ template <u32 M, u32 N>
 OX_DEVICE Failure multiply(const ProductAt& its, u32 me) {
     const ProductHead& head = its.head();
     const u32 turns = head.turns;
-    const InTurn order{me, head.groups == 1};
     Contraction<GroupAt> work{GroupAt{its, me, M, told(head.peers, head.pitch, head.axes, head.size)}, its.launch.header(), 0, 0, head.steps, 0};
     u32 slot = 0;
     bool known = true;
-    order.open();
 #pragma unroll 1
     for (u32 turn = 0; turn < turns; ++turn) {
         const u64 entry = its.entry(turn);
@@ -193,10 +165,10 @@ OX_DEVICE Failure multiply(const ProductAt& its, u32 me) {
             case CONTRACT_F16_B: work.template run<F16B<M, N>>(sums); break;
             case CONTRACT_F16_AB: work.template run<F16AB<M, N>>(sums); break;
             case CONTRACT_TF32: work.template run<Tf32<M, N>>(sums); break;
-            case CONTRACT_E4M3: work.template run_promoted<E4m3<M, N>>(sums, order); break;
-            case CONTRACT_E4M3_E5M2: work.template run_promoted<E4m3E5m2<M, N>>(sums, order); break;
-            case CONTRACT_E5M2_E4M3: work.template run_promoted<E5m2E4m3<M, N>>(sums, order); break;
-            case CONTRACT_E5M2: work.template run_promoted<E5m2<M, N>>(sums, order); break;
+            case CONTRACT_E4M3: work.template run_promoted<E4m3<M, N>>(sums); break;
+            case CONTRACT_E4M3_E5M2: work.template run_promoted<E4m3E5m2<M, N>>(sums); break;
+            case CONTRACT_E5M2_E4M3: work.template run_promoted<E5m2E4m3<M, N>>(sums); break;
+            case CONTRACT_E5M2: work.template run_promoted<E5m2<M, N>>(sums); break;
             default: known = false; break;
         }
         if (!known) break;
@@ -204,7 +176,6 @@ OX_DEVICE Failure multiply(const ProductAt& its, u32 me) {
         if (head.form == FORM_BITS32) put_product<M, N, true>(its, me, corner, sums, slot, fails);
         else put_product<M, N, false>(its, me, corner, sums, slot, fails);
     }
-    if (head.type >= CONTRACT_E4M3) order.close();
     if (issues()) wait_group<true>(0);
     __syncwarp();
     return known ? work.failure() : failure(REPORT_OPCODE);
@@ -242,10 +213,10 @@ OX_DEVICE void product(const Large& parameter) {
     Warp w{};
     Failure why = failure((shared_base() & 1023) != 0 ? REPORT_PLACE : 0);
     if (warp >= producer) {
-        ptx::setmaxnreg_dec<40>();
+        ptx::setmaxnreg_dec<PRODUCER_REGISTERS>();
         if (warp == producer && !why) why = feed(its);
     } else {
-        ptx::setmaxnreg_inc<232>();
+        ptx::setmaxnreg_inc<GROUP_REGISTERS>();
         w.pc = 1 + warp / 4;
         if (!why) why = multiply<M, N>(its, warp / 4);
     }

@@ -35,12 +35,6 @@ OX_DEVICE void setmaxnreg_dec() {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGISTERS));
 }
 
-// Comes to a barrier of threads without waiting there.
-template <u32 NUMBER>
-OX_DEVICE void barrier_arrive(u32 threads) {
-    asm volatile("barrier.cta.arrive %0, %1;" ::"n"(NUMBER), "r"(threads) : "memory");
-}
-
 // Asks for a tensor map, so that the first copy does not wait for it.
 OX_DEVICE void prefetch_tensormap(u64 map) {
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
