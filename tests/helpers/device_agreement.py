@@ -23,7 +23,7 @@ TOKENS = ("mbarrier_wait_token", "mbarrier_test_token")
 
 def check(program: Program, launch: Launch, dealt: Sequence[list[int]] | None = None) -> Image:
     """Encodes and compares; `dealt` are the tiles that a counter deals each block."""
-    image = encode_program(program, launch)
+    image = encode_program(program, launch, products=False)
     compare(program, launch, image, dealt)
     return image
 

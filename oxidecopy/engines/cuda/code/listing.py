@@ -21,6 +21,7 @@ _LAYOUT: Final = struct.Struct("<6i4Bi")
 _AXES: Final = ("", " of its row", " of its column", " of its row and its column")
 _CONTRACT: Final = struct.Struct("<6i8B")
 _EPILOGUE: Final = struct.Struct("<i3BxH2x4B16x")
+_PRODUCT: Final = struct.Struct("<12I16B")
 _UNITS: Final = struct.Struct("<6I")
 _FLIP: Final = struct.Struct("<3I4B4I")
 _FOLD: Final = struct.Struct("<3I4B")
@@ -85,8 +86,26 @@ def listing(image: Image) -> str:
     for i, agent in enumerate(image.agents):
         warps = sum(warp.agent == i for warp in image.warps)
         lines.append(f"{agent.words}, {warps} warp{'s' if warps != 1 else ''}:")
-        lines += _agent(image, agent.entry, agent.entry + agent.records)
+        if not image.tiles:
+            lines += _agent(image, agent.entry, agent.entry + agent.records)
+        elif agent.records:
+            lines.append(_product(image, agent.entry))
     return "\n".join(lines) + "\n"
+
+
+def _product(image: Image, pc: int) -> str:
+    """What an agent of family product does in each turn; the head says it, and the table where."""
+    fields = dict(zip([name for name, _, _ in abi.PRODUCT], _PRODUCT.unpack_from(image.code), strict=True))
+    words = f"product_{'contract' if pc else 'loads'}"
+    if pc:
+        count, fn = image.code[abi.PRODUCT_FINISH_AT + 1], abi.FinishFn(image.code[abi.PRODUCT_FINISH_AT + 2])
+        end = "" if not count and not fn else f", {count} steps" + (f" and {fn.name.lower()}" if fn else "")
+        words += f" {abi.ContractShape(fields['shape']).name} {abi.ContractType(fields['type']).name}{end}"
+    else:
+        words += f" {fields['loads']} of a stage"
+    line = f"  {pc:5}  {words}, {fields['steps']} stages of {fields['turns']} turns"
+    where = image.sites[pc]
+    return f"{line:<72}  # {where.words.splitlines()[0]}{f'  :{where.site.line}' if where.site else ''}"
 
 
 def _agent(image: Image, begin: int, end: int) -> Iterator[str]:

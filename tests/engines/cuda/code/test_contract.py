@@ -16,7 +16,7 @@ import oxidecopy as ox
 from oxidecopy.conformance import contractions
 from oxidecopy.engines.cuda import abi
 from oxidecopy.engines.cuda.abi import ContractShape, ContractType, DeviceOp, ElementForm
-from oxidecopy.engines.cuda.code import Image, encode
+from oxidecopy.engines.cuda.code import Image, encode_program
 from oxidecopy.engines.cuda.code.contract import MACHINE
 from oxidecopy.engines.cuda.code.listing import listing
 from oxidecopy.errors import DeviceCodeError
@@ -24,6 +24,13 @@ from oxidecopy.program.verified import VerifiedProgram
 from tests.helpers.device_agreement import compare
 
 ROWS, STAGES = 128, 3
+
+
+def encode(verified: VerifiedProgram) -> Image:
+    """As records, whatever the whole program is (test_product.py)."""
+    return encode_program(verified.program, verified.assumptions.launch, products=False)
+
+
 Groups = tuple[int, ...]
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import oxidecopy as ox
 from oxidecopy.engines.cuda import abi
-from oxidecopy.engines.cuda.code import encode
+from oxidecopy.engines.cuda.code import encode, encode_program
 from oxidecopy.engines.cuda.code.agents import Cast
 from oxidecopy.engines.cuda.code.listing import listing
 from oxidecopy.host.pipeline import Pipeline
@@ -45,6 +45,8 @@ def test_examples(recipe: Any) -> None:
     program, launch = verified.program, verified.assumptions.launch
     lines = listing(image).splitlines()
     assert sum(line.startswith("  ") and line.split()[0].isdigit() for line in lines) == len(image.sites)
+    if image.family in abi.PRODUCT_FAMILIES:
+        image = encode_program(program, launch, products=False)
     for seed in range(3):
         dealt = deal(program, launch, seed) if image.counted else None
         compare(program, launch, image, dealt)

@@ -1,0 +1,192 @@
+"""Programs of products: which are recognised, and that head and table say what the program does, load by load and tile by tile."""
+
+# mypy: disable-error-code="valid-type, var-annotated, attr-defined, misc"
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Final
+
+import pytest
+
+import oxidecopy as ox
+from oxidecopy.conformance import contractions
+from oxidecopy.engines.cuda import abi
+from oxidecopy.engines.cuda.code import Image, encode
+from oxidecopy.engines.cuda.code.contract import WHOLE, gathered
+from oxidecopy.engines.cuda.code.image import INLINE_MAPS
+from oxidecopy.engines.cuda.code.listing import listing
+from oxidecopy.errors import DeviceCodeError
+from oxidecopy.program.expansion import expanded
+from oxidecopy.program.verified import VerifiedProgram
+from tests.helpers.device_emulator import fields
+from tests.helpers.device_walk import Walk, places
+
+Map = ox.TmaDescriptor[ox.bf16, ox.D2, ox.Swizzle128B]
+LEFT: Final = "cluster of 2 x 2 that shares both"  # each CTA's loads are for others
+
+
+@cache
+def verified(name: str) -> VerifiedProgram:
+    return contractions.made(contractions.PLANS[name], ox.Device.open("sim")).launch.verify()
+
+
+def head_of(image: Image) -> dict[str, Any]:
+    return fields(image.code, abi.PRODUCT)
+
+
+def loads_of(image: Image) -> list[dict[str, Any]]:
+    size = abi.PRODUCT_LOAD_BYTES
+    return [fields(image.code, abi.PRODUCT_LOAD, abi.PRODUCT_LOAD_AT + size * j) for j in range(head_of(image)["loads"])]
+
+
+def entries(image: Image, block: int) -> list[tuple[int, ...]]:
+    """The table's, of a block's tiles."""
+    head = head_of(image)
+    words = struct.Struct(f"<{head['entry_words']}i")
+    found = [words.unpack_from(image.tiles, (block * head["turns"] + turn) * words.size) for turn in range(head["turns"])]
+    there = [entry for entry in found if entry[0]]
+    assert found[: len(there)] == there
+    return there
+
+
+def produced(image: Image, block: int) -> Iterator[tuple[Any, ...]]:
+    """What the kernel's producer does, as the program's events are written."""
+    head, loads = head_of(image), loads_of(image)
+    for turn, entry in enumerate(entries(image, block)):
+        for k in range(head["steps"]):
+            stage = (turn * head["steps"] + k) % head["stages"]
+            yield ("announced", head["full"] + 8 * stage, head["nbytes"])
+            for j, load in enumerate(loads):
+                at = abi.PRODUCT_PLACES + abi.PRODUCT_PLACE_WORDS * j
+                corner = [entry[at + d] + k * load["growth"][d] for d in range(load["rank"])]
+                tile = entry[at + abi.PRODUCT_PLACE_WORDS - 1] + stage * load["stride"]
+                mask = load["mask"] if load["multicast"] else None
+                yield ("load", image.maps[load["map"]], tuple(corner[::-1]), tile, head["full"] + 8 * stage, mask)
+
+
+def contracted(image: Image, block: int, group: int) -> Iterator[tuple[Any, ...]]:
+    """What its groups do."""
+    head = head_of(image)
+    for turn, entry in enumerate(entries(image, block)):
+        at = abi.PRODUCT_CORNER + abi.PRODUCT_RANK_MAX * group
+        corner, rows = entry[at : at + head["rank"]], {2: 64, 3: 128}.get(head["shape"], 64)
+        where = (head["full"], head["empty"], head["a"] + group * rows * 128, head["b"], head[f"out{group}"])
+        yield ("contract", image.maps[head["map"]], tuple(corner[::-1]), turn * head["steps"], head["steps"], where, head["stages"])
+
+
+def wanted(name: str) -> Iterator[tuple[int, str, list[tuple[Any, ...]]]]:
+    """Of each block and class of threads: what the program says."""
+    program, launch = verified(name).program, verified(name).assumptions.launch
+    walk = Walk(gathered(expanded(program, WHOLE)), launch)
+    for place in places(walk.program, launch):
+        for who in walk.classes:
+            found: list[tuple[Any, ...]] = []
+            for event in walk.events(who, place, None):
+                if event[0] == "mbarrier_arrive_expect_tx":
+                    found.append(("announced", event[1], event[2]))
+                elif event[0] == "load":
+                    found.append(tuple(event))
+                elif event[0] == "contract":
+                    found.append((*event[:3], event[3][0], event[3][1], event[4], event[5]))
+            yield place.number, str(who), found
+
+
+@pytest.mark.parametrize("name", [name for name in contractions.PLANS if name != LEFT])
+def test_the_table_says_what_the_program_does(name: str) -> None:
+    image = encode(verified(name))
+    assert image.family in abi.PRODUCT_FAMILIES
+    words = [agent.words for agent in image.agents]
+    groups = head_of(image)["groups"]
+    seen = set()
+    for block, who, events in wanted(name):
+        if who in words[:groups]:
+            assert list(contracted(image, block, words.index(who))) == events
+            seen.add(who)
+        elif who == words[groups]:
+            assert list(produced(image, block)) == events
+            seen.add(who)
+        else:
+            assert not events
+    assert len(seen) == groups + 1
+
+
+@pytest.mark.parametrize("name", ["bf16 128x128", "cluster of 2", "bf16 one group", "column bias, relu"])
+def test_what_the_head_says_beside_tiles(name: str) -> None:
+    image, plan = encode(verified(name)), contractions.PLANS[name]
+    head, header = head_of(image), fields(image.template, abi.HEADER, INLINE_MAPS["large"] * abi.MAP_BYTES)
+    assert (head["full_count"], head["empty_count"]) == (1, plan.groups * (plan.cluster if isinstance(plan.cluster, int) else 4))
+    assert (head["stages"], head["out_stages"], head["groups"]) == (plan.stages, plan.staged, plan.groups)
+    assert (image.form, image.in_memory, image.uploaded) == ("large", True, image.tiles)
+    assert (header["crew"], header["warps"]) == (4 * plan.groups, 4 * plan.groups + 4)
+    assert image.threads == 128 * (plan.groups + 1)
+    at = INLINE_MAPS["large"] * abi.MAP_BYTES + abi.HEADER_BYTES + header["code_offset"]
+    assert image.template[at : at + abi.PRODUCT_BYTES] == image.code
+    assert at % 16 == 0
+    finish = fields(image.code, abi.FINISH, abi.PRODUCT_FINISH_AT)
+    assert (finish["count"] + finish["fn"] > 0) == (plan.epilogue is not None)
+
+
+def test_each_part_has_a_line_of_the_program() -> None:
+    image = encode(verified("bf16 128x128"))
+    assert [type(image.sites[pc].op).__name__ for pc in (1, 2)] == ["Contract"] * 2
+    assert image.sites[0].op is not None
+    assert "product_contract M64N128 BF16, 3 stages of" in listing(image)
+
+
+# ---- what is left to records
+def program(*, columns: int = 128, epilogue: Any = None, between: Any = None, twice: bool = False, grid: int = 2) -> VerifiedProgram:
+    @ox.pipeline(warps=ox.roles(producer=1, consumers=(4, 4)))
+    def multiply(cta: ox.Cta, a: Map, b: Map, c: Map) -> None:
+        ring = cta.ring(stages=3, tiles=(a, b))
+        outs = [cta.store_ring(c, stages=2) for _ in range(2)]
+        with cta.producer() as leader:
+            for row, column in cta.tiles(c, box=(128, columns)):
+                for i in cta.range(5):
+                    with ring.produce(leader) as (left, right):
+                        left.load(a, (row, i * 64))
+                        right.load(b, (column, (i if between is None else between(i)) * 64))
+        for me in range(2):
+            with cta.consumers(me) as group:
+                for at in cta.tiles(c, box=(128, columns)):
+                    for steps in (2, 3) if twice else (5,):
+                        group.contract(ring, outs[me], at, steps=steps, part=(me, 2), add=twice, epilogue=epilogue)
+
+    dev = ox.Device.open("sim")
+    maps: Any = ox.TmaDescriptor.tiled
+    a = maps(dev.zeros((256, 320), ox.bf16), box=(128, 64), swizzle=ox.Swizzle128B)
+    b = maps(dev.zeros((2 * columns, 320), ox.bf16), box=(columns, 64), swizzle=ox.Swizzle128B)
+    c = maps(dev.zeros((256, 2 * columns), ox.bf16), box=(64, 64), swizzle=ox.Swizzle128B)
+    return multiply[grid].bind(a, b, c).verify()
+
+
+def test_the_twin_of_those_below() -> None:
+    assert encode(program()).family == "product_m64n128"
+    assert encode(program(columns=192)).family == "product_m64n192"
+    assert encode(program(epilogue=lambda s: s.gelu().cast(ox.bf16))).family == "product_m64n128"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"epilogue": lambda s: s.sqrt().cast(ox.bf16)},
+        {"between": lambda i: i // 2},  # its coordinates take no equal steps
+        {"twice": True},  # tiles of different numbers of stages
+    ],
+    ids=["an epilogue that is not compiled", "uneven steps", "parts of K"],
+)
+def test_what_is_left_to_records(options: dict[str, Any]) -> None:
+    assert encode(program(**options)).family == abi.MMA_FAMILY
+
+
+def test_what_each_cta_loads_for_others_is_left_to_records() -> None:
+    assert encode(verified(LEFT)).family == abi.MMA_FAMILY
+
+
+def test_sums_that_only_this_family_has() -> None:
+    with pytest.raises(DeviceCodeError) as error:
+        encode(program(columns=192, epilogue=lambda s: s.sqrt().cast(ox.bf16)))
+    assert error.value.rules == ("OX5569",)
+    assert "64 x 192" in str(error.value)
