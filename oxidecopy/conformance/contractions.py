@@ -237,6 +237,8 @@ PLANS: Final[dict[str, Plan]] = {
     "bf16 128x128": Plan(),
     "bf16 128x256": Plan(n=256, stages=3),
     "bf16 128x64": Plan(n=64),
+    "bf16 128x192": Plan(n=192),
+    "bf16 128x192 to bf16": Plan(out=ox.bf16, n=192, cluster=2),
     "bf16 one group": Plan(groups=1),
     "bf16 one group 128x128": Plan(groups=1, m=128),
     "bf16 256x128": Plan(m=128, stages=3),

@@ -65,6 +65,8 @@ TILES: Final = (
     Tile(down=1),
     Tile(),
     Tile(down=1, across=2),
+    Tile(n=192, down=1),
+    Tile(n=192),
     Tile(m=128, n=128, down=1),
     Tile(m=128, n=128, down=1, across=2),
     Tile(n=128, down=1, stages=6),
@@ -74,15 +76,17 @@ TILES: Final = (
     Tile(n=64, down=1, stages=8),
     Tile(n=64, groups=1, down=1, stages=8),
 )
+_WHOLE: Final = 192  # columns of tiles that are computed only where all of a program is (engines/cuda/code/product.py)
 # The model: a launch, then turns of all multiprocessors. In each a tile is begun and put away, and its stages are multiplied as fast as
-# tensor cores add, or as what they need comes out of L2. Fitted to what 42 ways took on an NVIDIA H200, to 5 % on average
+# tensor cores add, or as what they need comes out of L2. Fitted to what 14 ways took on an NVIDIA H200, to 5 % on average
 # (docs/performance.md). Clusters of 2 x 2 were slower than any of these there.
-_LAUNCH_US: Final = 8.2
-_TILE_US: Final = 6.0
-_SUMS_PER_US: Final = 6_350.0  # of a tile, that are put away
-_PRODUCTS_PER_US: Final = 53_000.0  # rows times columns of a stage, that are multiplied
+_LAUNCH_US: Final = 8.0
+_TILE_US: Final = 1.2
+_SUMS_PER_US: Final = 20_480.0  # of a tile, that are put away
+_PRODUCTS_PER_US: Final = 54_400.0  # rows times columns of a stage, that are multiplied
 _BYTES_PER_US: Final = 120_000.0  # of operands, that come to a multiprocessor
 _STAGE_US: Final = 0.135  # of the smallest
+_WAIT_US: Final = 0.04  # of any
 _FP8: Final = 1.3  # products of 8 bits are summed twice
 
 
@@ -95,6 +99,7 @@ class Sizes(NamedTuple):
         dtype: their element type.
         majors: along which dimension each is dense.
         odd: of each, whether its rows begin between lines of 128 bytes: then each row of a stage is in two of them.
+        computes: an epilogue does more than a cast, and may be one that only an interpreter knows.
     """
 
     out: tuple[int, ...]
@@ -102,11 +107,13 @@ class Sizes(NamedTuple):
     dtype: str
     majors: tuple[str, str] = ("k", "k")
     odd: tuple[bool, bool] = (False, False)
+    computes: bool = False
 
 
 def chosen(sizes: Sizes, sms: int) -> Tile:
-    """The tile that takes the least time by the model."""
-    return min((tile for tile in TILES if fits(tile, sizes)), key=lambda tile: microseconds(tile, sizes, sms))
+    """The tile that takes the least time by the model; of those that take the same, one whose pieces share columns where these are read."""
+    usable = (tile for tile in TILES if fits(tile, sizes))
+    return min(usable, key=lambda tile: (microseconds(tile, sizes, sms), -tile.m if sizes.computes else 0))
 
 
 def microseconds(tile: Tile, sizes: Sizes, sms: int) -> float:
@@ -118,11 +125,13 @@ def microseconds(tile: Tile, sizes: Sizes, sms: int) -> float:
     parts = zip((tile.rows // tile.across, tile.n // tile.down), sizes.odd, strict=True)
     brought = sum(part * mma.DEPTH_BYTES * (1 + odd) for part, odd in parts)
     products = tile.rows * tile.n / _PRODUCTS_PER_US * (_FP8 if sizes.dtype in mma.FP8 else 1.0)
-    stages = -(-sizes.k // mma.depth_of(sizes.dtype)) * max(products, brought / _BYTES_PER_US, _STAGE_US)
+    stages = -(-sizes.k // mma.depth_of(sizes.dtype)) * (_WAIT_US + max(products, brought / _BYTES_PER_US, _STAGE_US))
     return _LAUNCH_US + turns * (_TILE_US + tile.rows * tile.n / _SUMS_PER_US + stages)
 
 
 def fits(tile: Tile, sizes: Sizes) -> bool:
-    """What a cluster shares lies in rows, and each of its CTAs has something to do."""
+    """There is a kernel for it; what a cluster shares lies in rows, and each of its CTAs has something to do."""
     (a, b), (m, n) = sizes.majors, sizes.out[-2:]
+    if tile.n == _WHOLE and (sizes.computes or sizes.dtype in mma.FP8):
+        return False
     return (tile.down == 1 or (b == "k" and m > tile.rows)) and (tile.across == 1 or (a == "k" and n > tile.n))

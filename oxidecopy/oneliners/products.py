@@ -81,7 +81,7 @@ def _sizes(work: Product) -> Sizes:
     pair = ((work.a, work.majors[0]), (work.b, work.majors[1]))
     odd = [major == "k" and part.shape[-2] > 1 and part.strides_bytes[-2] % _LINE != 0 for part, major in pair]
     k = work.a.shape[-1 if work.majors[0] == "k" else -2]
-    return Sizes(work.out.shape, k, work.a.dtype.info.name, work.majors, (odd[0], odd[1]))
+    return Sizes(work.out.shape, k, work.a.dtype.info.name, work.majors, (odd[0], odd[1]), work.epilogue is not None)
 
 
 def _dense(major: str) -> str:
