@@ -42,28 +42,40 @@ OX_DEVICE void sync_group(u32 me) {
 }
 
 // ---- the producer: a lane for each load
-OX_DEVICE Failure feed(const ProductAt& its) {
+// Where a tile's loads begin, of this lane's load.
+struct Begin {
+    u32 there;  // 0: there is no such tile
+    u32 at[CORNERS];
+
+    static __device__ __forceinline__ u32 place(const ProductAt& its) {
+        return PRODUCT_PLACES + PRODUCT_PLACE_WORDS * min(lane_number(), its.head().loads - 1u);
+    }
+
+    __device__ __forceinline__ void ask(u64 entry, u32 place) {
+        there = word_at(entry, 0);
+#pragma unroll
+        for (u32 d = 0; d < CORNERS; ++d) at[d] = word_at(entry, place + d);
+    }
+};
+
+// `next`: the first tile.
+OX_DEVICE Failure feed(const ProductAt& its, Begin next, u32 tile) {
     const ProductHead& head = its.head();
     const u32 lane = lane_number(), full = its.full(), empty = its.empty(), steps = head.steps, stages = head.stages, turns = head.turns;
     const ProductLoad& copy = its.load(min(lane, head.loads - 1u));
     const bool issues = lane < head.loads, plain = copy.multicast == 0;
-    const u32 rank = copy.rank, stride = copy.stride, place = PRODUCT_PLACES + PRODUCT_PLACE_WORDS * min(lane, head.loads - 1u);
+    const u32 rank = copy.rank, stride = copy.stride, place = Begin::place(its);
     const u64 map = its.launch.map(copy.map);
     u32 stage = 0, round = 0;
     u64 entry = its.entry(0);
-    u32 there = word_at(entry, 0), tile = shared_base() + word_at(entry, place + CORNERS), next[CORNERS];
-#pragma unroll
-    for (u32 d = 0; d < CORNERS; ++d) next[d] = word_at(entry, place + d);
 #pragma unroll 1
-    for (u32 turn = 0; turn < turns && there != 0; ++turn) {
+    for (u32 turn = 0; turn < turns && next.there != 0; ++turn) {
         ptx::Coords at{};
 #pragma unroll
-        for (u32 d = 0; d < CORNERS; ++d) at.c[d] = static_cast<i32>(next[d]);
+        for (u32 d = 0; d < CORNERS; ++d) at.c[d] = static_cast<i32>(next.at[d]);
         if (turn + 1 < turns) {  // on its way while this tile is loaded
             entry += 4 * head.entry_words;
-            there = word_at(entry, 0);
-#pragma unroll
-            for (u32 d = 0; d < CORNERS; ++d) next[d] = word_at(entry, place + d);
+            next.ask(entry, place);
         }
 #pragma unroll 1
         for (u32 k = 0; k < steps; ++k) {
@@ -199,7 +211,11 @@ OX_DEVICE void product(const Large& parameter) {
     const ProductHead& head = its.head();
     const u32 producer = 4 * head.groups, warp = warp_number();
     const bool cluster = head.size > 1;
-    if (warp == producer) {
+    Begin first{};
+    u32 tile = 0;
+    if (warp == producer) {  // the table was there before any launch that this one may have to wait for
+        first.ask(its.entry(0), Begin::place(its));
+        tile = shared_base() + word_at(its.entry(0), Begin::place(its) + CORNERS);
         if (lane_number() < head.loads) ptx::prefetch_tensormap(launch.map(its.load(lane_number()).map));
         if (lane_number() < head.stages) {
             ptx::mbarrier_init(its.full() + 8 * lane_number(), head.full_count);
@@ -214,7 +230,7 @@ OX_DEVICE void product(const Large& parameter) {
     Failure why = failure((shared_base() & 1023) != 0 ? REPORT_PLACE : 0);
     if (warp >= producer) {
         ptx::setmaxnreg_dec<PRODUCER_REGISTERS>();
-        if (warp == producer && !why) why = feed(its);
+        if (warp == producer && !why) why = feed(its, first, tile);
     } else {
         ptx::setmaxnreg_inc<GROUP_REGISTERS>();
         w.pc = 1 + warp / 4;
