@@ -7,8 +7,12 @@ from typing import Any, Generic, final
 
 from typing_extensions import TypeVar, override
 
+from oxidecopy.errors import DeviceCodeError
+from oxidecopy.isa.elem import Cast, Input
+from oxidecopy.isa.ops import Contract
 from oxidecopy.oneliners.ready import Ready
 from oxidecopy.oneliners.steps import MapOf, Step
+from oxidecopy.program.verified import VerifiedProgram
 
 T = TypeVar("T", default=Any)
 
@@ -61,7 +65,7 @@ def explained(out: T, call: str, ready: Ready, *, kept: bool, notes: tuple[str, 
     return Explanation(
         out=out,
         call=call,
-        why=(*ready.why, *notes),
+        why=(*ready.why, *[word for word in map(_way, ready.verified) if word], *notes),
         launches=tuple(_launch(step) for step in ready.steps),
         temporaries=tuple(f"{t.shape} of {t.dtype.__name__}, rows a multiple of 16 bytes apart" for t in ready.temporaries),
         warnings=ready.warnings,
@@ -77,3 +81,23 @@ def _launch(step: Step) -> str:
     ]
     grid = f"{step.grid:,}" if isinstance(step.grid, int) else ", ".join(map(str, step.grid))
     return f"{step.pipeline.__name__}[{grid}], {step.pipeline.threads} threads: {step.what}; {', '.join(maps)}"
+
+
+def _way(verified: VerifiedProgram) -> str:
+    """How a GPU runs a product; "" for what is none, or for what there is no device code."""
+    ops = [step.op for step in verified.program.walk() if isinstance(step.op, Contract)]
+    if not ops:
+        return ""
+    from oxidecopy.engines.cuda.code import encode  # only who asks waits for this
+
+    try:
+        whole = bool(encode(verified).tiles)
+    except DeviceCodeError:
+        return ""
+    way = (
+        "on a GPU the whole program is one kernel"
+        if whole
+        else "on a GPU it is run record by record, which costs a few microseconds a tile"
+    )
+    plain = all(isinstance(op.fn.a if isinstance(op.fn, Cast) else op.fn, Input) for op in ops)
+    return way if plain else f"{way}; its epilogue is {'compiled' if whole else 'interpreted'}"

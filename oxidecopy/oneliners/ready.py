@@ -14,6 +14,7 @@ from oxidecopy.host.ranges import in_range
 from oxidecopy.host.stream import is_per_thread
 from oxidecopy.oneliners.operands import Mark, mark_of
 from oxidecopy.oneliners.steps import Given, MapOf, Operands, Part, Plan, Step, Temporary, allocated
+from oxidecopy.program.verified import VerifiedProgram
 from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.sites import at_the_users_line, give_line
 
@@ -194,6 +195,11 @@ class Ready:
         # The per-thread default stream is another one in each thread: launches of two would share a counter, a report and a table of maps.
         self._thread: Thread | None = current_thread() if stream is not None and is_per_thread(stream) else None
         self.captured = any(launch.captured for launch in self._launches)
+
+    @property
+    def verified(self) -> list[VerifiedProgram]:
+        """The proofs of its launches."""
+        return [launch.verified for launch in self._launches]
 
     @property
     def elsewhere(self) -> bool:

@@ -68,6 +68,20 @@ def test_clusters_share_operands(monkeypatch: pytest.MonkeyPatch, a: tuple[int, 
     assert f"clusters of {down} x {across}" in str(said)
 
 
+@pytest.mark.parametrize(
+    ("epilogue", "words"),
+    [
+        (None, "the whole program is one kernel"),
+        (lambda s: s.gelu().cast(ox.bf16), "one kernel; its epilogue is compiled"),
+        (lambda s: s.sqrt().cast(ox.bf16), "record by record, which costs a few microseconds a tile; its epilogue is interpreted"),
+    ],
+    ids=["cast", "gelu", "sqrt"],
+)
+def test_an_explanation_says_how_a_gpu_runs_it(dev: ox.Device, epilogue: Any, words: str) -> None:
+    a, b = (array(dev, small((64, 64), i), ox.bf16, turned=False) for i in (1, 2))
+    assert words in str(ox.matmul(a, b, epilogue=epilogue, explain=True))
+
+
 def test_an_epilogue_reads_vectors_and_a_residual(dev: ox.Device) -> None:
     x, y, row, column, r = small((70, 24), 1), small((24, 40), 2), small((70, 1), 3), small((40,), 4), small((70, 40), 5)
     reads = tuple(dev.array(v.astype(np.float32)) for v in (row, column, r))
