@@ -78,7 +78,7 @@ TILES: Final = (
 )
 _WHOLE: Final = 192  # columns of tiles that are computed only where all of a program is (engines/cuda/code/product.py)
 # The model: a launch, then turns of all multiprocessors. In each a tile is begun and put away, and its stages are multiplied as fast as
-# tensor cores add, or as what they need comes out of L2. Fitted to what 14 ways took on an NVIDIA H200, to 5 % on average
+# tensor cores add, or as what they need comes out of L2. Fitted to what 17 ways took on an NVIDIA H200, to 4 % on average
 # (docs/performance.md). Clusters of 2 x 2 were slower than any of these there.
 _LAUNCH_US: Final = 8.0
 _TILE_US: Final = 1.2
