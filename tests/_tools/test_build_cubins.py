@@ -79,6 +79,7 @@ PART_BOUNDS = {
     abi.COMPUTE_FAMILY: (limits.WARP * abi.COMPUTE_WARPS, 256, 576, 960),
     abi.RESHAPE_FAMILY: (limits.WARP * abi.RESHAPE_WARPS, 192, 512, 768),
     abi.MMA_FAMILY: (limits.WARP * 4 * (GROUPS_MAX + 1), 256, 1536, 3584),  # warpgroups that contract, and one for all others
+    abi.PRODUCT_FAMILY: (limits.WARP * 4 * (GROUPS_MAX + 1), 64, 192, 128),
     abi.TIMED_FAMILY: (1024, 128, 512, 768),  # stamps push other values out of registers, in a kernel that nobody's results wait for
 }
 # What was measured: beside three stages, a spilled register of a map's loop takes 2.5 KB of a multiprocessor's 28 (docs/performance.md).
