@@ -101,12 +101,13 @@ def gather_rows(
         ShapeError: for shapes that do not fit each other.
         ArgumentError: for a table whose rows no copy can begin at, for memory that is shared, or cannot be written to.
     """
-    plain = type(out) is GlobalArray and type(table) is GlobalArray and type(indices) is GlobalArray and not (tune or explain)
-    if plain and hot("gather", (out, table, indices), (), stream):
+    hurry = not (tune or explain)
+    ours = type(out) is GlobalArray and type(table) is GlobalArray and type(indices) is GlobalArray
+    if ours and hurry and hot("gather", (out, table, indices), (), stream):
         return out
     asked = Asked.of(stream, explain, tune)
     device, (into, of, numbers) = taken(("out", "table", "indices"), (out, table, indices), stream, left_out=1)
-    if into is not None and not (tune or explain) and hot("gather", (into, of, numbers), (), stream):
+    if not ours and hurry and into is not None and hot("gather", (into, of, numbers), (), stream):
         return out
     _check_numbers(numbers, of)
     shape = (*numbers.shape, *of.shape[1:])

@@ -96,12 +96,13 @@ def reduce_into(out: Any, x: Any, op: Any, /, *, stream: AnyStream = None, tune:
         ShapeError: for shapes that do not fit each other.
         ArgumentError: for memory that both share, or that cannot be written to.
     """
-    plain = type(out) is GlobalArray and type(x) is GlobalArray and isinstance(op, ReduceOp) and not (tune or explain)
-    if plain and hot(("reduce", op), (out, x), (), stream):
+    hurry = isinstance(op, ReduceOp) and not (tune or explain)
+    ours = type(out) is GlobalArray and type(x) is GlobalArray
+    if ours and hurry and hot(("reduce", op), (out, x), (), stream):
         return out
     asked = Asked.of(stream, explain, tune)
     _, (into, of) = taken(("out", "x"), (out, x), stream)
-    if isinstance(op, ReduceOp) and not (tune or explain) and hot(("reduce", op), (into, of), (), stream):
+    if not ours and hurry and hot(("reduce", op), (into, of), (), stream):
         return out
     if into.dtype is not of.dtype:
         fix = f"ox.copy(ox.{into.dtype.__name__}, x) converts it first"

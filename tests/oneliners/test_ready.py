@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
+from typing import Any
 from weakref import ref
 
 import numpy as np
@@ -17,6 +18,8 @@ from oxidecopy.engines.cuda.engine import CudaEngine
 from oxidecopy.engines.cuda.tensor_map import MapEncoder
 from oxidecopy.errors import ArgumentError, InputError, LifetimeError
 from oxidecopy.host.device import Device
+from oxidecopy.oneliners import copying, gathering, reducing, transforming
+from oxidecopy.oneliners.calls import hot
 from tests.helpers.fake_driver import FakeDriver
 from tests.helpers.fake_engine import fake_device
 
@@ -31,6 +34,30 @@ def scene(tmp_path: Path) -> Scene:
 
 def filled(dev: Device) -> ox.GlobalArray[ox.f32, tuple[int, int]]:
     return dev.array(np.zeros(SHAPE, np.float32))
+
+
+def test_a_plan_is_looked_for_once_among_those_for_arrays_of_ours(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    dev = scene[0]
+    a, b, sums, numbers = (
+        filled(dev),
+        filled(dev),
+        dev.array(np.zeros((SHAPE[0], 1), np.float32)),
+        dev.array(np.zeros(SHAPE[0], np.int32), ox.i32),
+    )
+    ox.copy(b, a)
+    asked: list[object] = []
+
+    def looked(kind: object, *rest: Any) -> bool:
+        asked.append(kind)
+        return hot(kind, *rest)
+
+    for module in (copying, gathering, reducing, transforming):
+        monkeypatch.setattr(module, "hot", looked)
+    ox.copy(dev.array(np.zeros(SHAPE[0], np.int32), ox.i32), numbers)
+    ox.gather_rows(a, numbers, out=b)
+    ox.reduce_into(sums, a, ox.reduce.add)
+    ox.transform(lambda v: v + 1, a, out=b)
+    assert len(asked) == 4
 
 
 def test_a_second_call_on_a_stream_is_one_driver_call(scene: Scene) -> None:
