@@ -18,7 +18,7 @@ from typing import Any, Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 OUTPUT: Final = ROOT / "oxidecopy" / "oneliners" / "measured.json"
-_DEVICE: Final = "NVIDIA H200, copies of 4 GiB of f32"
+_DEVICE: Final = "NVIDIA H200, copies of 1 GiB of f32"
 
 
 def compact(rows: Iterable[Mapping[str, str]]) -> list[list[Any]]:

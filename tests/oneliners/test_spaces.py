@@ -65,4 +65,8 @@ def test_the_table_is_derived_from_the_measured_copies() -> None:
     assert rows == [["counter", 2, 4096, 4, 4, 4.1, 0.96], ["one-shot", 2, 4096, 0, 12, 4.3, 0.99]]
     assert len(measured().ways) > 50
     assert measured().source == "docs/results/copies.csv"
-    assert measured_copies.written(measured_copies.ROOT / "docs" / "results" / "copies.csv").count("\n") > 50
+
+
+def test_what_one_liners_know_is_what_the_results_say() -> None:
+    of_results = measured_copies.written(measured_copies.ROOT / "docs" / "results" / "copies.csv")
+    assert measured_copies.OUTPUT.read_text(encoding="utf-8") == of_results, "python -m oxidecopy._tools.measured_copies"
