@@ -404,7 +404,10 @@ class _Program:
         for j, load in enumerate(loads):
             rank, at = len(load.growth), abi.PRODUCT_PLACES + abi.PRODUCT_PLACE_WORDS * j
             table[block, turn, at : at + rank] = feed.rows[:, column : column + rank]
-            table[block, turn, at + abi.PRODUCT_PLACE_WORDS - 1] = feed.rows[:, column + rank]
+            tile = feed.rows[:, column + rank]
+            if (tile != tile[np.searchsorted(block, block)]).any():
+                raise _OtherError  # the kernel asks for it once, with a block's first tile
+            table[block, turn, at + abi.PRODUCT_PLACE_WORDS - 1] = tile
             column += rank + 1
         if (feed.rows[:, 1] != turn * feed.steps).any():
             raise _OtherError

@@ -54,15 +54,15 @@ def entries(image: Image, block: int) -> list[tuple[int, ...]]:
 
 def produced(image: Image, block: int) -> Iterator[tuple[Any, ...]]:
     """What the kernel's producer does, as the program's events are written."""
-    head, loads = head_of(image), loads_of(image)
-    for turn, entry in enumerate(entries(image, block)):
+    head, loads, found = head_of(image), loads_of(image), entries(image, block)
+    for turn, entry in enumerate(found):
         for k in range(head["steps"]):
             stage = (turn * head["steps"] + k) % head["stages"]
             yield ("announced", head["full"] + 8 * stage, head["nbytes"])
             for j, load in enumerate(loads):
                 at = abi.PRODUCT_PLACES + abi.PRODUCT_PLACE_WORDS * j
                 corner = [entry[at + d] + k * load["growth"][d] for d in range(load["rank"])]
-                tile = entry[at + abi.PRODUCT_PLACE_WORDS - 1] + stage * load["stride"]
+                tile = found[0][at + abi.PRODUCT_PLACE_WORDS - 1] + stage * load["stride"]  # asked for once
                 mask = load["mask"] if load["multicast"] else None
                 yield ("load", image.maps[load["map"]], tuple(corner[::-1]), tile, head["full"] + 8 * stage, mask)
 
@@ -179,6 +179,38 @@ def test_the_twin_of_those_below() -> None:
 )
 def test_what_is_left_to_records(options: dict[str, Any]) -> None:
     assert encode(program(**options)).family == abi.MMA_FAMILY
+
+
+def in_halves(*orders: tuple[int, int]) -> VerifiedProgram:
+    """The rows of A by two loads, in one of these orders for each tile."""
+
+    @ox.pipeline(warps=ox.roles(producer=1, consumers=(4, 4)))
+    def multiply(cta: ox.Cta, a: Map, b: Map, c: Map) -> None:
+        ring = cta.ring(stages=3, tiles=(b, b))
+        outs = [cta.store_ring(c, stages=2) for _ in range(2)]
+        with cta.producer() as leader:
+            for tile, order in enumerate(orders):
+                for i in cta.range(5):
+                    with ring.produce(leader) as (left, right):
+                        for half in order:
+                            left.load_part(a, (tile * 128 + half * 64, i * 64), half, of=2)
+                        right.load(b, (0, i * 64))
+        for me in range(2):
+            with cta.consumers(me) as group:
+                for tile in range(len(orders)):
+                    group.contract(ring, outs[me], (tile * 128, 0), steps=5, part=(me, 2))
+
+    dev = ox.Device.open("sim")
+    maps: Any = ox.TmaDescriptor.tiled
+    a = maps(dev.zeros((256, 320), ox.bf16), box=(64, 64), swizzle=ox.Swizzle128B)
+    b = maps(dev.zeros((128, 320), ox.bf16), box=(128, 64), swizzle=ox.Swizzle128B)
+    c = maps(dev.zeros((256, 128), ox.bf16), box=(64, 64), swizzle=ox.Swizzle128B)
+    return multiply[1].bind(a, b, c).verify()
+
+
+def test_loads_whose_place_in_a_stage_changes_from_tile_to_tile_are_left_to_records() -> None:
+    assert encode(in_halves((0, 1), (0, 1))).family == "product_m64n128"
+    assert encode(in_halves((0, 1), (1, 0))).family == abi.MMA_FAMILY
 
 
 def test_what_each_cta_loads_for_others_is_left_to_records() -> None:
