@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 Numbers: TypeAlias = npt.NDArray[np.int64]
 Environment: TypeAlias = dict[int, Numbers]  # symbols, by atom
 TABLE_MAX: Final = 4 << 20  # bytes
+VISITS_MAX: Final = 1 << 20  # of all blocks, to one op: more would take longer to look at than they gain
 _HEAD: Final = struct.Struct("<12I16B")  # abi.PRODUCT
 _LOAD: Final = struct.Struct("<4x2I4B3i4x")  # abi.PRODUCT_LOAD
 _BEFORE: Final = frozenset({DeviceOp.BAR_SYNC, DeviceOp.CLUSTER_SYNC, DeviceOp.FENCE_MBARRIER_INIT, DeviceOp.MBARRIER_INIT})
@@ -217,6 +218,8 @@ class _Program:
                 case Repeat(stages=0):
                     start, stop = self._of(node.start, env, block), self._of(node.stop, env, block)
                     trips = np.maximum(-((start - stop) // node.step), 0)
+                    if trips.sum() > VISITS_MAX:
+                        raise _OtherError
                     which = np.repeat(np.arange(len(block)), trips)
                     trip = np.arange(len(which)) - np.repeat(np.cumsum(trips) - trips, trips)
                     inside = {atom: numbers[which] for atom, numbers in env.items()}
@@ -392,6 +395,8 @@ class _Program:
         if not 1 <= len(loads) <= abi.PRODUCT_LOADS or any(load.slot >= abi.INLINE_MAPS_LARGE for load in loads):
             raise _OtherError
         if any(len(load.growth) > abi.PRODUCT_RANK_MAX for load in loads) or feed.steps < 1:
+            raise _OtherError
+        if any(not INT_MIN <= number <= INT_MAX for load in loads for number in (load.stride, *load.growth)):
             raise _OtherError
         turn = np.arange(len(block)) - np.searchsorted(block, block)
         words = abi.PRODUCT_PLACES + abi.PRODUCT_PLACE_WORDS * len(loads)

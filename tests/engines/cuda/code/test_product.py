@@ -181,6 +181,13 @@ def test_what_is_left_to_records(options: dict[str, Any]) -> None:
     assert encode(program(**options)).family == abi.MMA_FAMILY
 
 
+def test_what_would_take_long_to_look_at_is_left_to_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("oxidecopy.engines.cuda.code.product.VISITS_MAX", 4)  # one block with all four tiles
+    assert encode(program(grid=1)).family == "product_m64n128"
+    monkeypatch.setattr("oxidecopy.engines.cuda.code.product.VISITS_MAX", 3)
+    assert encode(program(grid=1)).family == abi.MMA_FAMILY
+
+
 def in_halves(*orders: tuple[int, int]) -> VerifiedProgram:
     """The rows of A by two loads, in one of these orders for each tile."""
 
