@@ -217,9 +217,7 @@ class _Program:
             match node:
                 case Repeat(stages=0):
                     start, stop = self._of(node.start, env, block), self._of(node.stop, env, block)
-                    trips = np.maximum(-((start - stop) // node.step), 0)
-                    if trips.sum() > VISITS_MAX:
-                        raise _OtherError
+                    trips = _trips(start, stop, node.step)
                     which = np.repeat(np.arange(len(block)), trips)
                     trip = np.arange(len(which)) - np.repeat(np.cumsum(trips) - trips, trips)
                     inside = {atom: numbers[which] for atom, numbers in env.items()}
@@ -462,6 +460,14 @@ class _Program:
         if found is None:
             raise _OtherError
         return found
+
+
+def _trips(start: Numbers, stop: Numbers, step: int) -> Numbers:
+    """Of a loop, in each block that comes to it."""
+    trips: Numbers = np.maximum(-((start - stop) // step), 0)
+    if trips.sum() > VISITS_MAX:
+        raise _OtherError
+    return trips
 
 
 def _is(node: Node, kinds: frozenset[DeviceOp]) -> bool:
