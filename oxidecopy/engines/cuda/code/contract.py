@@ -6,7 +6,6 @@ a thread out of it is moved: barriers are initialised by a thread beside it, and
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -18,6 +17,7 @@ from oxidecopy.engines.cuda.code.compute import Step as Instruction
 from oxidecopy.engines.cuda.code.extra import coordinates
 from oxidecopy.engines.cuda.code.image import Where
 from oxidecopy.engines.cuda.code.nodes import Op
+from oxidecopy.engines.cuda.code.records import CONTRACT, EPILOGUE
 from oxidecopy.isa import limits, mma, ops
 from oxidecopy.program.expansion import operand
 from oxidecopy.program.program import Program, Step
@@ -31,8 +31,6 @@ WHOLE: Final = (ops.Contract, ops.ContractDrain)
 WARPS: Final = mma.WARPGROUP // limits.WARP
 GROUPS_MAX: Final = 2  # that contract; beside them one warpgroup's warps, for all other agents
 STAGING_BYTES: Final = 64 * 128  # of a tile that the results are staged in
-CONTRACT: Final = struct.Struct("<6i8B")
-EPILOGUE: Final = struct.Struct("<i3BxH2x4B16x")
 
 _FORMS: Final = {"bf16": ElementForm.BF16, "f16": ElementForm.F16, "f32": ElementForm.BITS32}
 _SOURCES: Final = 4
@@ -96,9 +94,7 @@ def recordless(program: Program) -> Iterator[Diagnostic]:
     """What no record computes: sums of a shape that only a kernel for whole programs has."""
     for step in program.walk():
         if isinstance(step.op, ops.Contract):
-            m, n = (
-                operand(program, r, major, step.op.depth)[0] for r, major in ((step.op.a, step.op.a_major), (step.op.b, step.op.b_major))
-            )
+            m, n = _sums(program, step.op)
             if CONTRACT_SHAPES.get((m, n)) == ContractShape.M64N192:
                 words = f"sums of {m} x {n} in a program that is more than the tiles of one product, one after the other"
                 yield refusals.contraction(Where(step.site, program, step.op), words)
@@ -113,7 +109,7 @@ def contract(low: AgentLowering, op: ops.Contract, where: Where) -> Op:
     if any(terms for _, terms in places):
         low.refused.append(refusals.contraction(where, "which part of a tile it takes is known only at run time"))
     full, empty, a, b, out = (constant for constant, _ in places)
-    m, n = (operand(low.program, ref, major, op.depth)[0] for ref, major in ((op.a, op.a_major), (op.b, op.b_major)))
+    m, n = _sums(low.program, op)
     number = low.shared.cast.numbers[op.number]
     shape, kind = CONTRACT_SHAPES.get((m, n), 0), _type(low.program, op) or 0
     strides = tiles[op.a.tile].stage_bytes, tiles[op.b.tile].stage_bytes
@@ -140,6 +136,12 @@ def drain(low: AgentLowering, op: ops.ContractDrain, where: Where) -> Op:
     return Op(op=DeviceOp.CONTRACT_DRAIN, where=where, imms=((0, low.shared.cast.numbers[op.number]),))
 
 
+def _sums(program: Program, op: ops.Contract) -> tuple[int, int]:
+    """Rows and columns of what one group sums."""
+    m, n = (operand(program, ref, major, op.depth)[0] for ref, major in ((op.a, op.a_major), (op.b, op.b_major)))
+    return m, n
+
+
 def _told(program: Program, op: ops.Contract) -> tuple[int, int, int]:
     """CTAs in a row of the cluster, who of them is told that a stage is free, and how many they are."""
     axes = {"cluster": 0, "x": 1, "y": 2, "xy": 3}[op.told]
@@ -157,7 +159,7 @@ def _type(program: Program, op: ops.Contract) -> ContractType | None:
 def _problems(program: Program, op: ops.Contract) -> Iterator[str]:
     """Why the kernels do not compute it, of what the simulator does."""
     out = program.tiles[op.out.tile]
-    m, n = (operand(program, ref, major, op.depth)[0] for ref, major in ((op.a, op.a_major), (op.b, op.b_major)))
+    m, n = _sums(program, op)
     if _type(program, op) is None:
         a, b = program.tiles[op.a.tile].dtype, program.tiles[op.b.tile].dtype
         yield f"{a} ({op.a_major}-major) times {b} ({op.b_major}-major)"

@@ -112,9 +112,7 @@ def _product(program: Program, low: Lowering, streams: list[tuple[int, Stream]],
         kind = low.cast.all[me]
         warps += _warps(kind.count, kind.warps, 0 if i == producer else 1 + i, i)
     agents = [AgentNote(words=str(low.cast.all[me]), entry=0 if i == producer else 1 + i, records=1) for i, me in enumerate(order)]
-    idle = -len(warps) % WARPS
-    warps += [Warp(entry=0, threads=0, first_lane=0, lanes=limits.WARP, agent=len(agents))] * idle
-    agents.append(AgentNote(words="the rest of a warpgroup", entry=0, records=0))
+    _fill_up(warps, agents, AgentNote(words="the rest of a warpgroup", entry=0, records=0))
     words = tuple(low.words.words)
     if code_offset(len(warps), len(words)) + len(found.head) > room("large"):
         _raise([refusals.arguments(program, code_offset(len(warps), len(words)), room("large"))])
@@ -141,6 +139,12 @@ def _product(program: Program, low: Lowering, streams: list[tuple[int, Stream]],
     )
 
 
+def _fill_up(warps: list[Warp], agents: list[AgentNote], rest: AgentNote) -> None:
+    """Whole warpgroups: with warps of an agent that does nothing."""
+    warps += [Warp(entry=rest.entry, threads=0, first_lane=0, lanes=limits.WARP, agent=len(agents))] * (-len(warps) % WARPS)
+    agents.append(rest)
+
+
 def _encoded(program: Program, cast: Cast, low: Lowering, streams: list[tuple[int, Stream]], *, timed: bool = False) -> Image:
     _raise(low.refused)
     wide = low.tokens is not None
@@ -163,8 +167,7 @@ def _encoded(program: Program, cast: Cast, low: Lowering, streams: list[tuple[in
     _raise(wrong)
     if low.contracts and len(warps) % WARPS:  # registers are given to whole warpgroups
         idle = emitter.agent([], [], end)
-        warps += [Warp(entry=idle, threads=0, first_lane=0, lanes=limits.WARP, agent=len(agents))] * (-len(warps) % WARPS)
-        agents.append(AgentNote(words="the rest of a warpgroup", entry=idle, records=len(emitter.records) - idle))
+        _fill_up(warps, agents, AgentNote(words="the rest of a warpgroup", entry=idle, records=len(emitter.records) - idle))
     return _image(program, low, emitter, tuple(warps), tuple(agents), timed=timed)
 
 

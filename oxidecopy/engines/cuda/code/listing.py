@@ -11,7 +11,7 @@ from oxidecopy.engines.cuda.abi import COMPUTE_ARGUMENT, NO_REG, ComputeFn, Devi
 from oxidecopy.engines.cuda.code.compute import INSTRUCTION as COMPUTE
 from oxidecopy.engines.cuda.code.coordinates import COORDINATE
 from oxidecopy.engines.cuda.code.image import Image
-from oxidecopy.engines.cuda.code.records import COPY, INSTRUCTION, ONCE, RECORD, RING
+from oxidecopy.engines.cuda.code.records import CONTRACT, COPY, EPILOGUE, INSTRUCTION, ONCE, PRODUCT, RECORD, RING
 from oxidecopy.isa.dtypes import REDUCE_OPS
 from oxidecopy.isa.ops import FOLDS, MAP_FIELDS, PRIMARY_POLICIES, SECONDARY_POLICIES
 
@@ -19,9 +19,6 @@ _ELEM: Final = struct.Struct("<4BI")
 _EXTRA: Final = struct.Struct("<4BfiB19x")
 _LAYOUT: Final = struct.Struct("<6i4Bi")
 _AXES: Final = ("", " of its row", " of its column", " of its row and its column")
-_CONTRACT: Final = struct.Struct("<6i8B")
-_EPILOGUE: Final = struct.Struct("<i3BxH2x4B16x")
-_PRODUCT: Final = struct.Struct("<12I16B")
 _UNITS: Final = struct.Struct("<6I")
 _FLIP: Final = struct.Struct("<3I4B4I")
 _FOLD: Final = struct.Struct("<3I4B")
@@ -95,7 +92,7 @@ def listing(image: Image) -> str:
 
 def _product(image: Image, pc: int) -> str:
     """What an agent of family product does in each turn; the head says it, and the table where."""
-    fields = dict(zip([name for name, _, _ in abi.PRODUCT], _PRODUCT.unpack_from(image.code), strict=True))
+    fields = dict(zip([name for name, _, _ in abi.PRODUCT], PRODUCT.unpack_from(image.code), strict=True))
     words = f"product_{'contract' if pc else 'loads'}"
     if pc:
         count, fn = image.code[abi.PRODUCT_FINISH_AT + 1], abi.FinishFn(image.code[abi.PRODUCT_FINISH_AT + 2])
@@ -218,14 +215,14 @@ def _tail(image: Image, op: DeviceOp, aux: int, imms: list[int], head: bytes, ta
 
 
 def _contract(image: Image, tail: bytes) -> Iterator[str]:
-    full, empty, a, a_stride, b, b_stride, stages, peers, shape, kind, number, _, axes, _ = _CONTRACT.unpack_from(tail)
+    full, empty, a, a_stride, b, b_stride, stages, peers, shape, kind, number, _, axes, _ = CONTRACT.unpack_from(tail)
     names = [image.barriers.get(at, str(at)) for at in (full, empty)]
     yield f"k, {stages} stages: wait {names[0]} for k // {stages}, release {names[1]}" + (
         f" on {peers} blocks{_AXES[axes]}" if peers else ""
     )
     what = f"{abi.ContractType(kind).name.lower()} {abi.ContractShape(shape).name.lower()}"
     yield f"{what}: {a} + {a_stride} * stage times {b} + {b_stride} * stage, barrier {number}"
-    out, out_stages, form, adds, instructions, *sources = _EPILOGUE.unpack_from(tail, abi.RECORD_BYTES)
+    out, out_stages, form, adds, instructions, *sources = EPILOGUE.unpack_from(tail, abi.RECORD_BYTES)
     yield f"staged at {out}, {out_stages} tiles, as {ElementForm(form).name.lower()}" + (", added" if adds else "")
     if instructions:
         yield f"arrays {sources}: " + "; ".join(_compute(tail, 2 * abi.RECORD_BYTES + 8 * i) for i in range(instructions))

@@ -16,10 +16,10 @@ import numpy.typing as npt
 
 from oxidecopy.engines.cuda import abi
 from oxidecopy.engines.cuda.abi import CONTRACT_SHAPES, DeviceOp
-from oxidecopy.engines.cuda.code.contract import CONTRACT, EPILOGUE
 from oxidecopy.engines.cuda.code.finish import BYTES as FINISH_BYTES
 from oxidecopy.engines.cuda.code.finish import finish_of
 from oxidecopy.engines.cuda.code.nodes import Copy, Fused, If, Node, Op, Repeat, Stream
+from oxidecopy.engines.cuda.code.records import CONTRACT, EPILOGUE, PRODUCT
 from oxidecopy.engines.cuda.code.values import INT_MAX, INT_MIN, Lin, Test
 from oxidecopy.isa import ops
 from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL
@@ -32,7 +32,6 @@ Numbers: TypeAlias = npt.NDArray[np.int64]
 Environment: TypeAlias = dict[int, Numbers]  # symbols, by atom
 TABLE_MAX: Final = 4 << 20  # bytes
 VISITS_MAX: Final = 1 << 20  # of all blocks, to one op: more would take longer to look at than they gain
-_HEAD: Final = struct.Struct("<12I16B")  # abi.PRODUCT
 _LOAD: Final = struct.Struct("<4x2I4B3i4x")  # abi.PRODUCT_LOAD
 _BEFORE: Final = frozenset({DeviceOp.BAR_SYNC, DeviceOp.CLUSTER_SYNC, DeviceOp.FENCE_MBARRIER_INIT, DeviceOp.MBARRIER_INIT})
 _LOADS: Final = (DeviceOp.TENSOR_G2S, DeviceOp.TENSOR_G2S_MULTICAST)
@@ -155,7 +154,7 @@ class _Program:
         full, empty = (self._count(bar, head.stages) for bar in (head.full, head.empty))
         if self._inits:
             raise _OtherError
-        data = _HEAD.pack(
+        data = PRODUCT.pack(
             head.full, head.empty, head.a, head.a_stride, head.b, head.b_stride, *[*outs, 0][:2], feed.nbytes, feed.steps, words, turns,
             head.stages, head.out_stages, head.peers, head.shape, head.kind, head.form, head.adds, head.rank, len(groups), len(feed.loads),
             head.slot[0], full, empty, head.pitch, head.axes, head.size,

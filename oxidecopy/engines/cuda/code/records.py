@@ -15,6 +15,9 @@ INSTRUCTION: Final = struct.Struct("<BBHi")  # abi.EVAL_INSTR
 RING: Final = struct.Struct("<4iHBBHHii")  # abi.RING
 COPY: Final = struct.Struct("<4B3iHHBB10x")  # abi.COPY
 ONCE: Final = struct.Struct("<4B2i20x")  # abi.ONCE
+CONTRACT: Final = struct.Struct("<6i8B")  # abi.CONTRACT
+EPILOGUE: Final = struct.Struct("<i3BxH2x4B16x")  # abi.EPILOGUE
+PRODUCT: Final = struct.Struct("<12I16B")  # abi.PRODUCT
 
 _NO_REGS: Final = (NO_REG,) * 8
 _NO_IMMS: Final = (0,) * 5
