@@ -62,6 +62,9 @@ class _Step:
     round: int
 
 
+_ONE_NAN: Final = _Step(FinishOp.ADD, _Operand(FinishOf.NUMBER, source=0x80000000), 0)  # what is no NaN plus -0 is the same number
+
+
 @final
 @dataclass(slots=True)
 class _Chain:
@@ -91,9 +94,11 @@ class _Chain:
         self._end_with(form)
 
     def stored_as(self, form: int) -> None:
-        """The store rounds by itself."""
+        """The store rounds by itself, and a NaN that was rounded before is no longer the one of f32."""
         if self._last_round() == form:
             self._end_with(0)
+        elif not form:
+            self.step(_ONE_NAN)
 
     def _last_round(self) -> int:
         return self.steps[-1].round if self._ends_with_step() else self.fn_round if self.fn is not FinishFn.NONE else self.round
@@ -115,9 +120,9 @@ def finish_of(e: Elem, sources: Sequence[int], words: Words) -> bytes | None:
     chain = _Chain()
     try:
         _Reader(e, sources, words).value(e, chain)
+        chain.stored_as(_ROUNDS[e.dtype])
     except _OtherError:
         return None
-    chain.stored_as(_ROUNDS[e.dtype])
     return _packed(chain)
 
 

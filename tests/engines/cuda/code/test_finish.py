@@ -64,7 +64,12 @@ def read(e: Elem, given: Words | None = None) -> tuple[dict[str, Any], list[dict
 
 # ---- the record as the device runs it
 def rounded(bits: Bits, form: int) -> Bits:
-    return elements.cast(elements.cast(bits, "f32", FORMS[abi.ElementForm(form)]), FORMS[abi.ElementForm(form)], "f32") if form else bits
+    """A NaN is that of the narrow type, widened."""
+    if not form:
+        return bits
+    dtype = FORMS[abi.ElementForm(form)]
+    made = elements.cast(elements.cast(bits, "f32", dtype), dtype, "f32")
+    return np.where(np.isnan(made.view(np.float32)), np.uint32(0x7FFF0000 if dtype == "bf16" else 0x7FFFE000), made)
 
 
 def operand(step: dict[str, Any], inputs: dict[int, tuple[Bits, str]], size: int, scalars: dict[int, int]) -> Bits:
@@ -186,6 +191,43 @@ def test_the_last_rounding_is_the_stores() -> None:
     assert read(Cast(gelu(S), "bf16"))[0]["fn_round"] == 0
     kept = Cast(Cast(gelu(S), "bf16"), "f32")
     assert read(kept)[0]["fn_round"] == abi.ElementForm.BF16
+
+
+@pytest.mark.parametrize("stored", ["f32", "bf16", "f16"])
+@pytest.mark.parametrize("dtype", ["f32", "bf16", "f16"])
+@pytest.mark.parametrize(
+    "last",
+    [
+        lambda s: s,
+        lambda s: add(s, Number(1.0, s.dtype)),
+        lambda s: mul(Number(-2.0, s.dtype), s),
+        lambda s: Binary(ElemOp.SUB, Number(0.0, s.dtype), s),
+        lambda s: Binary(ElemOp.MIN, s, Number(6.0, s.dtype)),
+        lambda s: Neg(s),
+        relu,
+        gelu,
+        lambda s: Unary(Fn.SIGMOID, s),
+        lambda s: Unary(Fn.TANH, s),
+        lambda s: Unary(Fn.EXP, s),
+        lambda s: add(gelu(s), Number(0.5, s.dtype)),
+    ],
+)
+def test_a_nan_that_is_stored_is_the_one_of_its_type(last: Callable[[Elem], Elem], dtype: str, stored: str) -> None:
+    e, given = Cast(last(Cast(S, dtype)), stored), words()
+    if finish_of(e, SOURCES, given) is None:
+        assert {dtype, stored} == {"bf16", "f16"}  # rounded twice
+        return
+    sums = np.array([0x7FC00001, 0xFFFFFFFF, 0x7F800000, 0xFF800000, 0x80000000, 0, 1, 0x807FFFFF, 0x3F8ABCDE, 0xC7800000], np.uint32)
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(run(e, sums, {}, given, {}), elements.evaluate(e, [sums], {}))
+
+
+def test_a_chain_with_no_step_left_for_that_is_left_to_the_machine() -> None:
+    e: Elem = Cast(S, "bf16")
+    for _ in range(abi.FINISH_STEPS):
+        e = add(e, Number(1.0, "bf16"))
+    assert read(e)[0]["count"] == abi.FINISH_STEPS
+    assert finish_of(Cast(e, "f32"), SOURCES, words()) is None
 
 
 def test_clamped() -> None:
