@@ -44,6 +44,7 @@ class Case:
         group: the part of the programming model that it belongs to; a row of the table.
         whole: compare the arrays' memory; else only their elements, where what lies between rows was never set.
         emitted: `oxidecopy emit` writes it as CUDA C++, too.
+        records: a GPU runs it by records alone, whatever the whole program is.
         ulp: how far elements of f32 may be from the reference, in units of the last place; 0: every bit.
     """
 
@@ -53,6 +54,7 @@ class Case:
     whole: bool = True
     ulp: int = 0
     emitted: bool = True
+    records: bool = False
 
 
 def random_bits(dtype: type[DType], shape: Sequence[int], seed: int) -> npt.NDArray[Any]:

@@ -1,15 +1,16 @@
 """Products on tensor cores: every tile, element type, major, epilogue and cluster.
 
 Operands are small integers, whose sums are exact in f32 in any order: such results are compared bit for bit. One group has random numbers
-and sums in f32, compared within the error that a tensor core may make.
+and sums in f32, compared within the error that a tensor core may make. All but what no record computes is run as records, too: most of it is
+recognised as whole programs, and would not come to family `mma` any more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from math import ceil
+from math import ceil, inf, nan
 from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
@@ -53,6 +54,7 @@ class Plan:
     splits: int = 1  # of K, each added to the result by a store of its own
     epilogue: Fn | None = None
     reads: tuple[str, ...] = ()
+    special: bool = False  # infinities and NaN among what is multiplied and read
     shape: tuple[int, int, int] = SHAPE
 
     @property
@@ -187,17 +189,22 @@ def made(plan: Plan, dev: Device, *, exact: bool = True) -> Made:
     """A launch; K-major operands are (rows, K), the others (K, rows)."""
     m, n, k = plan.shape
     x, y = _numbers(plan.a, (m, k), 1, exact=exact), _numbers(plan.b, (n, k), 2, exact=exact)
+    column_numbers = _numbers(ox.f32, (n,), 3, exact=exact)
+    if plan.special:
+        for at, number in {(1, 3): inf, (2, 3): -inf, (3, 3): nan, (4, 3): inf, (4, 70): -inf}.items():  # times 0 is NaN, too
+            x[at] = number
+        column_numbers.view(np.uint32)[5:8] = (0xFFC01234, 0x7F800000, 0xFF800000)
     a, a_tile = _operand(dev, plan.a, x, plan.majors[0], plan.rows, plan.depth, plan.shape_of_cluster[1])
     b, b_tile = _operand(dev, plan.b, y, plan.majors[1], plan.n, plan.depth, plan.shape_of_cluster[0])
     out = dev.zeros((m, n), plan.out, pad=True)
     c = ox.TmaDescriptor.tiled(out, box=(64, 128 // plan.out.info.nbytes), swizzle=ox.Swizzle128B)
-    row, column = (dev.array(_numbers(ox.f32, (size,), 3, exact=exact), ox.f32) for size in (m, n))
+    row, column = dev.array(_numbers(ox.f32, (m,), 3, exact=exact), ox.f32), dev.array(column_numbers, ox.f32)
     residual = dev.array(_numbers(plan.out, (m, n), 4, exact=exact), plan.out)
     down, across = plan.shape_of_cluster
     grid = (down, across, GRID) if plan.shared == "ab" else GRID * down * across
     launch = program(plan)[grid].bind(a, b, c, a_tile, b_tile, row, column, residual)
-    sizes = (np.abs(x.astype(np.float64)) @ np.abs(y.astype(np.float64)).T).astype(np.float32)
-    return Made(launch=launch, outputs={"out": out}, sizes=None if exact else sizes)
+    sizes = None if exact else (np.abs(x.astype(np.float64)) @ np.abs(y.astype(np.float64)).T).astype(np.float32)
+    return Made(launch=launch, outputs={"out": out}, sizes=sizes)
 
 
 def _numbers(dtype: type[DType], shape: tuple[int, ...], seed: int, *, exact: bool) -> npt.NDArray[Any]:
@@ -262,6 +269,16 @@ PLANS: Final[dict[str, Plan]] = {
     "scaled, from a column, less a half of the residual": Plan(epilogue=_blended, reads=("column", "residual")),
     "a row's sum, clamped": Plan(n=64, epilogue=_clamped, reads=("row",)),
     "row scale, column bias, residual": Plan(out=ox.bf16, epilogue=_all, reads=("row", "column", "residual")),
+    "NaN and infinities": Plan(special=True),
+    "NaN and infinities, to bf16": Plan(special=True, out=ox.bf16),
+    "NaN and infinities, rounded to bf16": Plan(special=True, epilogue=lambda s: s.cast(ox.bf16).cast(ox.f32)),
+    "NaN and infinities, column bias, rounded to f16": Plan(
+        special=True, epilogue=lambda s, c: (c + s).cast(ox.f16).cast(ox.f32), reads=("column",)
+    ),
+    "NaN and infinities, relu in bf16": Plan(
+        special=True, groups=1, m=128, epilogue=lambda s, c: (s - c).cast(ox.bf16).relu().cast(ox.f32), reads=("column",)
+    ),
+    "NaN and infinities, a half in bf16": Plan(special=True, n=64, epilogue=lambda s: (s.cast(ox.bf16) * 0.5).cast(ox.f32)),
     "one tile": Plan(shape=(128, 128, 64)),
     "smaller than a tile": Plan(shape=(5, 24, 8)),
     "long K": Plan(shape=(64, 64, 2048), n=64),
@@ -279,13 +296,13 @@ RANDOM: Final = {
 
 
 def cases() -> Iterator[Case]:
-    """All of this module."""
+    """All of this module, whole programs as such and as records."""
     for name, plan in PLANS.items():
-        yield Case(name=name, group="contractions", make=partial(made, plan), emitted=False)
+        yield from _both(plan, Case(name=name, group="contractions", make=partial(made, plan), emitted=False))
     yield Case(name="K over blocks, added", group="contractions", make=made_split, emitted=False)
     for name, plan in RANDOM.items():
         # mma.error_bound, in units of the last place of the sum of the absolute values
-        yield Case(
+        case = Case(
             name=f"{name}, random numbers",
             group="contractions",
             make=partial(made, plan, exact=False),
@@ -294,3 +311,10 @@ def cases() -> Iterator[Case]:
             + (4 if plan.epilogue else 0),
             emitted=False,
         )
+        yield from _both(plan, case)
+
+
+def _both(plan: Plan, case: Case) -> Iterator[Case]:
+    yield case
+    if (plan.m, plan.n) != (64, 192):  # no record computes it
+        yield replace(case, group="contractions as records", records=True)

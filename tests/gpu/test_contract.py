@@ -13,6 +13,9 @@ import numpy.typing as npt
 import pytest
 
 import oxidecopy as ox
+from oxidecopy.conformance.case import Made
+from oxidecopy.conformance.records import by_records
+from oxidecopy.conformance.run import Launcher, by_engine
 from oxidecopy.host.device import Device
 from oxidecopy.isa import mma
 
@@ -78,7 +81,7 @@ def pipeline(  # noqa: C901 - the pipeline's body is a function in it
 
 
 def multiplied(
-    dev: Device, a_type: Any, b_type: Any, c_type: Any, k: int, *, runs: int = 1, **options: Any
+    dev: Device, a_type: Any, b_type: Any, c_type: Any, k: int, *, runs: int = 1, launch: Launcher = by_engine, **options: Any
 ) -> tuple[Numbers, Numbers, Numbers]:
     """The result, the exact product of what was rounded to the operands' types, and how far tensor cores may be from it."""
     random = np.random.default_rng(k)
@@ -100,12 +103,12 @@ def multiplied(
         ]
         for x, major, rows in zip(held, majors, box, strict=True)
     ]
-    launch = pipeline(a_type, b_type, c_type, **options)[5].bind(
+    bound = pipeline(a_type, b_type, c_type, **options)[5].bind(
         tiled[0][0], tiled[1][0], tiled[0][1], tiled[1][1], ox.TmaDescriptor.tiled(out, box=(64, width), swizzle=ox.Swizzle128B),
         *(dev.array(v, ox.f32) for v in vectors), k,
     )  # fmt: skip
     for _ in range(runs):
-        launch()
+        launch(Made(launch=bound, outputs={}), dev)
     exact = runs * (a.astype(np.float64) @ b.astype(np.float64).T)
     if options.get("epilogue") is not None:
         exact = np.maximum(0.5 * exact + vectors[0] - vectors[1][:, None], 0.0)
@@ -144,6 +147,9 @@ def close(got: Numbers, exact: Numbers, lost: Numbers, digits: int) -> None:
         (ox.f16, ox.f16, ox.bf16, 8, {"epilogue": lambda s, v, w: (s * 0.5 + v - w).maximum(0.0).cast(ox.bf16), "box": (256, 128)}),
     ],
 )
-def test_products(dev: Device, a_type: Any, b_type: Any, c_type: Any, digits: int, options: dict[str, Any]) -> None:
+@pytest.mark.parametrize("launch", [by_engine, by_records])
+def test_products(  # noqa: PLR0917 - types of an operation
+    dev: Device, a_type: Any, b_type: Any, c_type: Any, digits: int, options: dict[str, Any], launch: Launcher
+) -> None:
     for k in (400, 2064):
-        close(*multiplied(dev, a_type, b_type, c_type, k, **options), digits)
+        close(*multiplied(dev, a_type, b_type, c_type, k, launch=launch, **options), digits)

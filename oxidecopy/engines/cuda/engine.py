@@ -174,16 +174,20 @@ class CudaEngine:
             self._captured.append(launch)
         return launch
 
-    def run_stamped(self, verified: VerifiedProgram, image: Image, bindings: Bindings, stamps: CudaBuffer) -> None:
-        """Runs code of the family timed to its end, on the default stream; its stamps go to a buffer. Raises as `run` does."""
+    def run_image(self, verified: VerifiedProgram, image: Image, bindings: Bindings, stamps: CudaBuffer | None = None) -> None:
+        """Runs other device code of a program than `run` does, to its end on the default stream. Raises as `run` does.
+
+        That is code of the family timed, whose stamps go to a buffer, or records where `run` recognises the whole program.
+        """
         self.context.health()
         code = self._make_ready(verified, image)
         cluster = verified.program.cluster
         shape = LaunchShape(grid=bindings.grid, block=(image.threads, 1, 1), cluster=cluster, shared_bytes=image.shared_bytes)
         launch = CudaLaunch(self._room, code, bindings, shape, Stream.given(self.context, None), waits=True)
         try:
-            launch.block.write(image.with_counter(launch.block.data, stamps.address))
-            launch.buffers = (*launch.buffers, stamps)
+            if stamps is not None:
+                launch.block.write(image.with_counter(launch.block.data, stamps.address))
+                launch.buffers = (*launch.buffers, stamps)
             launch.run()
         finally:
             launch.end()

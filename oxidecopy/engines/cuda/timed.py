@@ -68,7 +68,7 @@ def stamped(engine: CudaEngine, verified: VerifiedProgram, bindings: Bindings, *
     engine.write(buffer, 0, memoryview(_HEADER.pack(followed, capacity, 0, 0)))
     outcome, problems = "ok", tuple[Diagnostic, ...]()
     try:
-        engine.run_stamped(verified, image, bindings, buffer)
+        engine.run_image(verified, image, bindings, buffer)
     except DeadlockError as stuck:
         outcome, problems = "deadlock", stuck.diagnostics
     data = engine.read(buffer, 0, room)
