@@ -1,8 +1,8 @@
 """Products on tensor cores: every tile, element type, major, epilogue and cluster.
 
 Operands are small integers, whose sums are exact in f32 in any order: such results are compared bit for bit. One group has random numbers
-and sums in f32, compared within the error that a tensor core may make. All but what no record computes is run as records, too: most of it is
-recognised as whole programs, and would not come to family `mma` any more.
+and sums in f32, compared within the error that a tensor core may make. All but what no record computes is run as records, too: most of
+it is recognised as whole programs, and would not come to family `mma` any more.
 """
 
 from __future__ import annotations

@@ -203,7 +203,7 @@ def test_the_last_rounding_is_the_stores() -> None:
         lambda s: mul(Number(-2.0, s.dtype), s),
         lambda s: Binary(ElemOp.SUB, Number(0.0, s.dtype), s),
         lambda s: Binary(ElemOp.MIN, s, Number(6.0, s.dtype)),
-        lambda s: Neg(s),
+        Neg,
         relu,
         gelu,
         lambda s: Unary(Fn.SIGMOID, s),
