@@ -148,8 +148,6 @@ def close(got: Numbers, exact: Numbers, lost: Numbers, digits: int) -> None:
     ],
 )
 @pytest.mark.parametrize("launch", [by_engine, by_records])
-def test_products(
-    dev: Device, a_type: Any, b_type: Any, c_type: Any, digits: int, options: dict[str, Any], launch: Launcher
-) -> None:
+def test_products(dev: Device, a_type: Any, b_type: Any, c_type: Any, digits: int, options: dict[str, Any], launch: Launcher) -> None:
     for k in (400, 2064):
         close(*multiplied(dev, a_type, b_type, c_type, k, launch=launch, **options), digits)
