@@ -32,7 +32,7 @@ def describe(program: Program, launch: Launch | None, target: str) -> tuple[str,
 
 
 def marked(text: str, program: Program, launch: Launch | None) -> str:
-    """The program's text with comments: below each loop how device code runs it, and at the end why there is none."""
+    """The program's text with comments: below each loop how device code runs it, and at the end what there is to say of the whole."""
     if launch is None:
         return text
     try:
@@ -48,6 +48,8 @@ def marked(text: str, program: Program, launch: Launch | None) -> str:
             lines += [f"{indent}# {words(note)}" for note in image.loops if note.loop == seen]
             seen += 1
     lines += [f"# tiles of {name}: {how}" for name, how in image.shares.items()]
+    if image.left:
+        lines.append(f"# left to the interpreter: {image.left}")
     return "\n".join(lines) + "\n"
 
 

@@ -91,13 +91,14 @@ def _way(verified: VerifiedProgram) -> str:
     from oxidecopy.engines.cuda.code import encode  # only who asks waits for this
 
     try:
-        whole = bool(encode(verified).tiles)
+        image = encode(verified)
     except DeviceCodeError:
         return ""
+    whole = bool(image.tiles)
     way = (
         "on a GPU the whole program is one kernel"
         if whole
-        else "on a GPU it is run record by record, which costs a few microseconds a tile"
+        else f"on a GPU it is left to the interpreter, which costs a few microseconds a tile: {image.left}"
     )
     plain = all(isinstance(op.fn.a if isinstance(op.fn, Cast) else op.fn, Input) for op in ops)
     return way if plain else f"{way}; its epilogue is {'compiled' if whole else 'interpreted'}"

@@ -63,6 +63,15 @@ def test_device_code(file: Path) -> None:
     assert "fused" not in command("show", "program", "x.oxp").stdout
 
 
+def test_a_product_says_why_it_is_left_to_the_interpreter() -> None:
+    experts = RING.replace("10_ring", "31_expert_products")
+    line = "left to the interpreter: load_index beside loads and contractions (31_expert_products.py:36)\n"
+    text = command("show", "program", experts).stdout
+    assert text.endswith(f"# {line}")
+    from_text(text)
+    assert f"  {line}" in command("show", "program", experts, "--device").stdout
+
+
 def test_a_refused_program_can_be_looked_at(file: Path) -> None:
     assert from_text(command("show", "program", f"{file}:twin").stdout).name == "twin"
 

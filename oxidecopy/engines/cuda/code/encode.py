@@ -35,6 +35,7 @@ from oxidecopy.engines.cuda.code.once import one_shot
 from oxidecopy.engines.cuda.code.product import ProductCode, product_of
 from oxidecopy.engines.cuda.code.tokens import Tokens
 from oxidecopy.engines.cuda.code.trim import trimmed
+from oxidecopy.engines.cuda.code.whole import LeftError
 from oxidecopy.errors import DeviceCodeError, Diagnostic
 from oxidecopy.isa import limits, ops
 from oxidecopy.program.expansion import expanded
@@ -96,11 +97,14 @@ def _contracting(program: Program, launch: Launch, *, timed: bool, products: boo
     _raise(wrong)
     low, streams = _lowered(program, launch, cast, phases)
     _raise(low.refused)
-    found = product_of(low, streams, launch.grid) if products else None
-    if found is not None:
-        return _product(program, low, streams, found)
+    left = ""
+    if products:
+        try:
+            return _product(program, low, streams, product_of(low, streams, launch.grid))
+        except LeftError as reason:
+            left = str(reason)
     _raise(list(recordless(program)))
-    return _encoded(program, cast, low, streams)
+    return _encoded(program, cast, low, streams, left=left)
 
 
 def _product(program: Program, low: Lowering, streams: list[tuple[int, Stream]], found: ProductCode) -> Image:
@@ -145,7 +149,9 @@ def _fill_up(warps: list[Warp], agents: list[AgentNote], rest: AgentNote) -> Non
     agents.append(rest)
 
 
-def _encoded(program: Program, cast: Cast, low: Lowering, streams: list[tuple[int, Stream]], *, timed: bool = False) -> Image:
+def _encoded(
+    program: Program, cast: Cast, low: Lowering, streams: list[tuple[int, Stream]], *, timed: bool = False, left: str = ""
+) -> Image:
     _raise(low.refused)
     wide = low.tokens is not None
     emitter = Emitter(low.values, wide=wide, places=low.computes, sums=low.contracts)
@@ -155,8 +161,13 @@ def _encoded(program: Program, cast: Cast, low: Lowering, streams: list[tuple[in
     wrong: list[Diagnostic] = []
     for me, stream in streams:
         kind = low.cast.all[me]
+        entry = -1
         try:
-            entry = _once(program, low, stream, emitter, kind.count) if len(streams) == 1 and not wide else -1
+            if len(streams) == 1 and not wide:
+                try:
+                    entry = _once(program, low, stream, emitter, kind.count)
+                except LeftError as reason:
+                    left = str(reason)
             if entry < 0:
                 entry = emitter.agent(stream.nodes, stream.answers, end)
         except EmissionError as problem:
@@ -168,7 +179,7 @@ def _encoded(program: Program, cast: Cast, low: Lowering, streams: list[tuple[in
     if low.contracts and len(warps) % WARPS:  # registers are given to whole warpgroups
         idle = emitter.agent([], [], end)
         _fill_up(warps, agents, AgentNote(words="the rest of a warpgroup", entry=idle, records=len(emitter.records) - idle))
-    return _image(program, low, emitter, tuple(warps), tuple(agents), timed=timed)
+    return _image(program, low, emitter, tuple(warps), tuple(agents), timed=timed, left=left)
 
 
 def _lowered(program: Program, launch: Launch, cast: Cast, found: Phases | None) -> tuple[Lowering, list[tuple[int, Stream]]]:
@@ -197,16 +208,17 @@ def _deal(program: Program, cast: Cast, low: Lowering, sm: int) -> tuple[Lowerin
 
 
 def _once(program: Program, low: Lowering, stream: Stream, emitter: Emitter, threads: int) -> int:
-    """The first record of a one-shot program, -1 when it is none. Its one agent is one thread, which shares nothing with other blocks.
+    """The first record of a one-shot program. Its one agent is one thread, which shares nothing with other blocks: -1 when it is none.
 
     Such code looks for its maps in the parameter.
+
+    Raises:
+        LeftError: that thread does more, or other things.
     """
     shared = program.cluster_size > 1 or low.deal.slots > 0 or bool(low.words.words)
     if threads > 1 or shared or len(low.maps) > INLINE_MAPS_LARGE:
         return -1
     found = one_shot(stream.nodes, low.values)
-    if found is None:
-        return -1
     for key, note in low.notes.items():
         low.notes[key] = note._replace(fused="once", why="")
     entry = len(emitter.records)
@@ -240,7 +252,7 @@ def _warps(threads: int, warps: int, entry: int, agent: int) -> list[Warp]:
 
 
 def _image(
-    program: Program, low: Lowering, emitter: Emitter, warps: tuple[Warp, ...], agents: tuple[AgentNote, ...], *, timed: bool
+    program: Program, low: Lowering, emitter: Emitter, warps: tuple[Warp, ...], agents: tuple[AgentNote, ...], *, timed: bool, left: str
 ) -> Image:
     records, words = emitter.records.data, tuple(low.words.words)
     wrong = [refusals.too_long(program, len(records))] if len(records) > refusals.RECORDS_MAX else []
@@ -280,6 +292,7 @@ def _image(
         barriers=_barriers(program),
         loops=tuple([low.notes[key] for key in sorted(low.notes)]),
         shares=low.deal.words,
+        left=left,
         template=made,
         args_at=args_at,
     )

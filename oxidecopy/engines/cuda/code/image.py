@@ -113,6 +113,7 @@ class Image:
         sites: what each record is, by pc.
         barriers: names by shared offset, as "ring0_full[2]".
         shares: for each share of tiles, how it is dealt: "counter", or why not.
+        left: why it is left to records, where it might have been recognised as a whole.
         tiles: of family product, the table that lies in device memory; its code is in the parameter.
         template: the parameter with everything but what `parameter` is given; `args_at` is where its argument words start.
     """
@@ -134,6 +135,7 @@ class Image:
     shares: Mapping[str, str]
     template: bytes
     args_at: int
+    left: str = ""
     tiles: bytes = b""
 
     @property

@@ -80,6 +80,8 @@ def listing(image: Image) -> str:
     lines += [f"  words {word}-{word + size - 1}: array {name}" for name, word in image.arrays.items()]
     lines += [f"  word {s.word}: scalar {s.name} as {s.dtype}" for s in image.scalars]
     lines += [f"  share {name}: {how}" for name, how in image.shares.items()]
+    if image.left:
+        lines.append(f"  left to the interpreter: {image.left}")
     for i, agent in enumerate(image.agents):
         warps = sum(warp.agent == i for warp in image.warps)
         lines.append(f"{agent.words}, {warps} warp{'s' if warps != 1 else ''}:")

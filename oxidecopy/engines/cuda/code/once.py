@@ -14,6 +14,7 @@ from oxidecopy.engines.cuda.code.coordinates import NotPlacedError, placement
 from oxidecopy.engines.cuda.code.nodes import Node, Op
 from oxidecopy.engines.cuda.code.records import COPY, ONCE
 from oxidecopy.engines.cuda.code.values import INT_MAX, INT_MIN, Lin, Values
+from oxidecopy.engines.cuda.code.whole import LeftError
 from oxidecopy.program.program import BLOCK_SYMBOLS
 
 if TYPE_CHECKING:
@@ -25,10 +26,6 @@ _GROUPS: Final = (DeviceOp.WAIT_GROUP, DeviceOp.WAIT_GROUP_READ)
 _FIRST_COORDINATE: Final = 3  # operand
 
 
-class _OtherError(Exception):
-    """It is none."""
-
-
 @final
 class OneShot(NamedTuple):
     """The records, and the op that a report of a wait speaks of."""
@@ -37,12 +34,13 @@ class OneShot(NamedTuple):
     where: Where
 
 
-def one_shot(nodes: Sequence[Node], values: Values) -> OneShot | None:
-    """The code as one record, where it is that; it must be all that its block does."""
-    try:
-        return _Line(nodes, values).code()
-    except _OtherError:
-        return None
+def one_shot(nodes: Sequence[Node], values: Values) -> OneShot:
+    """The code as one record; it must be all that its block does.
+
+    Raises:
+        LeftError: it is none of that.
+    """
+    return _Line(nodes, values).code()
 
 
 @final
@@ -51,8 +49,9 @@ class _Line:
         self.ops = [node for node in nodes if isinstance(node, Op)]
         self.values = values
         self.next = 0
-        if len(self.ops) != len(nodes):
-            raise _OtherError
+        other = next((node for node in nodes if not isinstance(node, Op)), None)
+        if other is not None:
+            raise LeftError("a loop or a branch", other.where)
         self._blocks = {found[1][0][0]: i for i, name in enumerate(BLOCK_SYMBOLS) if (found := values.named(name)) is not None and found[1]}
         self._bits = values.symbols_of((0, tuple([(number, 1) for number in self._blocks])))
 
@@ -60,7 +59,7 @@ class _Line:
         init = self._take(DeviceOp.MBARRIER_INIT, imm=(1, 1))
         bar = self._constant(init, 0)
         if (2, 1) not in init.imms:
-            raise _OtherError
+            raise LeftError("more than one barrier", init.where)
         announce = self._on(self._take(DeviceOp.MBARRIER_ARRIVE_EXPECT_TX), bar)
         loads = list(self._run(DeviceOp.TENSOR_G2S))
         wait = self._on(self._take(DeviceOp.MBARRIER_WAIT_PHASE), bar)
@@ -71,20 +70,28 @@ class _Line:
         if self.next < len(self.ops):
             self._on(self._take(DeviceOp.MBARRIER_INVAL), bar)
             flags |= abi.ONCE_FLAG_INVAL
-        fits = 1 <= len(loads) <= COPIES_MAX and len(stores) <= COPIES_MAX and self.next == len(self.ops)
-        if not fits or self._constant(wait, 1) != 0 or any(self._constant(load, 1) != bar for load in loads):
-            raise _OtherError
+        if not 1 <= len(loads) <= COPIES_MAX or len(stores) > COPIES_MAX:
+            raise LeftError(f"{len(loads)} loads and {len(stores)} stores, at most {COPIES_MAX} of each are", wait.where)
+        if self.next < len(self.ops):
+            raise LeftError("more comes behind the stores", self.ops[self.next].where)
+        if self._constant(wait, 1) != 0:
+            raise LeftError("a wait for another phase than the first", wait.where)
+        if any(self._constant(load, 1) != bar for load in loads):
+            raise LeftError("more than one barrier", wait.where)
         head = ONCE.pack(DeviceOp.ONCE, len(loads), len(stores), flags, bar, dict(announce.imms)[1])
         return OneShot([head, *self._copies([*loads, *stores])], wait.where)
 
     # ---- ops one after the other
     def _take(self, *kinds: DeviceOp, imm: tuple[int, int] | None = None) -> Op:
         """The next op, which is one of these, with that immediate."""
+        wanted = kinds[0].name.lower()
         if self.next == len(self.ops):
-            raise _OtherError
+            raise LeftError(f"no {wanted} at its end", self.ops[-1].where if self.ops else None)
         op = self.ops[self.next]
-        if op.op not in kinds or (imm is not None and imm not in op.imms):
-            raise _OtherError
+        if op.op not in kinds:
+            raise LeftError(f"{op.op.name.lower()}, where a copy has its {wanted}", op.where)
+        if imm is not None and imm not in op.imms:
+            raise LeftError(f"{op.op.name.lower()} of another count than a copy has", op.where)
         self.next += 1
         return op
 
@@ -97,12 +104,12 @@ class _Line:
         """An operand that is known."""
         value, terms = dict(op.operands)[operand]
         if terms or not INT_MIN <= value <= INT_MAX:
-            raise _OtherError
+            raise LeftError("a barrier, phase or tile that is known only when it runs", op.where)
         return value
 
     def _on(self, op: Op, bar: int) -> Op:
         if self._constant(op, 0) != bar:
-            raise _OtherError
+            raise LeftError("more than one barrier", op.where)
         return op
 
     # ---- copies
@@ -114,20 +121,20 @@ class _Line:
             at = tuple([dict(op.exact)[_FIRST_COORDINATE + i] for i in reversed(range(op.aux))])
             if at not in begins:
                 begins[at] = len(coordinates) // abi.COORDINATE_BYTES
-                coordinates += b"".join([self._coordinate(value) for value in at])
+                coordinates += b"".join([self._coordinate(value, op) for value in at])
             begin, tile = begins[at], self._constant(op, 0)
             slot, chosen = op.slot
-            if chosen:  # an entry of a table
-                raise _OtherError
+            if chosen:
+                raise LeftError("an entry of a table of descriptors", op.where)
             yield COPY.pack(slot, op.aux, op.op, op.flags, tile, 0, 0, begin, begin + op.aux, NO_REG, NO_REG)
         for start in range(0, len(coordinates), abi.RECORD_BYTES):
             yield coordinates[start : start + abi.RECORD_BYTES].ljust(abi.RECORD_BYTES, b"\0")
 
-    def _coordinate(self, value: Lin) -> bytes:
+    def _coordinate(self, value: Lin, op: Op) -> bytes:
         try:
             found = placement(self.values, value, self._blocks, self._bits)
         except NotPlacedError:
-            raise _OtherError from None
+            raise LeftError("a coordinate that is no place of a box in a grid", op.where) from None
         if found.reg or found.base_reg:
-            raise _OtherError
+            raise LeftError("a coordinate made of more than block indices and constants", op.where)
         return found.packed()

@@ -21,6 +21,7 @@ from oxidecopy.engines.cuda.code.finish import finish_of
 from oxidecopy.engines.cuda.code.nodes import Copy, Fused, If, Node, Op, Repeat, Stream
 from oxidecopy.engines.cuda.code.records import CONTRACT, EPILOGUE, PRODUCT
 from oxidecopy.engines.cuda.code.values import INT_MAX, INT_MIN, Lin, Test
+from oxidecopy.engines.cuda.code.whole import LeftError
 from oxidecopy.isa import ops
 from oxidecopy.program.program import BLOCK_SYMBOLS, RANK_SYMBOL
 
@@ -40,10 +41,6 @@ _BEHIND: Final = frozenset({DeviceOp.BAR_SYNC, DeviceOp.CLUSTER_SYNC, DeviceOp.C
 _COORDINATE: Final = 3  # operand
 _GROUPS_MAX: Final = 2
 _ROW: Final = 128  # bytes of an operand's row in a stage
-
-
-class _OtherError(Exception):
-    """It is none."""
 
 
 @final
@@ -120,16 +117,20 @@ class _Feed(NamedTuple):
     nbytes: int
     steps: int
     rows: Numbers
+    where: Where
 
 
-def product_of(low: Lowering, streams: Sequence[tuple[int, Stream]], grid: tuple[int, int, int]) -> ProductCode | None:
-    """The program as that, where it is."""
-    if low.deal.slots or len(low.maps) > abi.INLINE_MAPS_LARGE:
-        return None
-    try:
-        return _Program(low, streams, grid).code()
-    except _OtherError:
-        return None
+def product_of(low: Lowering, streams: Sequence[tuple[int, Stream]], grid: tuple[int, int, int]) -> ProductCode:
+    """The program as that.
+
+    Raises:
+        LeftError: it is more, or other than that.
+    """
+    if low.deal.slots:
+        raise LeftError("its tiles come from a counter")
+    if len(low.maps) > abi.INLINE_MAPS_LARGE:
+        raise LeftError(f"{len(low.maps)} tensor maps, at most {abi.INLINE_MAPS_LARGE} fit beside it")
+    return _Program(low, streams, grid).code()
 
 
 @final
@@ -146,14 +147,14 @@ class _Program:
         groups = [i for i in busy if all(visit.node.op is DeviceOp.CONTRACT for visit in self._agents[i])]
         others = [i for i in busy if i not in groups]
         if not 1 <= len(groups) <= _GROUPS_MAX or len(others) != 1:
-            raise _OtherError
+            raise LeftError(f"{len(groups)} agents contract, and {len(others)} do something else: one or two, and one that loads")
         contracts, outs = self._contracts([self._agents[i] for i in groups])
         head, visits = contracts[0], self._agents[others[0]]
         feed = self._fused(visits, head) if isinstance(visits[0].node, Fused) else self._plain(visits, head, groups[0])
         turns, words, table = self._table([self._agents[i] for i in groups], feed, head)
         full, empty = (self._count(bar, head.stages) for bar in (head.full, head.empty))
         if self._inits:
-            raise _OtherError
+            raise LeftError("barriers beside those of the ring")
         data = PRODUCT.pack(
             head.full, head.empty, head.a, head.a_stride, head.b, head.b_stride, *[*outs, 0][:2], feed.nbytes, feed.steps, words, turns,
             head.stages, head.out_stages, head.peers, head.shape, head.kind, head.form, head.adds, head.rank, len(groups), len(feed.loads),
@@ -176,8 +177,9 @@ class _Program:
         """Its contractions, or its loads, which stand between what is done once; none of an agent that only syncs."""
         first = next((i for i, node in enumerate(nodes) if not _is(node, _BEFORE)), len(nodes))
         last = next((i for i in range(first, len(nodes)) if _is(nodes[i], _BEHIND)), len(nodes))
-        if not all(_is(node, _BEHIND) for node in nodes[last:]):
-            raise _OtherError
+        more = next((node for node in nodes[last:] if not _is(node, _BEHIND)), None)
+        if more is not None:
+            raise LeftError("more comes behind the tiles", more.where)
         for node in nodes[:first]:
             if isinstance(node, Op) and node.op is DeviceOp.MBARRIER_INIT:
                 self._init(node)
@@ -193,21 +195,21 @@ class _Program:
         found: list[_Visit] = []
         self._visit(nodes[first:last], blocks, env, (), found)
         if found and not sum(len(visit.block) for visit in found):
-            raise _OtherError
+            raise LeftError("nothing is done in any block", found[0].node.where)
         return found
 
     def _init(self, node: Op) -> None:
-        imms, first = dict(node.imms), self._constant(dict(node.operands)[0])
+        imms, first = dict(node.imms), self._constant(dict(node.operands)[0], "a barrier", node.where)
         for i in range(imms[2]):
             if first + 8 * i in self._inits:
-                raise _OtherError
+                raise LeftError("a barrier is initialised twice", node.where)
             self._inits[first + 8 * i] = imms[1]
 
     def _count(self, first: int, stages: int) -> int:
         """Arrivals that complete a phase of a ring's barriers."""
         counts = {self._inits.pop(first + 8 * i, 0) for i in range(stages)}
         if len(counts) != 1 or counts == {0}:
-            raise _OtherError
+            raise LeftError("barriers of the ring that do not count the same")
         return counts.pop()
 
     def _visit(self, nodes: Sequence[Node], block: Numbers, env: Environment, order: tuple[Numbers, ...], found: list[_Visit]) -> None:
@@ -234,7 +236,7 @@ class _Program:
                 case Fused(op=DeviceOp.PRODUCE):
                     found.append(_Visit(node, block, env, here))
                 case _:
-                    raise _OtherError
+                    raise LeftError(f"{_words(node)} beside loads and contractions", node.where)
 
     # ---- numbers of all blocks
     def _of(self, value: Lin, env: Environment, block: Numbers) -> Numbers:
@@ -248,7 +250,7 @@ class _Program:
             return env[number]
         atom = self._values.atoms[number]
         if atom.kind == "sym":
-            raise _OtherError  # what an op has read
+            raise LeftError("a number that is read while it runs")
         a = self._of(atom.a, env, block)
         if atom.kind == "group":
             return a
@@ -271,12 +273,12 @@ class _Program:
             case "other":
                 holds = a != other
             case _:
-                raise _OtherError
+                raise LeftError("a condition that is known only while it runs")
         return holds
 
-    def _constant(self, value: Lin) -> int:
+    def _constant(self, value: Lin, name: str, where: Where) -> int:
         if value[1] or not INT_MIN <= value[0] <= INT_MAX:
-            raise _OtherError
+            raise LeftError(f"{name} that depends on the block", where)
         return value[0]
 
     # ---- what all of them have in common
@@ -286,15 +288,15 @@ class _Program:
         for visits in groups:
             records = {_Contract.of(visit.node) for visit in visits if isinstance(visit.node, Op)}
             if len(records) != 1:
-                raise _OtherError
+                raise LeftError("contractions that differ in more than their tiles", visits[0].node.where)
             made.append(records.pop())
         first = made[0]
         rows = next(m for (m, _), shape in CONTRACT_SHAPES.items() if shape == first.shape)
         for i, other in enumerate(made):
             if other._replace(a=other.a - i * rows * _ROW, number=first.number, out=first.out) != first:
-                raise _OtherError
+                raise LeftError("the second group has not the rows below the first one's", groups[i][0].node.where)
         if first.slot[1] or first.rank > abi.PRODUCT_RANK_MAX:
-            raise _OtherError
+            raise LeftError(f"results of {first.rank} dimensions, or an entry of a table", groups[0][0].node.where)
         return made, [other.out for other in made]
 
     # ---- what is loaded
@@ -303,24 +305,30 @@ class _Program:
         found: list[tuple[list[_Load], int]] = []
         for node in [visit.node for visit in visits]:
             if not isinstance(node, Fused) or node.flags & abi.RING_FLAG_COUNTER or not node.counter[1]:
-                raise _OtherError
+                raise LeftError("loads that are no loop over the ring's stages", node.where)
             if (node.full, node.empty, node.stages) != (head.full, head.empty, head.stages):
-                raise _OtherError
-            found.append(([self._load(copy, node.counter) for copy in node.copies], node.nbytes))
+                raise LeftError("loads for another ring", node.where)
+            found.append(([self._load(copy, node.counter, node.where) for copy in node.copies], node.nbytes))
         loads, nbytes = found[0]
         rows = self._sorted(visits, self._fed)
         if any(other != found[0] for other in found) or (rows[:, -1] != rows[0, -1]).any():
-            raise _OtherError
-        return _Feed(loads, nbytes, int(rows[0, -1]), rows[:, :-1])
+            raise LeftError("tiles that are loaded by different loads, or of different numbers of stages", visits[0].node.where)
+        return _Feed(loads, nbytes, int(rows[0, -1]), rows[:, :-1], visits[0].node.where)
 
-    def _load(self, copy: Copy, counter: Lin) -> _Load:
+    def _load(self, copy: Copy, counter: Lin, where: Where) -> _Load:
         growth = []
         for value in reversed(copy.coords):
             factors = dict(value[1])
             growth.append(factors.pop(counter[1][0][0], 0))
             if self._values.depends((0, tuple(factors.items())), self._values.symbols_of(counter)):
-                raise _OtherError  # it is no multiple of the counter
-        return _Load(copy.stride, self._constant(copy.mask), copy.map, copy.kind is DeviceOp.TENSOR_G2S_MULTICAST, tuple(growth))
+                raise LeftError("a coordinate that takes no equal steps from stage to stage", where)
+        return _Load(
+            copy.stride,
+            self._constant(copy.mask, "a multicast mask", where),
+            copy.map,
+            copy.kind is DeviceOp.TENSOR_G2S_MULTICAST,
+            tuple(growth),
+        )
 
     def _fed(self, visit: _Visit) -> list[Numbers]:
         node, block, env = visit.node, visit.block, dict(visit.env)
@@ -337,23 +345,23 @@ class _Program:
         nbytes = {dict(visit.node.imms)[1] for visit in announced if isinstance(visit.node, Op)}
         firsts = self._sorted(self._agents[group], self._put)
         if len(nbytes) != 1 or len(announced) + len(loaded) != len(visits) or not len(firsts):
-            raise _OtherError
+            raise LeftError("loads and contractions in one agent, or stages of different sizes", visits[0].node.where)
         steps = int(firsts[0, 2])
         stages, rows = self._sorted(announced, self._announced), self._sorted(loaded, self._loaded)
         count = len(rows) // len(stages)
         if steps < 1 or len(rows) != count * len(stages) or len(stages) % steps:
-            raise _OtherError
+            raise LeftError("stages of different numbers of loads, or tiles of different numbers of stages", visits[0].node.where)
         block = stages[:, 0]
         number = np.arange(len(block)) - np.searchsorted(block, block)  # of the stage, counted by its block
         if (np.bincount(block) % steps).any():
-            raise _OtherError
+            raise LeftError("tiles of different numbers of stages", visits[0].node.where)
         tiles = rows.reshape(-1, steps, count, rows.shape[1])  # block, barrier, slot, mask, multicast, rank, tile, coordinates
         stage = (number % head.stages).reshape(-1, steps)
         ring = head.full + 8 * stage
         if (tiles[..., 0] != block.reshape(-1, steps, 1)).any() or (tiles[..., 1] != ring[..., None]).any():
-            raise _OtherError
+            raise LeftError("loads that are not for the stage announced before them", visits[0].node.where)
         if (stages[:, 1] != ring.reshape(-1)).any() or (tiles[..., 2:6] != tiles[0, 0, :, 2:6]).any():
-            raise _OtherError
+            raise LeftError("loads that differ from stage to stage", visits[0].node.where)
         loads, found = [], [block[::steps], number[::steps]]
         for j in range(count):
             rank, at = int(tiles[0, 0, j, 5]), tiles[:, :, j, 6:]
@@ -363,11 +371,11 @@ class _Program:
             grown = at[:, :1, 1:] + np.arange(steps)[:, None] * growth
             zero = at[:, :, 0] - stride * stage
             if (at[:, :, 1:] != grown).any() or (zero != zero[:, :1]).any():
-                raise _OtherError
+                raise LeftError("a coordinate that takes no equal steps from stage to stage", loaded[0].node.where)
             slot, mask, multicast = (int(x) for x in tiles[0, 0, j, 2:5])
             loads.append(_Load(stride, mask, slot, bool(multicast), tuple([int(x) for x in growth[:rank]])))
             found += [*at[:, 0, 1 : 1 + rank].T, zero[:, 0]]
-        return _Feed(loads, nbytes.pop(), steps, np.stack(found, 1))
+        return _Feed(loads, nbytes.pop(), steps, np.stack(found, 1), visits[0].node.where)
 
     def _announced(self, visit: _Visit) -> list[Numbers]:
         assert isinstance(visit.node, Op)
@@ -378,7 +386,7 @@ class _Program:
         assert isinstance(node, Op)
         operands, exact, multicast = dict(node.operands), dict(node.exact), node.op is DeviceOp.TENSOR_G2S_MULTICAST
         if node.slot[1] or node.flags or node.placed or node.aux > abi.PRODUCT_RANK_MAX:
-            raise _OtherError
+            raise LeftError("a load with a cache hint, of an entry of a table, or of more than three dimensions", node.where)
         mask = self._of(operands[2], env, block) if multicast else 0 * block
         known = [np.full(len(block), x) for x in (node.slot[0], multicast, node.aux)]
         corner = [self._of(exact[_COORDINATE + i], env, block) for i in reversed(range(node.aux))]
@@ -390,16 +398,16 @@ class _Program:
         """Turns, words of an entry, and the table; every agent has the same turns and counts the same stages."""
         loads, block = feed.loads, feed.rows[:, 0]
         if not 1 <= len(loads) <= abi.PRODUCT_LOADS or any(load.slot >= abi.INLINE_MAPS_LARGE for load in loads):
-            raise _OtherError
+            raise LeftError(f"{len(loads)} loads of a stage, at most {abi.PRODUCT_LOADS} are", feed.where)
         if any(len(load.growth) > abi.PRODUCT_RANK_MAX for load in loads) or feed.steps < 1:
-            raise _OtherError
+            raise LeftError("loads of more than three dimensions, or tiles without a stage", feed.where)
         if any(not INT_MIN <= number <= INT_MAX for load in loads for number in (load.stride, *load.growth)):
-            raise _OtherError
+            raise LeftError("numbers of more than 32 bits")
         turn = np.arange(len(block)) - np.searchsorted(block, block)
         words = abi.PRODUCT_PLACES + abi.PRODUCT_PLACE_WORDS * len(loads)
         turns, blocks = int(turn.max()) + 1, self._grid[0] * self._grid[1] * self._grid[2]
         if 4 * blocks * turns * words > TABLE_MAX:
-            raise _OtherError
+            raise LeftError(f"{turns} tiles of each of {blocks} blocks: too long a table")
         table = np.zeros((blocks, turns, words), np.int64)
         table[block, turn, 0] = 1
         column = 2
@@ -408,18 +416,18 @@ class _Program:
             table[block, turn, at : at + rank] = feed.rows[:, column : column + rank]
             tile = feed.rows[:, column + rank]
             if (tile != tile[np.searchsorted(block, block)]).any():
-                raise _OtherError  # the kernel asks for it once, with a block's first tile
+                raise LeftError("a load whose place in a stage changes from tile to tile", feed.where)  # the kernel asks for it once
             table[block, turn, at + abi.PRODUCT_PLACE_WORDS - 1] = tile
             column += rank + 1
         if (feed.rows[:, 1] != turn * feed.steps).any():
-            raise _OtherError
+            raise LeftError("stages that are not counted tile by tile", feed.where)
         for i, visits in enumerate(groups):
             put, at = self._sorted(visits, self._put), abi.PRODUCT_CORNER + abi.PRODUCT_RANK_MAX * i
             if len(put) != len(block) or (put[:, :3] != np.stack([block, turn * feed.steps, np.full(len(block), feed.steps)], 1)).any():
-                raise _OtherError
+                raise LeftError("a group whose tiles or stages are not those that are loaded", visits[0].node.where)
             table[block, turn, at : at + head.rank] = put[:, 3:]
         if table.min() < INT_MIN or table.max() > INT_MAX:
-            raise _OtherError
+            raise LeftError("numbers of more than 32 bits")
         return turns, words, table.astype("<i4").tobytes()
 
     def _sorted(self, visits: list[_Visit], row: Callable[[_Visit], list[Numbers]]) -> Numbers:
@@ -446,18 +454,18 @@ class _Program:
         """Of all contractions the same."""
         made = {self._epilogue(visit.node) for visits in groups for visit in visits}
         if len(made) != 1:
-            raise _OtherError
+            raise LeftError("epilogues that differ")
         return made.pop()
 
     def _epilogue(self, node: Op | Fused) -> bytes:
         op = node.where.op
         if not isinstance(op, ops.Contract) or not isinstance(node, Op):
-            raise _OtherError
+            raise LeftError("no contraction", node.where)
         if EPILOGUE.unpack_from(node.tail, CONTRACT.size)[4] == 0:
             return bytes(FINISH_BYTES)
         found = finish_of(op.fn, [self._low.words.arrays[array.name] for array in op.arrays], self._low.words)
         if found is None:
-            raise _OtherError
+            raise LeftError("the epilogue is no chain of steps around one function", node.where)
         return found
 
 
@@ -465,8 +473,12 @@ def _trips(start: Numbers, stop: Numbers, step: int) -> Numbers:
     """Of a loop, in each block that comes to it."""
     trips: Numbers = np.maximum(-((start - stop) // step), 0)
     if trips.sum() > VISITS_MAX:
-        raise _OtherError
+        raise LeftError(f"loops of more than {VISITS_MAX} turns in all")
     return trips
+
+
+def _words(node: Node) -> str:
+    return node.op.name.lower() if isinstance(node, Op | Fused) else "a loop over a counter's tiles"
 
 
 def _is(node: Node, kinds: frozenset[DeviceOp]) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -14,7 +15,7 @@ import pytest
 import oxidecopy as ox
 from oxidecopy.conformance import contractions
 from oxidecopy.engines.cuda import abi
-from oxidecopy.engines.cuda.code import Image, encode
+from oxidecopy.engines.cuda.code import Image, encode, encode_program
 from oxidecopy.engines.cuda.code.contract import WHOLE, gathered
 from oxidecopy.engines.cuda.code.image import INLINE_MAPS
 from oxidecopy.engines.cuda.code.listing import listing
@@ -169,23 +170,35 @@ def test_the_twin_of_those_below() -> None:
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("options", "why", "line"),
     [
-        {"epilogue": lambda s: s.sqrt().cast(ox.bf16)},
-        {"between": lambda i: i // 2},  # its coordinates take no equal steps
-        {"twice": True},  # tiles of different numbers of stages
+        ({"epilogue": lambda s: s.sqrt().cast(ox.bf16)}, "the epilogue is no chain of steps around one function", "group.contract"),
+        ({"between": lambda i: i // 2}, "a coordinate that takes no equal steps from stage to stage", "cta.range(5)"),
+        ({"twice": True}, "a group whose tiles or stages are not those that are loaded", "group.contract"),
     ],
     ids=["an epilogue that is not compiled", "uneven steps", "parts of K"],
 )
-def test_what_is_left_to_records(options: dict[str, Any]) -> None:
-    assert encode(program(**options)).family == abi.MMA_FAMILY
+def test_what_is_left_to_records(options: dict[str, Any], why: str, line: str) -> None:
+    image = encode(program(**options))
+    assert image.family == abi.MMA_FAMILY
+    said, number = image.left.removesuffix(")").split(" (test_product.py:")
+    assert said == why
+    assert line in Path(__file__).read_text().splitlines()[int(number) - 1]
+    assert f"  left to the interpreter: {image.left}\n" in listing(image)
+
+
+def test_nothing_is_said_where_nothing_is_left() -> None:
+    proof = program()
+    assert encode(proof).left == ""
+    assert encode_program(proof.program, proof.assumptions.launch, products=False).left == ""
+    assert "left to" not in listing(encode(proof))
 
 
 def test_what_would_take_long_to_look_at_is_left_to_records(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("oxidecopy.engines.cuda.code.product.VISITS_MAX", 4)  # one block with all four tiles
     assert encode(program(grid=1)).family == "product_m64n128"
     monkeypatch.setattr("oxidecopy.engines.cuda.code.product.VISITS_MAX", 3)
-    assert encode(program(grid=1)).family == abi.MMA_FAMILY
+    assert encode(program(grid=1)).left == "loops of more than 3 turns in all"
 
 
 def in_halves(*orders: tuple[int, int]) -> VerifiedProgram:
@@ -217,11 +230,13 @@ def in_halves(*orders: tuple[int, int]) -> VerifiedProgram:
 
 def test_loads_whose_place_in_a_stage_changes_from_tile_to_tile_are_left_to_records() -> None:
     assert encode(in_halves((0, 1), (0, 1))).family == "product_m64n128"
-    assert encode(in_halves((0, 1), (1, 0))).family == abi.MMA_FAMILY
+    image = encode(in_halves((0, 1), (1, 0)))
+    assert image.family == abi.MMA_FAMILY
+    assert image.left.startswith("a load whose place in a stage changes from tile to tile (test_product.py:")
 
 
 def test_what_each_cta_loads_for_others_is_left_to_records() -> None:
-    assert encode(verified(LEFT)).family == abi.MMA_FAMILY
+    assert encode(verified(LEFT)).left.startswith("a multicast mask that depends on the block (test_product.py:")
 
 
 def test_sums_that_only_this_family_has() -> None:
