@@ -41,7 +41,7 @@ def command(  # noqa: PLR0913  # options, not arguments
     seed: Annotated[int, typer.Option("--seed", min=0, help="The first one; the next programs are of the seeds after it.")] = 0,
     mutants: Annotated[int, typer.Option("--mutants", min=0, help="Broken programs beside each whole one.")] = 7,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Processes at once.")] = 1,
-    seconds: Annotated[float, typer.Option("--seconds", min=1, help="Stop then, whatever is done.")] = 1e6,
+    seconds: Annotated[float, typer.Option("--seconds", min=1, help="Stop then, whatever is done.", show_default=False)] = 1e6,
     shrink: Annotated[bool, typer.Option("--shrink", help="Make the programs that are disagreed about as small as they get.")] = False,
     device: Annotated[
         str | None, typer.Option("--device", "-d", metavar="NAME", help="Run what is accepted there.", show_default=False)

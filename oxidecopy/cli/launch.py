@@ -154,11 +154,16 @@ def write_output(path: Path, chosen: Chosen, ran: Ran) -> None:
 
 def mismatches(ran: Ran) -> tuple[Diagnostic, ...]:
     """One error for each output that is not what the recipe expects."""
-    required, fix = (
-        "equal byte for byte, any NaN equal to any NaN",
-        "ox.Recipe(..., within={name: 1e-6}) where results may differ by rounding",
-    )
-    return tuple(Diagnostic(rule="OX6007", what=str(d), required=required, fix=fix) for d in ran.differences)
+    return tuple(map(_mismatch, ran.differences))
+
+
+def _mismatch(difference: Difference) -> Diagnostic:
+    if not difference.count:
+        required, fix = "one shape and one element type", "give `expected` an array like the output: x.astype(...), x.reshape(...)"
+    else:
+        required = "equal byte for byte, any NaN equal to any NaN"
+        fix = f'where results may differ by rounding: ox.Recipe(..., within={{"{difference.name}": 1e-6}})'
+    return Diagnostic(rule="OX6007", what=str(difference), required=required, fix=fix)
 
 
 def declared_refusal(chosen: Chosen, error: OxidecopyError) -> Diagnostic | None:

@@ -49,8 +49,9 @@ def difference(name: str, got: npt.NDArray[Any], wanted: npt.NDArray[Any], withi
         return Difference(name=name, got=f"{got.dtype} {got.shape}", required=f"{wanted.dtype} {wanted.shape}")
     differs = (_bytes(got) != _bytes(wanted)).any(axis=-1)
     if differs.any() and got.dtype.kind in "fcV":
-        # Kind V covers the ml_dtypes floats, which know NaN as well.
-        differs &= ~((got != got) & (wanted != wanted))  # noqa: PLR0124  # only NaN differs from itself
+        # Kind V covers the ml_dtypes floats, which know NaN as well, and warn of it.
+        with np.errstate(invalid="ignore"):
+            differs &= ~((got != got) & (wanted != wanted))  # noqa: PLR0124  # only NaN differs from itself
     if within and differs.any():
         differs &= ~(np.abs(got.astype(np.float64) - wanted.astype(np.float64)) <= within)
     if not differs.any():

@@ -95,11 +95,14 @@ def tested(kind: str, where: str) -> str:
     return f"A recorded {kind} has no truth value while the pipeline is recorded ({where})"
 
 
-TESTED_NOTE = "use `with cta.when(cond):`, and `&`, `|`, `~` instead of and, or, not"
+def tested_note(kind: str) -> str:
+    if kind in ("element", "comparison of elements"):
+        return "choose by `(v < w).select(v, w)`, `v.minimum(w)` or `v.maximum(w)`, and use `&`, `|`, `~` instead of and, or, not"
+    return "use `with cta.when(cond):`, and `&`, `|`, `~` instead of and, or, not"
 
 
-def compared(what: str) -> str:
-    return f"`{what}` asks for the order of recorded integers, which is not known while the pipeline is recorded"
+def compared(what: str, kind: str) -> str:
+    return f"`{what}` asks for the order of recorded {kind}s, which is not known while the pipeline is recorded"
 
 
 def chained() -> str:

@@ -61,7 +61,15 @@ NOUNS: Final[dict[str, str]] = {
 INDEX: Final = "oxidecopy.typed.symbolic.SymIdx"
 PREDICATE: Final = "oxidecopy.typed.symbolic.Pred"
 SCALAR: Final = "oxidecopy.typed.scalar.ScalarValue"
-SYMBOLIC: Final[dict[str, str]] = {INDEX: "integer", PREDICATE: "condition", SCALAR: "scalar"}
+ELEMENT: Final = "oxidecopy.tiles.elem.Elem"
+ELEMENTS_COMPARED: Final = "oxidecopy.tiles.elem.Truth"
+SYMBOLIC: Final[dict[str, str]] = {
+    INDEX: "integer",
+    PREDICATE: "condition",
+    SCALAR: "scalar",
+    ELEMENT: "element",
+    ELEMENTS_COMPARED: "comparison of elements",
+}
 
 LAUNCHABLE: Final = "oxidecopy.host.pipeline.Launchable"
 # A function with one of these is looked at, though they are not tracked.
@@ -82,8 +90,8 @@ PASS_ON: Final = frozenset(
     {"builtins.enumerate", "builtins.zip", "builtins.reversed", "builtins.iter", "builtins.list", "builtins.tuple", "builtins.sorted"}
 )
 COMPARING: Final[dict[str, str]] = {
-    "builtins.min": "ox.minimum",
-    "builtins.max": "ox.maximum",
+    "builtins.min": "minimum",
+    "builtins.max": "maximum",
     "builtins.sorted": "",
 }
 TRUTH: Final = frozenset({"builtins.bool", "builtins.bool.__new__", "builtins.any", "builtins.all"})

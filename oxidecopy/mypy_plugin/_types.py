@@ -70,7 +70,7 @@ def fullname(t: Type | None) -> str:
 
 
 def symbolic(t: Type | None) -> str:
-    """What kind of recorded value all values of this type are: "integer", "condition", "scalar" or nothing."""
+    """What kind of recorded value all values of this type are: "integer", "condition", "element" and such, or nothing."""
     p = get_proper_type(t)
     if isinstance(p, UnionType):
         kinds = {symbolic(item) for item in p.items}

@@ -52,7 +52,8 @@ RULES: Final[tuple[Rule, ...]] = (
         "symbolic",
         "Python does not decide on recorded values",
         "SymbolicError",
-        "`if`, `while`, `and`, `not`, `min` would look at a value that only the device knows: use `cta.when`, `&`, `|`, `~`, `ox.minimum`. "
+        "`if`, `while`, `and`, `not`, `min` would look at a value that only the device knows: use `cta.when`, `&`, `|`, `~`, `ox.minimum`, "
+        "and in the function of a map `select` and `v.minimum`. "
         "A float for an integer `Scalar` has this code, too: Python's typing lets it pass.",
     ),
     _rule(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 from typing_extensions import TypeVar
@@ -18,8 +19,10 @@ from oxidecopy.isa.elem import Along
 from oxidecopy.tiles.elem import Elem, Trace, Vector
 from oxidecopy.tiles.reshaping import Reshapes
 from oxidecopy.tiles.stage import StageTuple
+from oxidecopy.typed.descriptor import TmaDescriptor
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.geometry import AnyBox
+from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.refusal import described, refuse
 from oxidecopy.typed.smem import SharedArray
 
@@ -116,9 +119,7 @@ def _check_tiles(tiles: tuple[object, ...], alongs: tuple[Along, ...], out: obje
             "a map takes tiles",
             got=", ".join(map(described, (*tiles, out))),
             required=f"1 to {ops.MAP_INPUTS_MAX} shared tiles and `out`",
-            fix="name the tiles of a stage one by one: `with ring.consume(group) as (tile,)`"
-            if any(isinstance(t, StageTuple) for t in tiles)
-            else "pass what a ring's block or `cta.shared` gives",
+            fix=_tile_wanted(tiles),
         )
     shape = known[-1].shape
     for t, along in zip(known, alongs, strict=False):
@@ -130,7 +131,9 @@ def _check_tiles(tiles: tuple[object, ...], alongs: tuple[Along, ...], out: obje
                 f"a vector per {along.value} of a map has another length" if vector else "the tiles of a map differ in shape",
                 got=", ".join(f"{t._request.name} {t.shape}" for t in known),
                 required=f"{elem.input_shapes(shape, along)}, with outer dimensions of 1 at most" if vector else "one shape",
-                fix="" if vector else "give all descriptors one box; `ox.per_row` and `ox.per_column` spread a tile of one row",
+                fix=f"load it in a box of {shape[-1] if along is Along.COLUMN else prod(shape[:-1])} elements"
+                if vector
+                else "give all descriptors one box; `ox.per_row` and `ox.per_column` spread a tile of one row",
             )
         if along is not Along.ALL and t._request is known[-1]._request:
             refuse(
@@ -141,6 +144,14 @@ def _check_tiles(tiles: tuple[object, ...], alongs: tuple[Along, ...], out: obje
                 required="another tile: threads read all of it while others write",
                 fix="give the vector a tile of its own",
             )
+
+
+def _tile_wanted(inputs: tuple[object, ...]) -> str:
+    if any(isinstance(t, StageTuple) for t in inputs):
+        return "name the tiles of a stage one by one: `with ring.consume(group) as (tile,)`"
+    if any(isinstance(t, GlobalArray | TmaDescriptor) for t in inputs):
+        return "load it into a tile (one more descriptor in the ring's `tiles`); `ox.per_column(tile)`, `ox.per_row(tile)` spread a vector"
+    return "pass what a ring's block or `cta.shared` gives"
 
 
 def _traced(

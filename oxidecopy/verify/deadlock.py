@@ -209,6 +209,8 @@ def _report_cycle(machine: Machine, waits: list[At], stuck: list[Agent]) -> None
         else:
             lines.append((f"{at.agent.does('waits')} at a sync", at.step))
     first = waits[0]
+    # Some of its arrivals came: perhaps `init` counts more than there are.
+    partly = list(dict.fromkeys(bar for at in waits for bar in at.bars[:1] if 0 < bar.pending < bar.count and bar.born))
     supplies = [("should have come from here", s) for at in waits if at.bars for _, s in _suppliers(machine, at.bars[0], stuck)]
     machine.out.add(
         ids.DEADLOCK,
@@ -216,6 +218,7 @@ def _report_cycle(machine: Machine, waits: list[At], stuck: list[Agent]) -> None
         step=first.step,
         required="some thread that can run",
         fix="let one of the waits pass first: arrive before waiting, or wait for phase k - 1 on the producer's side; with several rings: "
-        "take their stages in the same order in all roles",
-        causes=[*lines, *supplies],
+        "take their stages in the same order in all roles"
+        + ("; or lower the count of `init` to the arrivals of a phase" if partly else ""),
+        causes=[*lines, *supplies, *(("count set here", bar.born.step) for bar in partly if bar.born)],
     )

@@ -60,6 +60,13 @@ def test_a_wrong_result_is_shown_and_still_written(file: Path) -> None:
     assert data["differences"][0]["index"] == [70]
 
 
+def test_a_result_of_another_type_is_no_matter_of_rounding(file: Path) -> None:
+    file.write_text(TILES.replace('{"out": flat})', '{"out": flat.astype(np.float64)})'))
+    result = command("run", file)
+    assert "out is float32 (256,), expected float64 (256,) [OX6007]" in result.stderr
+    assert "within=" not in result.stderr
+
+
 def test_a_refused_program_ends_with_one_and_names_the_line(file: Path) -> None:
     source = TILES.replace("tile.nbytes", "tile.nbytes - 16")
     file.write_text(source)

@@ -262,6 +262,7 @@ class Case:
     alpha: Any
     half: Any
     index: Any
+    out: Any
 
 
 def inner_block(c: Case) -> None:
@@ -305,6 +306,7 @@ def mapped(fn: Callable[..., object]) -> Callable[[Case], None]:
 WRONG: list[tuple[str, Callable[[Case], None], type[OxidecopyError], str]] = [
     ("no tile", lambda c: c.group.map(lambda v: v, out=c.tile), ShapeError, "OX1120"),
     ("five tiles", lambda c: c.group.map(lambda *v: v[0], *[c.tile] * 5, out=c.tile), ShapeError, "OX1120"),
+    ("an array", lambda c: c.group.map(lambda v, w: v + w, c.tile, c.out, out=c.tile), ShapeError, "OX1120"),
     ("not a tile", lambda c: c.group.map(lambda v: v, 3, out=c.tile), ShapeError, "OX1120"),
     ("all of a stage", lambda c: c.group.map(lambda v: v, StageTuple((c.tile,)), out=c.tile), ShapeError, "OX1120"),
     ("out is no tile", lambda c: c.group.map(lambda v: v, c.tile, out=None), ShapeError, "OX1120"),
@@ -372,7 +374,7 @@ def test_misuse_is_refused_at_the_users_line(dev: ox.Device, line: Callable[[Cas
     def wrong(cta: ox.Cta, alpha: ox.Scalar[ox.f32], half: ox.Scalar[ox.f16], out: Out) -> None:
         tile, other = cta.shared(ox.f32, (32, 32), align=ox.A128), cta.shared(ox.f16, (32, 32), align=ox.A128)
         with cta.warps(0, 1) as group:
-            line(Case(cta, group, tile, other, alpha, half, cta.block_idx.x))
+            line(Case(cta, group, tile, other, alpha, half, cta.block_idx.x, out))
 
     with pytest.raises(error) as caught:
         wrong[1].bind(1.0, 1.0, dev.zeros((32, 32), ox.f32))

@@ -50,6 +50,17 @@ def full_ring(b: Builder, broken: bool) -> None:
         b.arrive(1)
 
 
+def miscounted(b: Builder, broken: bool) -> None:
+    """One thread arrives, and `init` counts two."""
+    b.bar()
+    b.init(count=2 if broken else 1, tag="init")
+    with b.loop(4) as i:
+        with b.elect():
+            b.arrive()
+        b.wait_phase(i, tag="wait")
+        b.sync()
+
+
 def bytes_never_come(b: Builder, broken: bool) -> None:
     b.map()
     b.tile()
@@ -119,6 +130,7 @@ CASES: list[tuple[Make, str, str]] = [
     (too_few, "OX3012", "wait"),
     (crossed, "OX3030", "wait right"),
     (full_ring, "OX3030", ""),
+    (miscounted, "OX3030", "wait"),
     (bytes_never_come, "OX3020", "arm"),
     (nobody_waits, "OX3020", "arm"),
     (sync_in_elect, "OX3031", "sync"),
@@ -142,6 +154,14 @@ def test_the_chain_names_everybody() -> None:
     assert "waits for phase 0 of 'right'" in lines[b.tags["wait right"]]
     assert "1 of 1 arrivals" in lines[b.tags["wait right"]]
     assert {b.tags["arrive left"], b.tags["arrive right"]} <= set(lines)
+
+
+def test_a_count_that_is_partly_reached_is_named() -> None:
+    b = made(miscounted, True)
+    found = refused(b, "OX3030")
+    assert [(c.what, c.site.line) for c in found.causes if c.site][-1] == ("count set here", b.tags["init"])
+    assert "lower the count of `init`" in found.fix
+    assert "lower the count" not in refused(made(crossed, True), "OX3030").fix
 
 
 def test_a_starved_wait_does_not_hide_what_comes_after() -> None:

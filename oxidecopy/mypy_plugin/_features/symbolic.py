@@ -29,7 +29,7 @@ def truth(flow: Expressions, e: Expression, where: str) -> None:
         return
     kind = kind_of(flow.type_of(e))
     if kind:
-        flow.reports.say(_codes.SYMBOLIC, e, _messages.tested(kind, where), _messages.TESTED_NOTE)
+        flow.reports.say(_codes.SYMBOLIC, e, _messages.tested(kind, where), _messages.tested_note(kind))
 
 
 def comparison(flow: Expressions, e: ComparisonExpr) -> None:
@@ -41,7 +41,7 @@ def comparison(flow: Expressions, e: ComparisonExpr) -> None:
             continue
         if operator in _ORDERED:
             if kinds[i]:
-                flow.reports.say(_codes.SYMBOLIC, e, _messages.tested(kinds[i], operator), _messages.TESTED_NOTE)
+                flow.reports.say(_codes.SYMBOLIC, e, _messages.tested(kinds[i], operator), _messages.tested_note(kinds[i]))
         elif i + 1 < len(e.operators):
             flow.reports.say(_codes.SYMBOLIC, e, _messages.chained(), _messages.CHAINED_NOTE)
 
@@ -56,17 +56,20 @@ def pattern(flow: Expressions, subject: Expression, p: Pattern) -> None:
     elif isinstance(p, ValuePattern):
         kind = kind_of(flow.type_of(subject))
         if kind:
-            flow.reports.say(_codes.SYMBOLIC, p, _messages.matched(kind), _messages.TESTED_NOTE)
+            flow.reports.say(_codes.SYMBOLIC, p, _messages.matched(kind), _messages.tested_note(kind))
 
 
 def ordered(flow: Flow, call: Call, state: State) -> None:  # the shape of a feature
     """`min(i, 3)` asks which is smaller."""
     args = call.expr.args
-    if any(_elements(flow, args[0]) if len(args) == 1 else [kind_of(flow.type_of(arg)) for arg in args]):
+    kinds = _elements(flow, args[0]) if len(args) == 1 else [kind_of(flow.type_of(arg)) for arg in args]
+    kind = next(filter(None, kinds), "")
+    if kind:
         name = call.callee.fullname
         better = _names.COMPARING.get(name)
-        notes = (f"use `{better}(a, b)`",) if better else ()
-        flow.reports.say(_codes.SYMBOLIC, call.expr, _messages.compared(name.rpartition(".")[2]), *notes)
+        use = f"a.{better}(b)" if kind == "element" else f"ox.{better}(a, b)"
+        notes = (f"use `{use}`",) if better else ()
+        flow.reports.say(_codes.SYMBOLIC, call.expr, _messages.compared(name.rpartition(".")[2], kind), *notes)
 
 
 def asked(flow: Flow, call: Call, state: State) -> None:
@@ -76,7 +79,7 @@ def asked(flow: Flow, call: Call, state: State) -> None:
         kinds = [kind_of(flow.type_of(arg))] if name == "bool" else _elements(flow, arg)
         kind = next(filter(None, kinds), "")
         if kind:
-            flow.reports.say(_codes.SYMBOLIC, arg, _messages.tested(kind, f"{name}()"), _messages.TESTED_NOTE)
+            flow.reports.say(_codes.SYMBOLIC, arg, _messages.tested(kind, f"{name}()"), _messages.tested_note(kind))
 
 
 def _elements(flow: Flow, e: Expression) -> list[str]:

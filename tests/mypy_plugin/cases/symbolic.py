@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Literal as L
+
 import oxidecopy as ox
+
+Tile = ox.SharedArray[ox.f32, ox.Box2[L[32], L[32]], ox.A128]
 
 
 def if_ok(cta: ox.Cta, n: int) -> None:
@@ -150,6 +154,30 @@ def match_ok(cta: ox.Cta) -> None:
             pass
         case _:
             pass
+
+
+def element_ok(group: ox.Group, tile: Tile) -> None:
+    group.map(lambda v: (v > 0).select(v, -v), tile, out=tile)
+
+
+def element_and_ok(group: ox.Group, tile: Tile) -> None:
+    group.map(lambda v: ((v > 0) & (v < 1)).select(v, 0), tile, out=tile)
+
+
+def element_min_ok(group: ox.Group, tile: Tile) -> None:
+    group.map(lambda v: v.minimum(0 * v), tile, out=tile)
+
+
+def element_bad(group: ox.Group, tile: Tile) -> None:
+    group.map(lambda v: v if v > 0 else -v, tile, out=tile)  # E: [oxidecopy-symbolic]
+
+
+def element_and_bad(group: ox.Group, tile: Tile) -> None:
+    group.map(lambda v: (v > 0 and v < 1).select(v, 0), tile, out=tile)  # E: [oxidecopy-symbolic]
+
+
+def element_min_bad(group: ox.Group, tile: Tile) -> None:
+    group.map(lambda v: min(v, 0 * v), tile, out=tile)  # type: ignore[call-overload]  # E: [oxidecopy-symbolic]
 
 
 @ox.pipeline(threads=32)
