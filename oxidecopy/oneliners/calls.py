@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from oxidecopy.errors import ArgumentError, LifetimeError
 from oxidecopy.oneliners.explanation import Explanation, explained
 from oxidecopy.oneliners.operands import Array, key_of
-from oxidecopy.oneliners.ready import AnyStream, Number, Ready, kept_by, made_ready
+from oxidecopy.oneliners.ready import AnyStream, Kept, Number, kept_by, made_ready
 from oxidecopy.oneliners.steps import Plan
 from oxidecopy.typed.refusal import described, flag, refuse
 from oxidecopy.typed.sites import give_line
@@ -92,7 +92,8 @@ def hot(kind: object, arrays: tuple[Array, ...], numbers: Sequence[Number], stre
     kept = device.kept.get("oneliners")
     if kept is None:
         return False
-    told = (kind, stream, *[a.mark for a in arrays])
+    two = len(arrays) == 2  # as most calls have: no list of marks
+    told = (kind, stream, arrays[0].mark, arrays[1].mark) if two else (kind, stream, *[a.mark for a in arrays])
     try:
         again = kept.again.get(told)
     except TypeError:  # the stream cannot be a key: it is refused where there is more time
@@ -101,12 +102,17 @@ def hot(kind: object, arrays: tuple[Array, ...], numbers: Sequence[Number], stre
         ready, known = again
         if ready.again(known, arrays, numbers):
             return True
+    return _warm(kept, kind, arrays, numbers, stream)
+
+
+def _warm(kept: Kept, kind: object, arrays: tuple[Array, ...], numbers: Sequence[Number], stream: AnyStream) -> bool:
+    """The same for arrays that the plan does not know yet."""
     try:
         key, marks = key_of((kind, None), arrays, stream)
     except LifetimeError as error:
         give_line(error)
         raise
-    found: Ready | None = kept.get(key)
+    found = kept.get(key)
     if found is None or (stream is not None and found.capturing):
         return False
     found.run(arrays, numbers, marks)

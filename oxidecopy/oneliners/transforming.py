@@ -183,7 +183,8 @@ def transform(fn: Any, /, *inputs: Any, out: Any = None, stream: AnyStream = Non
         ArgumentError: for memory that is shared otherwise than in place, or cannot be written to.
         RecordError: for what `fn` does that no map can.
     """
-    if all([type(i) is GlobalArray for i in inputs]):  # noqa: C419  # no generator on the fast path
+    plain = _are_ours(inputs)
+    if plain:
         numbers, scalars, arrays = _NO_NUMBERS, _NO_SCALARS, inputs
     else:
         numbers = tuple([i.number for i in inputs if type(i) is Value])
@@ -191,7 +192,7 @@ def transform(fn: Any, /, *inputs: Any, out: Any = None, stream: AnyStream = Non
         arrays = tuple([i for i in inputs if type(i) is not Value])
     key = _key_of(fn, scalars)
     hurry = key is not None and not (tune or explain)
-    ours = type(out) is GlobalArray and all([type(a) is GlobalArray for a in arrays])  # noqa: C419
+    ours = type(out) is GlobalArray and (plain or _are_ours(arrays))
     if ours and hurry and hot(key, (out, *arrays), numbers, stream):
         return out
     asked = Asked.of(stream, explain, tune)
@@ -212,6 +213,13 @@ def transform(fn: Any, /, *inputs: Any, out: Any = None, stream: AnyStream = Non
     result = into if out is None else out
     said = perform(_work(key if key is not None else (node, scalars), node, fn, into, given, _Inputs(operands, numbers)), asked)
     return result if said is None else replace(said, out=result)
+
+
+def _are_ours(arrays: Sequence[object]) -> bool:
+    for array in arrays:  # noqa: SIM110  # `all` takes four times as long
+        if type(array) is not GlobalArray:
+            return False
+    return True
 
 
 _NO_NUMBERS: Final[tuple[float, ...]] = ()

@@ -367,6 +367,22 @@ def test_the_per_thread_stream_has_a_plan_for_each_thread(scene: Scene) -> None:
     assert launches(driver)[6:] == here
 
 
+def test_a_plan_is_let_go_of_by_the_thread_that_used_it(scene: Scene) -> None:
+    dev, _, driver = scene
+    a, b, stream = filled(dev), filled(dev), ox.Stream(dev)
+
+    def thrice() -> None:
+        for _ in range(3):
+            ox.copy(b, a, stream=stream)
+
+    thrice()
+    thread = Thread(target=thrice, daemon=True)
+    thread.start()
+    thread.join(timeout=10)
+    assert not thread.is_alive()
+    assert len(set(launches(driver))) == 1
+
+
 def launches(driver: FakeDriver) -> list[bytes]:
     return [launch.parameters[0] for launch in driver.launches]
 
