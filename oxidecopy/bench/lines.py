@@ -35,6 +35,7 @@ from oxidecopy.bench.work import (
     places,
     sequence_of,
 )
+from oxidecopy.isa import mma
 from oxidecopy.typed.global_array import storage_dtype
 
 if TYPE_CHECKING:
@@ -227,12 +228,21 @@ def host_rows(bench: Bench, runs: int, say: Callable[[str], None]) -> Iterator[M
         ("ox.copy, other arrays", lambda: ox.copy(*next(others), stream=stream), _OTHERS_US),
         ("ox.transform, the same arrays again", lambda: ox.transform(lambda v: v + 1, a, out=b, stream=stream), _AGAIN_US),
         ("ox.gather_rows, the same arrays again", _gathered([a], b, stream), _AGAIN_US),
+        *(("ox.matmul, the same arrays again", call, _AGAIN_US) for call in _multiplied(bench)),
     )
     with bench.engine.context:
         for what, call, target in calls:
             samples = tuple([_host_us(bench, call) for _ in range(runs + 1)][1:])
             of = f"{_CALLS} calls in a row on a stream, Python {sys.version_info.major}.{sys.version_info.minor}"
             yield Measured(what=f"{what}, host time", unit="us", samples=samples, target=target, better="lower", of=of)
+
+
+def _multiplied(bench: Bench) -> Iterator[Call]:
+    """A small product; none on a device without tensor cores that it knows."""
+    device, stream = bench.device, bench.stream
+    if device.sm == mma.SM:
+        x, y, z = (device.empty((64, 64), ox.bf16) for _ in range(3))
+        yield lambda: ox.matmul(x, y, out=z, stream=stream)
 
 
 def _host_us(bench: Bench, call: Call) -> float:

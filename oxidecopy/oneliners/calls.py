@@ -92,8 +92,16 @@ def hot(kind: object, arrays: tuple[Array, ...], numbers: Sequence[Number], stre
     kept = device.kept.get("oneliners")
     if kept is None:
         return False
-    two = len(arrays) == 2  # as most calls have: no list of marks
-    told = (kind, stream, arrays[0].mark, arrays[1].mark) if two else (kind, stream, *[a.mark for a in arrays])
+    # The marks one by one, as most calls have two or three: a list of them takes three times as long.
+    count = len(arrays)
+    if count == 2:
+        one, two = arrays
+        told: tuple[object, ...] = (kind, stream, one.mark, two.mark)
+    elif count == 3:
+        one, two, three = arrays
+        told = (kind, stream, one.mark, two.mark, three.mark)
+    else:
+        told = (kind, stream, *[a.mark for a in arrays])
     try:
         again = kept.again.get(told)
     except TypeError:  # the stream cannot be a key: it is refused where there is more time

@@ -13,7 +13,7 @@ from oxidecopy.isa import elem, mma, ops
 from oxidecopy.isa.elem import Along
 from oxidecopy.oneliners.calls import Asked, Work, hot, perform
 from oxidecopy.oneliners.explanation import Explanation
-from oxidecopy.oneliners.operands import Array, ForeignArray, check_apart, check_shape, check_written, refuse_types, taken
+from oxidecopy.oneliners.operands import Array, ForeignArray, are_ours, check_apart, check_shape, check_written, refuse_types, taken
 from oxidecopy.oneliners.product_tiles import TILES
 from oxidecopy.oneliners.products import Product, multiply
 from oxidecopy.oneliners.steps import Part, Plan, part_of
@@ -165,12 +165,12 @@ def matmul(
         ShapeError: for shapes that do not fit each other.
         ArgumentError: for memory that is shared, or cannot be written to, and for devices without these tensor cores.
     """
-    if not isinstance(reads, tuple | list):
+    if not isinstance(reads, (tuple, list)):
         _refuse_reads(f"reads={described(reads)}", "a tuple of arrays", "reads=(bias,)")
-    key = _key(epilogue)
+    key = "matmul" if epilogue is None else _key(epilogue)
     known: tuple[Any, ...] = (*reads,)
-    plain = not (tune or explain) and key is not None and all(type(x) is GlobalArray for x in (out, a, b, *known))
-    if plain and hot(key, (out, a, b, *known), (), stream):
+    arrays = (out, a, b, *known)
+    if key is not None and not (tune or explain) and are_ours(arrays) and hot(key, arrays, (), stream):
         return out
     asked = Asked.of(stream, explain, tune)
     names = ("out", "a", "b", *(f"reads[{i}]" for i in range(len(known))))
@@ -215,8 +215,6 @@ def matmul(
 
 
 def _key(epilogue: Any) -> object:
-    if epilogue is None:
-        return "matmul"
     found = _key_of(epilogue, ())
     return None if found is None else ("matmul", found)
 

@@ -48,6 +48,14 @@ class Taken(NamedTuple):
     arrays: tuple[Any, ...]  # Any: those that may be left out are None
 
 
+def are_ours(arrays: Sequence[object]) -> bool:
+    """All are arrays of ours, of which a plan may be ready."""
+    for array in arrays:  # noqa: SIM110  # `all` takes four times as long
+        if type(array) is not GlobalArray:
+            return False
+    return True
+
+
 def taken(names: Sequence[str], given: Sequence[object], stream: AnyStream, *, left_out: int = 0) -> Taken:
     """Arrays of ours as they are, those of others borrowed on the device that all are on. The first `left_out` may be None."""
     device: Any = next((a.device for a in given if isinstance(a, GlobalArray)), None)

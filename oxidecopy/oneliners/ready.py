@@ -32,11 +32,15 @@ class _Place(NamedTuple):
     bound: BoundMap | BoundArray  # with other memory
 
 
-class Known(NamedTuple):
+@final
+class Known:
     """Operands that a plan of one launch was launched with: what is known of them, and the addresses that go into its parameter."""
 
-    marks: tuple[Mark, ...]
-    addresses: list[int]
+    __slots__ = ("addresses", "marks")
+
+    def __init__(self, marks: tuple[Mark, ...], addresses: list[int]) -> None:
+        self.marks = marks
+        self.addresses = addresses
 
 
 _NOTHING: Final[list[str]] = []
@@ -54,6 +58,7 @@ class _Launch:
         made = launchable.prepare(**{name: _argument(a, operands, numbers) for name, a in step.arguments.items()})
         self.verified = made.verify()
         self._prepared: Prepared = made.prepared
+        self.repeated = made.prepared.repeated
         self._call = in_range(made.program.name, made.prepared.call)
         self._grid = made.bindings.grid
         bound: dict[str, BoundMap | BoundArray] = {**made.bindings.maps, **made.bindings.arrays}
@@ -61,9 +66,9 @@ class _Launch:
         self._places = [_Place(name, parts[name], _without(each)) for name, each in bound.items()]
         self._pointed = [(p.part.operand, p.part.offset_bytes) for p in self._places]
         self._reach = _reach(self._places, list(bound.values()), operands)
-        self._given = [(name, a.number) for name, a in step.arguments.items() if isinstance(a, Given)]
+        self.given = [(name, a.number) for name, a in step.arguments.items() if isinstance(a, Given)]
         self._streamed = stream is not None
-        self._last: tuple[Mark, ...] = ()  # what is known of the operands that are packed
+        self.last: tuple[Mark, ...] = ()  # what is known of the operands that are packed
         self._said: list[str] = []  # the numbers that are packed
         self.captured = stream is not None and self._prepared.capturing
         if not self.captured:  # else a graph may run it for as long as it likes, with these operands
@@ -80,20 +85,20 @@ class _Launch:
 
     def again(self, known: Known, operands: Operands, numbers: Sequence[Number]) -> bool:
         """With operands that it was launched with before; False where nothing was launched, as there is more to look at."""
-        prepared = self._prepared
+        prepared, given = self._prepared, self.given
         # -0.0 and 0.0 are equal, and not the same.
-        said = [str(numbers[n]) for _, n in self._given] if self._given else _NOTHING
-        same = self._last is known.marks and said == self._said
+        said = [str(numbers[n]) for _, n in given] if given else _NOTHING
+        same = self.last is known.marks and said == self._said
         if same and prepared.repeated():
             return True
         if self._streamed and prepared.capturing:
             return False
         try:
             if not same:
-                self._last = ()
-                if not prepared.point(known.addresses, {name: numbers[n] for name, n in self._given}):
+                self.last = ()
+                if not prepared.point(known.addresses, {name: numbers[n] for name, n in self.given}):
                     return False
-                self._last, self._said = known.marks, said
+                self.last, self._said = known.marks, said
             prepared.launch_with([operands[n].buffer for n, _ in self._pointed])
         finally:
             prepared.release()
@@ -101,16 +106,16 @@ class _Launch:
 
     def known(self, marks: tuple[Mark, ...]) -> Known | None:
         """What `again` takes, where it was just launched with these; None where each launch looks at more."""
-        return Known(marks, self._addresses(marks)) if self._prepared.packed and self._last is marks else None
+        return Known(marks, self._addresses(marks)) if self._prepared.packed and self.last is marks else None
 
     def __call__(self, operands: Operands, marks: tuple[Mark, ...], numbers: Sequence[Number]) -> None:
-        prepared, said = self._prepared, [str(numbers[n]) for _, n in self._given] if self._given else _NOTHING
-        same = marks == self._last and said == self._said
+        prepared, said = self._prepared, [str(numbers[n]) for _, n in self.given] if self.given else _NOTHING
+        same = marks == self.last and said == self._said
         try:
             if not same or not prepared.packed:
-                self._last = ()
+                self.last = ()
                 self._point(operands, marks, numbers)
-            self._last, self._said = marks, said
+            self.last, self._said = marks, said
             if not (same and prepared.repeated()):
                 prepared.launch_with([operands[n].buffer for n, _ in self._pointed])
         finally:
@@ -121,7 +126,7 @@ class _Launch:
 
     def _point(self, operands: Operands, marks: tuple[Mark, ...], numbers: Sequence[Number]) -> None:
         """The proof holds for operands of these kinds, wherever they lie; that they reach so far is looked at each time."""
-        scalars = {name: numbers[n] for name, n in self._given} if self._given else _NO_SCALARS
+        scalars = {name: numbers[n] for name, n in self.given} if self.given else _NO_SCALARS
         for mark, (low, high) in zip(marks, self._reach, strict=True):
             if mark.place + low < mark.start or mark.place + high > mark.end:
                 break
@@ -140,7 +145,7 @@ class _Launch:
                 maps[name] = BoundMap(map=like.map, buffer=buffer, offset_bytes=at, edge=like.edge)
             else:
                 arrays[name] = BoundArray(info=like.info, buffer=buffer, offset_bytes=at)
-        return Bindings(grid=self._grid, maps=maps, arrays=arrays, idx={}, scalars={name: numbers[n] for name, n in self._given})
+        return Bindings(grid=self._grid, maps=maps, arrays=arrays, idx={}, scalars={name: numbers[n] for name, n in self.given})
 
 
 def _reach(places: Sequence[_Place], bound: Sequence[BoundMap | BoundArray], operands: Operands) -> list[tuple[int, int]]:
@@ -216,10 +221,12 @@ class Ready:
         """Launches with operands that it was launched with before; False where it has to be looked at again, and nothing was launched."""
         if self._thread is not None and self.elsewhere:
             return False
-        lock = self._lock
+        lock, first = self._lock, self._launches[0]
         lock.acquire()  # `with` takes twice as long, of a microsecond in all
         try:
-            return self._launches[0].again(known, operands, numbers)
+            if first.last is known.marks and not first.given and first.repeated():  # what most calls are, by the shortest way
+                return True
+            return first.again(known, operands, numbers)
         except LifetimeError as error:
             give_line(error)
             raise

@@ -20,6 +20,7 @@ from oxidecopy.oneliners.operands import (
     SHAPES,
     Array,
     ForeignArray,
+    are_ours,
     check_apart,
     check_shape,
     check_written,
@@ -183,7 +184,7 @@ def transform(fn: Any, /, *inputs: Any, out: Any = None, stream: AnyStream = Non
         ArgumentError: for memory that is shared otherwise than in place, or cannot be written to.
         RecordError: for what `fn` does that no map can.
     """
-    plain = _are_ours(inputs)
+    plain = are_ours(inputs)
     if plain:
         numbers, scalars, arrays = _NO_NUMBERS, _NO_SCALARS, inputs
     else:
@@ -192,7 +193,7 @@ def transform(fn: Any, /, *inputs: Any, out: Any = None, stream: AnyStream = Non
         arrays = tuple([i for i in inputs if type(i) is not Value])
     key = _key_of(fn, scalars)
     hurry = key is not None and not (tune or explain)
-    ours = type(out) is GlobalArray and (plain or _are_ours(arrays))
+    ours = type(out) is GlobalArray and (plain or are_ours(arrays))
     if ours and hurry and hot(key, (out, *arrays), numbers, stream):
         return out
     asked = Asked.of(stream, explain, tune)
@@ -213,13 +214,6 @@ def transform(fn: Any, /, *inputs: Any, out: Any = None, stream: AnyStream = Non
     result = into if out is None else out
     said = perform(_work(key if key is not None else (node, scalars), node, fn, into, given, _Inputs(operands, numbers)), asked)
     return result if said is None else replace(said, out=result)
-
-
-def _are_ours(arrays: Sequence[object]) -> bool:
-    for array in arrays:  # noqa: SIM110  # `all` takes four times as long
-        if type(array) is not GlobalArray:
-            return False
-    return True
 
 
 _NO_NUMBERS: Final[tuple[float, ...]] = ()
@@ -350,10 +344,10 @@ def _key_of(fn: Any, scalars: tuple[object, ...]) -> object:
     told = _looked_up.get(id(code))
     if told is None:
         told = _names_in(code)
+    if told.alone:
+        return (told, scalars) if scalars else told
     if told.names is None:
         return None
-    if not told.names and not fn.__closure__:
-        return (told, scalars) if scalars else told
     known = fn.__globals__
     values: list[object] = [known[name] for name in told.names if name in known]
     try:
@@ -379,13 +373,15 @@ class _Code:
 
     Attributes:
         names: outside of it that it, or a function inside it, may look up; None when it imports or evaluates what nobody knows before.
+        alone: it looks up nothing, and closes over nothing: it records the same each time.
     """
 
-    __slots__ = ("code", "names")
+    __slots__ = ("alone", "code", "names")
 
     def __init__(self, code: CodeType, names: tuple[str, ...] | None) -> None:
         self.code = code
         self.names = names
+        self.alone = names == () and not code.co_freevars
 
 
 _looked_up: dict[int, _Code] = {}

@@ -47,5 +47,5 @@ def test_rows_of_calls_on_the_host(bench: Bench, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(lines, "_ROUNDS", 1)
     rows = list(lines.host_rows(bench, 2, lambda _: None))
     assert [(row.what.split(",")[0], row.target) for row in rows] == [
-        ("ox.copy", 6.0), ("ox.copy", 15.0), ("ox.transform", 6.0), ("ox.gather_rows", 6.0),
+        ("ox.copy", 6.0), ("ox.copy", 15.0), ("ox.transform", 6.0), ("ox.gather_rows", 6.0), ("ox.matmul", 6.0),
     ]  # fmt: skip

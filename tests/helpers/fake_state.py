@@ -103,6 +103,7 @@ class FakeState:
     CUtensorMapIm2ColWideMode: Any = ENUMS["CUtensorMapIm2ColWideMode"]
     CUtensorMapFloatOOBfill: Any = ENUMS["CUtensorMapFloatOOBfill"]
     CUgraphNodeType: Any = ENUMS["CUgraphNodeType"]
+    CUstream: Any = Handle
     cuuint32_t: Any = Handle
     cuuint64_t: Any = Handle
     CUtensorMap: Any = FakeTensorMap

@@ -160,14 +160,15 @@ def test_memory_that_begins_between_multiples_of_16_bytes(scene: Scene) -> None:
 def test_a_graph_keeps_what_it_was_given(scene: Scene) -> None:
     dev, engine, driver = scene
     a, b, stream = filled(dev), filled(dev), ox.Stream(dev)
-    ox.copy(b, a, stream=stream)
     addresses = [a.buffer.address, b.buffer.address]
     with engine.context:
+        for _ in range(4):  # the next call would be the driver's alone
+            ox.copy(b, a, stream=stream)
+        before = len(driver.launches)
         driver.cuStreamBeginCapture(stream.handle, driver.CUstreamCaptureMode(1))
-    said = ox.copy(b, a, stream=stream, explain=True)
-    ox.copy(b, a, stream=stream)
-    assert not said.kept
-    with engine.context:
+        said = ox.copy(b, a, stream=stream, explain=True)
+        ox.copy(b, a, stream=stream)
+        assert not said.kept
         graph = driver.cuStreamEndCapture(stream.handle)[1]
         executable = driver.cuGraphInstantiate(graph, 0)[1]
     del a, b, said
@@ -176,7 +177,8 @@ def test_a_graph_keeps_what_it_was_given(scene: Scene) -> None:
         driver.cuGraphLaunch(executable, stream.handle)
     stream.synchronize()
     assert all(driver.memory[at].alive for at in addresses)
-    assert len(driver.launches) == 3
+    assert len(driver.launches) == before + 2
+    assert not set(launches(driver)[:before]) & set(launches(driver)[before:])  # each has a report of its own
 
 
 def test_arrays_of_its_own_are_new_for_every_call(scene: Scene) -> None:
@@ -345,6 +347,25 @@ def test_memory_that_came_once_is_waited_for_and_told_again(scene: Scene) -> Non
     assert driver.memory[at].alive
     driver.finish()
     engine.synchronize()
+
+
+def test_arrays_and_numbers_are_packed_after_others_that_came_again_and_again(scene: Scene) -> None:
+    dev, engine, driver = scene
+    (a, b, out), stream = [filled(dev) for _ in range(3)], ox.Stream(dev)
+    fn = lambda v, x: v * x  # noqa: E731
+    asked = [(each, number) for each in (a, b) for number in (0.5, 0.0, -0.0)]
+    with engine.context:
+        for each, number in asked * 2:
+            for _ in range(4):
+                ox.transform(fn, each, ox.value(number, ox.f32), out=out, stream=stream)
+        for each in (a, b, a, b):
+            for _ in range(4):
+                ox.copy(out, each, stream=stream)
+    packed = launches(driver)[:48:4]
+    assert len(set(packed[:6])) == 6
+    assert launches(driver)[:48] == [each for each in packed[:6] * 2 for _ in range(4)]
+    places = [p[:8] for p in launches(driver)[48:]]
+    assert places == [each.buffer.address.to_bytes(8, "little") for each in (a, b, a, b) for _ in range(4)]
 
 
 def test_the_per_thread_stream_has_a_plan_for_each_thread(scene: Scene) -> None:

@@ -62,6 +62,10 @@ class Driver(Protocol):
     @property
     def CUgraphNodeType(self) -> type[cu.CUgraphNodeType]: ...
 
+    # ---- handles that are passed again and again: with a number, each call makes one
+    @property
+    def CUstream(self) -> type[cu.CUstream]: ...
+
     # ---- structures that callers fill in
     @property
     def cuuint32_t(self) -> type[cu.cuuint32_t]: ...

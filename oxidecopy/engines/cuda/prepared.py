@@ -129,6 +129,7 @@ class CudaLaunch(Repeatable):
     """
 
     __slots__ = (
+        "_bare",
         "_is_capturing",
         "_nothing",
         "_own",
@@ -162,7 +163,8 @@ class CudaLaunch(Repeatable):
         self._told = _NOT_YET
         self._table = packed.table
         self._words_at: Sequence[tuple[memoryview[int], int]] | None = None  # where the addresses are; None until somebody lets go of them
-        self._is_capturing = partial(context.driver.cuStreamIsCapturing, stream.handle)
+        self._bare = self.bare()
+        self._is_capturing = partial(context.driver.cuStreamIsCapturing, context.driver.CUstream(stream.handle))
         self._ownership = context.own(self, partial(_park, context, self.uses, watch, slot))
 
     @property
@@ -234,7 +236,7 @@ class CudaLaunch(Repeatable):
         error, status = self._is_capturing()
         if error or status:
             return False
-        result = self._launch(self._config, self._function, self._pointers, 0)[0]
+        result = self._bare()[0]
         if result:
             self._again(result)
         return True

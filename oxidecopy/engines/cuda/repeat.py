@@ -94,7 +94,7 @@ class Repeatable:
         if self._loose:
             self._note()
 
-    def bare(self) -> Callable[[], object]:
+    def bare(self) -> Callable[[], tuple[CUresult]]:
         """The driver call alone, with nothing looked at: to measure what a call costs beside it. The context must be current."""
         return partial(self._launch, self._config, self._function, self._pointers, 0)
 
