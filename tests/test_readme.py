@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,6 +46,24 @@ def test_the_wrong_lines_are_the_ones_refused() -> None:
 def test_the_commands_that_ci_reads(marker: str, command: str) -> None:
     assert README.count(marker) == 1
     assert f"<!-- {marker} -->\n```bash\n{command}\n```\n" in README
+
+
+def test_counts_in_the_readme_are_those_of_the_results() -> None:
+    results = ROOT / "docs/results"
+
+    def of(name: str) -> dict[str, Any]:
+        data: dict[str, Any] = json.loads((results / name).read_text())
+        return data
+
+    for name, words in (("conformance.json", "programs equal to the simulator"), ("conformance_emitted.json", "as CUDA C++")):
+        assert f"{of(name)['equal']:,} of {of(name)['cases']:,} {words}" in README
+    assert of("conformance_descriptors.json")["agree"] == of("conformance_descriptors.json")["sets"]
+    assert f"all of {of('conformance_descriptors.json')['sets']:,} parameter sets" in README
+    assert re.search(rf"\b{of('fuzz_gpu.json')['numbers']['programs']:,}\s+random programs", README)
+    assert f"[{len((results / 'copies.csv').read_text().splitlines()) - 1} kinds of copies]" in README
+    lessons = len(list((ROOT / "examples").glob("[0-9]*.py")))
+    assert (lessons, len(of("sanitizer.json")["verdicts"])) == (32, 3 * 32)  # the README says thirty-two
+    assert of("sanitizer.json")["clean"]
 
 
 @PAGES
