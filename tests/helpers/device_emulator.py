@@ -180,15 +180,7 @@ class _Run:
         coords = tuple([self.read(reg) for reg in r["reg"][3 : 3 + r["aux"]]])
         numbers = (self.value(r, 0), self.value(r, 1), self.value(r, 2) % end["out_stages"])
         places = (its["full"], its["empty"], its["a"], its["b"], end["out"])
-        return ("contract", self.map(r), coords, numbers, places, its["stages"], self.told(its))
-
-    def told(self, its: dict[str, Any]) -> tuple[int, ...]:
-        """The CTAs that are told that a stage is free, as the kernel's threads find out."""
-        rank, pitch = self.rank, its["pitch"]
-        if its["axes"] == 0:
-            return tuple(range(its["peers"]))
-        rows = {i for i in range(its["size"]) if its["axes"] & 1 and i // pitch == rank // pitch}
-        return tuple(sorted(rows | {i for i in range(its["size"]) if its["axes"] & 2 and i % pitch == rank % pitch}))
+        return ("contract", self.map(r), coords, numbers, places, its["stages"], told_by(its, self.rank))
 
     def simple(self, op: DeviceOp, r: dict[str, Any]) -> Iterator[Event]:  # noqa: C901 - one case per op
         own = op in WRITERS
@@ -662,3 +654,12 @@ POPS: dict[EvalFn, Callable[[int, int], int]] = {
     EvalFn.FLOORDIV_POP: _positive(lambda a, b: a // b),
     EvalFn.MOD_POP: _positive(lambda a, b: a % b),
 }
+
+
+def told_by(its: dict[str, Any], rank: int) -> tuple[int, ...]:
+    """The CTAs that are told that a stage is free by one, as the kernel's threads find out."""
+    pitch = its["pitch"]
+    if its["axes"] == 0:
+        return tuple(range(its["peers"]))
+    rows = {i for i in range(its["size"]) if its["axes"] & 1 and i // pitch == rank // pitch}
+    return tuple(sorted(rows | {i for i in range(its["size"]) if its["axes"] & 2 and i % pitch == rank % pitch}))

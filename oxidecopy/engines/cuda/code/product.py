@@ -345,7 +345,7 @@ class _Program:
         nbytes = {dict(visit.node.imms)[1] for visit in announced if isinstance(visit.node, Op)}
         firsts = self._sorted(self._agents[group], self._put)
         if len(nbytes) != 1 or len(announced) + len(loaded) != len(visits) or not len(firsts):
-            raise LeftError("loads and contractions in one agent, or stages of different sizes", visits[0].node.where)
+            raise LeftError("stages of different sizes, or some in loops that are one record and some beside", visits[0].node.where)
         steps = int(firsts[0, 2])
         stages, rows = self._sorted(announced, self._announced), self._sorted(loaded, self._loaded)
         count = len(rows) // len(stages)
@@ -361,7 +361,7 @@ class _Program:
         if (tiles[..., 0] != block.reshape(-1, steps, 1)).any() or (tiles[..., 1] != ring[..., None]).any():
             raise LeftError("loads that are not for the stage announced before them", visits[0].node.where)
         if (stages[:, 1] != ring.reshape(-1)).any() or (tiles[..., 2:6] != tiles[0, 0, :, 2:6]).any():
-            raise LeftError("loads that differ from stage to stage", visits[0].node.where)
+            raise LeftError("loads that differ from stage to stage, or are for others in each block", visits[0].node.where)
         loads, found = [], [block[::steps], number[::steps]]
         for j in range(count):
             rank, at = int(tiles[0, 0, j, 5]), tiles[:, :, j, 6:]
@@ -424,7 +424,7 @@ class _Program:
         for i, visits in enumerate(groups):
             put, at = self._sorted(visits, self._put), abi.PRODUCT_CORNER + abi.PRODUCT_RANK_MAX * i
             if len(put) != len(block) or (put[:, :3] != np.stack([block, turn * feed.steps, np.full(len(block), feed.steps)], 1)).any():
-                raise LeftError("a group whose tiles or stages are not those that are loaded", visits[0].node.where)
+                raise LeftError("a group whose tiles, or stages of a tile, are not those that are loaded", visits[0].node.where)
             table[block, turn, at : at + head.rank] = put[:, 3:]
         if table.min() < INT_MIN or table.max() > INT_MAX:
             raise LeftError("numbers of more than 32 bits")
