@@ -21,7 +21,7 @@ from oxidecopy.isa.ops import FOLDS, MAP_FIELDS
 Event = tuple[Any, ...]
 ARRIVALS = (DeviceOp.MBARRIER_ARRIVE, DeviceOp.MBARRIER_ARRIVE_EXPECT_TX, DeviceOp.MBARRIER_ARRIVE_DROP)
 WRITERS = (DeviceOp.MBARRIER_TEST_PARITY, DeviceOp.MBARRIER_TEST_TOKEN, DeviceOp.LOAD_INDEX)  # of what operand 2 of others reads
-STEPS_MAX = 200_000
+STEPS_MAX = 2_000_000  # records; more than the steps that `device_walk` goes become
 KINDS = {"u8[4]": "4B", "u8": "B", "u16": "H", "u32": "I", "i32[3]": "3i", "i32": "i", "u64": "Q", "u8[8]": "8B", "i32[5]": "5i"}
 COPIES = (DeviceOp.TENSOR_G2S, DeviceOp.TENSOR_G2S_MULTICAST, DeviceOp.TENSOR_S2G, DeviceOp.TENSOR_REDUCE)
 RESHAPES = (DeviceOp.TRANSPOSE_TILE, DeviceOp.REDUCE_TILE, DeviceOp.STENCIL_TILE)
