@@ -16,7 +16,6 @@ from oxidecopy.cli.findings import Finding, Level, Region, merged
 from oxidecopy.cli.options import AsJson, Inputs, Targets
 from oxidecopy.cli.report import (
     OK,
-    REFUSED,
     USAGE,
     counted,
     diagnostic_json,
@@ -27,9 +26,10 @@ from oxidecopy.cli.report import (
     print_diagnostics,
     print_json,
     relative,
+    reported,
 )
 from oxidecopy.cli.schedules import Schedules, Seen, look, wanted
-from oxidecopy.errors import Diagnostic, OxidecopyError, UsageError
+from oxidecopy.errors import Diagnostic, ExecutionError, OxidecopyError, UsageError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -158,7 +158,8 @@ def command(
         _print(recorded, typed, found, bounds=verbose)
     if recorded.unusable:
         return USAGE
-    return REFUSED if _errors(found) else OK
+    errors = _errors(found)
+    return reported(ExecutionError(*errors)) if errors else OK
 
 
 def record_all(targets: Sequence[str], device: Device, arrays: Sequence[npt.NDArray[Any]], schedules: int | str | None = None) -> Recorded:

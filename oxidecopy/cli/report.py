@@ -173,6 +173,13 @@ def raising() -> Iterator[None]:
         _RAISING.reset(token)
 
 
+def reported(error: OxidecopyError) -> int:
+    """The exit code of errors that are in the command's report. Inside `raising` they are raised as well: its caller sees no report."""
+    if _RAISING.get():
+        raise error
+    return exit_code(error)
+
+
 def guarded(command: Callable[P, int]) -> Callable[P, None]:
     """Turns a function that gives an exit code, or raises, into a command that ends as the module's docstring says.
 

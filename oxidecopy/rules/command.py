@@ -34,6 +34,11 @@ def whole(dev, x=None):
 """
 Path("tiles.py").write_text(COPY)
 '''
+# The launch with a loop in it, of which all schedules are asked for.
+_LOOP: Final = """LOOP = "for _ in cta.range({}):\\n        cta.sync()\\n    full.wait"
+Path("tiles.py").write_text(COPY.replace("full.wait", LOOP))
+invoke("check", "tiles.py", "--no-types", "--schedules", "all")
+"""
 _ALONE: Final = "from oxidecopy.cli import invoke\n\n"
 _CLI: Final = "how `oxidecopy` is used; `oxidecopy run --help`"
 
@@ -99,13 +104,13 @@ RULES: Final[tuple[Rule, ...]] = (
         """Path("tiles.py").write_text(COPY.replace(".recipe", ".recipe(refused='OX3001')"))\ninvoke("run", "tiles.py")\n""",
         'invoke("run", "tiles.py")\n', error="ExecutionError", source="`Pipeline.recipe(refused=...)`",
     ),
-    Rule(
-        id="OX6011",
-        title="mypy, where it is installed, answers.",
-        error="UsageError",
-        why="`oxidecopy check` reports a mypy that crashes or hangs as an error of the file: silence would read as a clean bill. No script "
-        "shows this rule: it is a line of the report, not an exception, and needs a broken install of mypy. Tested with one that crashes.",
-        source="mypy's exit status: 0 and 1 are answers, 2 is none",
+    _rule(
+        11, "mypy, where it is installed, answers.",
+        "`oxidecopy check` reports a mypy that crashes, hangs or cannot read its configuration as an error of the file: silence would read "
+        "as a clean bill.",
+        'Path("mypy.ini").write_text("strict = True\\n")\ninvoke("check", "tiles.py")\n',
+        'Path("mypy.ini").write_text("[mypy]\\nfollow_imports = skip\\n")\ninvoke("check", "tiles.py")\n',
+        error="ExecutionError", source="mypy's exit status: 0 and 1 are answers, 2 is none",
     ),
     Rule(
         id="OX6012",
@@ -191,18 +196,16 @@ RULES: Final[tuple[Rule, ...]] = (
         'invoke("check", "tiles.py", "--no-types", "--schedules", "all")\n',
         source="`oxidecopy check --help`",
     ),
-    Rule(
-        id="OX6026",
-        title="`check --schedules all` has tried all schedules, or it is an error.",
-        error="UsageError",
-        why="There is a bound on states (20,000) and on time (20 s) of each launch, and on its steps with loops written out (5,000 of a "
+    _rule(
+        26,
+        "`check --schedules all` has tried all schedules, or it is an error.",
+        "There is a bound on states (20,000) and on time (20 s) of each launch, and on its steps with loops written out (5,000 of a "
         "cluster); a launch whose CTAs share tiles by a counter may share them in more ways than are tried. What was found before is "
-        "reported as well. A proof by the verifier holds for all schedules and needs none of this. No script shows this rule: the "
-        "error is one of a report, about a launch with loops of thousands of iterations or dozens of threads that race. Tested with "
-        "smaller bounds.",
+        "reported as well. A proof by the verifier holds for all schedules and needs none of this.",
+        _LOOP.format(9000),
+        _LOOP.format(9),
+        error="ExecutionError",
         source="`oxidecopy check --help`",
-        wrong="",
-        right="",
     ),
     _rule(
         50,
