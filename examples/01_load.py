@@ -40,7 +40,8 @@ def tma_load(cta: ox.Cta, src: Source, out: Result) -> None:
     y, x = cta.block_idx.y * 64, cta.block_idx.x * 64
 
     # One thread issues the copy. `arrive_expect_tx` does two things in one step: it is the one arrival, and it announces the bytes that
-    # must land before the phase is over. Without the token that it returns there is no copy: the order is in the types.
+    # must land before the phase is over. Without the token that it returns there is no copy: the order is in the types. (Given the tile in
+    # place of a number, `arrive_expect_tx(leader, tile)`, it counts by itself; the twin below needs the number.)
     with cta.elect() as leader:
         token = full.arrive_expect_tx(leader, tile.nbytes)
         src.g2s(leader, tile, (y, x), token)
