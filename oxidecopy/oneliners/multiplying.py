@@ -167,8 +167,8 @@ def matmul(
     """
     if not isinstance(reads, (tuple, list)):
         _refuse_reads(f"reads={described(reads)}", "a tuple of arrays", "reads=(bias,)")
-    key = "matmul" if epilogue is None else _key(epilogue)
     known: tuple[Any, ...] = (*reads,)
+    key = "matmul" if epilogue is None else _key(epilogue, len(known))
     arrays = (out, a, b, *known)
     if key is not None and not (tune or explain) and are_ours(arrays) and hot(key, arrays, (), stream):
         return out
@@ -214,8 +214,8 @@ def matmul(
     return result if said is None else replace(said, out=result)
 
 
-def _key(epilogue: Any) -> object:
-    found = _key_of(epilogue, ())
+def _key(epilogue: Any, reads: int) -> object:
+    found = _key_of(epilogue, (), 1 + reads)
     return None if found is None else ("matmul", found)
 
 

@@ -191,7 +191,7 @@ def transform(fn: Any, /, *inputs: Any, out: Any = None, stream: AnyStream = Non
         numbers = tuple([i.number for i in inputs if type(i) is Value])
         scalars = tuple([i.dtype if type(i) is Value else None for i in inputs])
         arrays = tuple([i for i in inputs if type(i) is not Value])
-    key = _key_of(fn, scalars)
+    key = _key_of(fn, scalars, len(inputs))
     hurry = key is not None and not (tune or explain)
     ours = type(out) is GlobalArray and (plain or are_ours(arrays))
     if ours and hurry and hot(key, (out, *arrays), numbers, stream):
@@ -334,19 +334,17 @@ def _work(kind: object, node: elem.Elem, fn: Callable[..., Any], into: Array, gi
 
 
 # ---- what a function is
-def _key_of(fn: Any, scalars: tuple[object, ...]) -> object:
-    """What tells that `fn` records the same again, without calling it; None where only a call would tell."""
-    if (
-        type(fn) is not FunctionType or fn.__defaults__ or fn.__kwdefaults__
-    ):  # a bound method has its function's code, and an object besides
+def _key_of(fn: Any, scalars: tuple[object, ...], inputs: int) -> object:
+    """What tells that `fn` records the same again for so many inputs, without calling it; None where only a call would tell."""
+    if type(fn) is not FunctionType:  # a bound method has its function's code, and an object besides
         return None
     code = fn.__code__
     told = _looked_up.get(id(code))
     if told is None:
         told = _names_in(code)
-    if told.alone:
+    if told.alone == inputs:
         return (told, scalars) if scalars else told
-    if told.names is None:
+    if told.names is None or fn.__defaults__ or fn.__kwdefaults__:
         return None
     known = fn.__globals__
     values: list[object] = [known[name] for name in told.names if name in known]
@@ -373,7 +371,8 @@ class _Code:
 
     Attributes:
         names: outside of it that it, or a function inside it, may look up; None when it imports or evaluates what nobody knows before.
-        alone: it looks up nothing, and closes over nothing: it records the same each time.
+        alone: how many inputs it takes by position, where it looks up nothing and closes over nothing: given as many it records the same
+            each time, whatever its defaults are. Else -1.
     """
 
     __slots__ = ("alone", "code", "names")
@@ -381,7 +380,8 @@ class _Code:
     def __init__(self, code: CodeType, names: tuple[str, ...] | None) -> None:
         self.code = code
         self.names = names
-        self.alone = names == () and not code.co_freevars
+        plain = not (names or names is None or code.co_freevars or code.co_kwonlyargcount)
+        self.alone = code.co_argcount if plain else -1
 
 
 _looked_up: dict[int, _Code] = {}

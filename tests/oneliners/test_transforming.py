@@ -143,6 +143,28 @@ def test_what_a_bound_method_records_may_change(dev: ox.Device) -> None:
         assert (ox.transform(scale.by, a, out=out).numpy() == x * np.float32(scale.factor)).all()
 
 
+@pytest.mark.parametrize("by_name", [False, True])
+def test_what_is_left_out_may_change(dev: ox.Device, *, by_name: bool) -> None:
+    def by(number: float) -> Any:
+        return (lambda v, *, w=number: v * w) if by_name else (lambda v, w=number: v * w)
+
+    x, y = values(4, 8), values(4, 8) + 1
+    a, b, out = dev.array(x), dev.array(y), dev.empty((4, 8), ox.f32)
+    for number in (2.0, 5.0):
+        assert (ox.transform(by(number), a, out=out).numpy() == x * np.float32(number)).all()
+        if not by_name:
+            assert (ox.transform(by(number), a, b, out=out).numpy() == x * y).all()
+
+
+def test_collected_inputs_are_counted(dev: ox.Device) -> None:
+    sums: Any = lambda *inputs: inputs[0] + inputs[-1]  # noqa: E731
+    x, y = values(4, 8), values(4, 8) + 1
+    a, b, out = dev.array(x), dev.array(y), dev.empty((4, 8), ox.f32)
+    for _ in range(2):
+        assert (ox.transform(sums, a, out=out).numpy() == x + x).all()
+        assert (ox.transform(sums, a, b, out=out).numpy() == x + y).all()
+
+
 def test_what_a_function_imports_may_change(dev: ox.Device, monkeypatch: pytest.MonkeyPatch) -> None:
     settings_of = ModuleType("settings_of_a_function")
     monkeypatch.setitem(sys.modules, settings_of.__name__, settings_of)
