@@ -24,11 +24,12 @@ from oxidecopy.engines.cuda import nvrtc
 from oxidecopy.engines.cuda.abi_header import abi_hash
 
 KERNELS: Final = Path(__file__).resolve().parents[1] / "kernels"
-# Each target is built in parts: a file with kernels, its source, and the options for it. The code of "compute" is entered by one large
-# switch, which a jump table makes several times faster; in other kernels it would replace branches that are predicted well.
+# Each target is built in parts: a file with kernels, its source, and the options for it. The code of "compute" and "apply" is entered by
+# one large switch, which a jump table makes several times faster; in other kernels it would replace branches that are predicted well.
 SOURCES: Final = {
     "": "interpreter.cu",
     "compute": "compute.cu",
+    "apply": "apply.cu",
     "reshape": "reshape.cu",
     "timed": "timed.cu",
     "mma": "mma.cu",
@@ -38,7 +39,7 @@ ONLY: Final = {"mma": ("sm_90a",), "product": ("sm_90a",)}  # parts whose instru
 MANIFEST: Final = "manifest.json"
 OPTIONS: Final = ("--std=c++17", "--fmad=false", "--ptxas-options=-v")
 _TABLE: Final = ("--jump-table-density=100",)
-MORE_OPTIONS: Final = {"": (), "compute": _TABLE, "reshape": _TABLE, "timed": (), "mma": (), "product": ()}
+MORE_OPTIONS: Final = {"": (), "compute": _TABLE, "apply": _TABLE, "reshape": _TABLE, "timed": (), "mma": (), "product": ()}
 _WHEELS: Final = {12: ("nvidia-cuda-nvrtc-cu12", "12.9.86"), 13: ("nvidia-cuda-nvrtc", "13.0.88")}
 _ENTRY: Final = re.compile(
     r"Compiling entry function '(?P<name>\w+)'.*?Function properties for (?P=name)\s+ptxas\s+\.\s+"

@@ -38,11 +38,11 @@ COLUMNS: Final = 16_384
 FUSED: Final = (
     (Tiles(box=(64, 64), stages=2, stored=2, warps=8, per_sm=2), 0),
     (Tiles(box=(16, 256), stages=2, stored=2, warps=8, per_sm=2), 256),
-    (Tiles(box=(16, 256), stages=2, stored=2, warps=8, per_sm=2), 2048),
+    (Tiles(box=(24, 256), stages=2, stored=2, warps=12, per_sm=1), 256),
 )
 CAST: Final = (
     (Tiles(box=(64, 128), stages=2, stored=2, warps=8, per_sm=2), 0),
-    (Tiles(box=(32, 256), stages=2, stored=2, warps=8, per_sm=2), 2048),
+    (Tiles(box=(24, 256), stages=3, stored=2, warps=12, per_sm=1), 256),
 )
 PERMUTED: Final = (Tiles(box=(1, 16, 4, DEPTH), per_sm=4),)  # of BSHD, which both directions walk through
 # With the columns of a strip, which tiles walk down: so they lie close to each other in both arrays.

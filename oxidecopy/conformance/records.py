@@ -1,4 +1,4 @@
-"""Launches a program of products by the interpreter's records, which no longer run it where its whole is recognised."""
+"""Launches a program by the interpreter's records, which no longer run it where its whole is recognised."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ def by_records(made: Made, device: Device) -> None:
         made.launch()
         return
     verified = made.launch.verify()
-    image = encode_program(verified.program, verified.assumptions.launch, products=False)
+    image = encode_program(verified.program, verified.assumptions.launch, whole=False)
     engine.run_image(verified, image, made.launch.bindings)

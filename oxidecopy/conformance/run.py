@@ -14,6 +14,7 @@ import numpy as np
 
 from oxidecopy._version import __version__
 from oxidecopy.conformance import (
+    applied,
     bulk,
     carried,
     classes,
@@ -59,6 +60,7 @@ _SUITES: Final = (
     classes,
     mixed,
     contractions,
+    applied,
     lessons,
 )
 _MESSAGE_LINES: Final = 6

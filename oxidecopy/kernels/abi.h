@@ -24,8 +24,10 @@ constexpr u32 RECORD_BYTES = 0x20;
 constexpr u32 COORDINATE_BYTES = 0x30;
 constexpr u32 MAP_BYTES = 0x80;
 constexpr u32 INLINE_MAPS_SMALL = 0x2;
+constexpr u32 INLINE_MAPS_MEDIUM = 0x5;
 constexpr u32 INLINE_MAPS_LARGE = 0x8;
 constexpr u32 PARAM_BYTES_SMALL = 0x400;
+constexpr u32 PARAM_BYTES_MEDIUM = 0x800;
 constexpr u32 PARAM_BYTES_LARGE = 0x1000;
 constexpr u32 HEADER_BYTES = 0x40;
 constexpr u32 ARRAY_WORDS = 0x9;
@@ -41,6 +43,9 @@ constexpr u32 RING_FLAG_PLACED = 0x4;
 constexpr u32 TILE_BITS = 0x1c;
 constexpr u32 TILES_AT_ONCE = 0x8;
 constexpr u32 ONCE_CODE = 0x20;
+constexpr u32 APPLY_LOADS = 0x4;
+constexpr u32 APPLY_STORES = 0x5;
+constexpr u32 APPLY_COMPUTE = 0xc0;
 constexpr u32 ONCE_FLAG_READ = 0x1;
 constexpr u32 ONCE_FLAG_INVAL = 0x2;
 constexpr u32 NO_TILE = 0xfffffff;
@@ -123,6 +128,7 @@ enum : u32 {
     OP_PRODUCE = 0x90,
     OP_DRAIN = 0x91,
     OP_ONCE = 0x93,
+    OP_APPLY = 0x98,
     OP_COPY_EXTRA = 0x94,
     OP_COMPUTE = 0x95,
     OP_CONTRACT = 0x96,
@@ -559,6 +565,33 @@ static_assert(OFFSET_OF(Once, stores) == 2);
 static_assert(OFFSET_OF(Once, flags) == 3);
 static_assert(OFFSET_OF(Once, bar) == 4);
 static_assert(OFFSET_OF(Once, nbytes) == 8);
+
+struct alignas(16) ApplyHead {
+    u8 op;
+    u8 loads;
+    u8 read;
+    u8 pending;
+    i32 full;
+    i32 empty;
+    i32 nbytes;
+    i32 coordinates;
+    u16 stages;
+    u16 staged;
+    i32 tiles;
+    u8 gap[4];
+};
+static_assert(sizeof(ApplyHead) == 32);
+static_assert(OFFSET_OF(ApplyHead, op) == 0);
+static_assert(OFFSET_OF(ApplyHead, loads) == 1);
+static_assert(OFFSET_OF(ApplyHead, read) == 2);
+static_assert(OFFSET_OF(ApplyHead, pending) == 3);
+static_assert(OFFSET_OF(ApplyHead, full) == 4);
+static_assert(OFFSET_OF(ApplyHead, empty) == 8);
+static_assert(OFFSET_OF(ApplyHead, nbytes) == 12);
+static_assert(OFFSET_OF(ApplyHead, coordinates) == 16);
+static_assert(OFFSET_OF(ApplyHead, stages) == 20);
+static_assert(OFFSET_OF(ApplyHead, staged) == 22);
+static_assert(OFFSET_OF(ApplyHead, tiles) == 24);
 
 struct alignas(16) ExtraRecord {
     u8 kind;

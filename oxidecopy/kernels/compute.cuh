@@ -445,17 +445,17 @@ struct Machine {
         heads.lanes = mine.x, words.lanes = mine.y;
     }
 
-    // Runs the instructions of a COMPUTE whose first ones are at hand.
-    __device__ __forceinline__ void run() {
-        if (more_than_at_hand()) fetch(words.take(COMPUTE_AT_HAND), 0);
+    // Runs the instructions of a COMPUTE whose first ones are at hand, all of them or those from number `first` on.
+    __device__ __forceinline__ void run(u32 first = 0) {
+        if (more_than_at_hand(first)) fetch(words.take(COMPUTE_AT_HAND), 0);
     }
 
   private:
     static constexpr u32 OTHERS = 32;  // as the number of an instruction: of others than the first ones
 
     // As `run`; true when others are at hand in the end. What of an instruction is not needed to jump is looked at behind the jump.
-    __device__ __forceinline__ bool more_than_at_hand() {
-        u32 i = 0, head = heads.take(0), word = words.take(0);  // lanes count from 0 again every 32
+    __device__ __forceinline__ bool more_than_at_hand(u32 first) {
+        u32 i = first, head = heads.take(i), word = words.take(i);  // lanes count from 0 again every 32
 #pragma unroll
         for (u32 j = 0; j < WIDTH; ++j) a[j] = b[j] = t0[j] = 0;  // so that their registers are free between two runs
 #pragma unroll 1

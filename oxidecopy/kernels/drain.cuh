@@ -188,14 +188,7 @@ OX_DEVICE Failure next_stage(const L& launch, Warp& w, const R& r, bool& none) {
         return waited_for(why, full, place.round & 1, k);
     }
     // Skip mode: warps that sync in this loop must leave it after the same trip, so all go on to the end that the producer says.
-    const u32 start = now();
-    u32 end = NO_TILE;
-#pragma unroll 1
-    while (__any_sync(FULL_WARP, now() - start <= 4 * launch.header().limit_us)) {
-        end = __shfl_sync(FULL_WARP, ptx::atom_or_shared_u32(slot_of(launch.header(), 0) - 4, 0), 0);
-        if (end != NO_TILE) break;
-        ptx::nanosleep(1000);
-    }
+    const u32 end = tiles_given(launch.header());
     w.set(r.reg(2), 0);
     none = end == NO_TILE || k >= static_cast<i32>(end);
     return no_failure();

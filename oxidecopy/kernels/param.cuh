@@ -25,8 +25,9 @@ struct alignas(128) Parameter {
     alignas(16) u8 blob[BYTES - MAPS * MAP_BYTES - HEADER_BYTES];
 };
 using Small = Parameter<INLINE_MAPS_SMALL, PARAM_BYTES_SMALL>;
+using Medium = Parameter<INLINE_MAPS_MEDIUM, PARAM_BYTES_MEDIUM>;
 using Large = Parameter<INLINE_MAPS_LARGE, PARAM_BYTES_LARGE>;
-static_assert(sizeof(Small) == PARAM_BYTES_SMALL && sizeof(Large) == PARAM_BYTES_LARGE);
+static_assert(sizeof(Small) == PARAM_BYTES_SMALL && sizeof(Medium) == PARAM_BYTES_MEDIUM && sizeof(Large) == PARAM_BYTES_LARGE);
 
 // The launch as a warp sees it. P: the parameter's type; GLOBAL: the code lies in global memory, not in the blob; PAIRS_: loops of two loads
 // are run by code of their own.

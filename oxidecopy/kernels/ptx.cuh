@@ -135,6 +135,11 @@ OX_DEVICE void barrier_sync(u32 threads) {
     asm volatile("barrier.sync %0, %1;" ::"n"(NUMBER), "r"(threads) : "memory");
 }
 
+template <int NUMBER>
+OX_DEVICE void barrier_arrive(u32 threads) {
+    asm volatile("barrier.arrive %0, %1;" ::"n"(NUMBER), "r"(threads) : "memory");
+}
+
 OX_DEVICE void griddepcontrol_wait() {
     asm volatile("griddepcontrol.wait;" ::: "memory");
 }

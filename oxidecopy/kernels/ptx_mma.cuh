@@ -35,11 +35,6 @@ OX_DEVICE void setmaxnreg_dec() {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGISTERS));
 }
 
-// Asks for a tensor map, so that the first copy does not wait for it.
-OX_DEVICE void prefetch_tensormap(u64 map) {
-    asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
-}
-
 // True where `value` holds for any of the threads that come.
 template <u32 NUMBER>
 OX_DEVICE bool barrier_red_or(u32 threads, bool value) {

@@ -89,4 +89,9 @@ OX_REDUCE(xor)
 #undef OX_REDUCE
 #undef OX_STORE
 
+// Asks for a tensor map, so that the first copy does not wait for it.
+OX_DEVICE void prefetch_tensormap(u64 map) {
+    asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
+
 }  // namespace ptx

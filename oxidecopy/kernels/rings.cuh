@@ -219,6 +219,19 @@ OX_DEVICE u32 take(const Header& header, const Warp& w, u32 count) {
     return lane_number() == 0 ? ptx::atom_add_u32(header.counter, count) : 0;
 }
 
+// How many tiles this CTA was given, NO_TILE where the producer never says so: for warps in skip mode, that have no other way to learn it.
+OX_DEVICE u32 tiles_given(const Header& header) {
+    const u32 start = now();
+    u32 end = NO_TILE;
+#pragma unroll 1
+    while (__any_sync(FULL_WARP, now() - start <= 4 * header.limit_us)) {
+        end = __shfl_sync(FULL_WARP, ptx::atom_or_shared_u32(slot_of(header, 0) - 4, 0), 0);
+        if (end != NO_TILE) break;
+        ptx::nanosleep(1000);
+    }
+    return end;
+}
+
 // This CTA takes no more, and was given `k` tiles. The last CTA makes the counter ready for the next launch.
 OX_DEVICE void counter_done(const Header& header, const Warp& w, u32 k) {
     if (lane_number() == 0) {

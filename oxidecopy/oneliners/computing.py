@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, Final, NamedTuple, final
 
-from oxidecopy.isa.elem import Along
+from oxidecopy.isa.elem import Along, Cast, Elem, Fn, Parameter, Unary, operands_of
 from oxidecopy.isa.limits import BOX_DIM_MAX, GLOBAL_ADDRESS_ALIGN
 from oxidecopy.oneliners.machine import Machine, machine_of
 from oxidecopy.oneliners.moving import Block, blocks, move
@@ -44,16 +44,21 @@ class Shape(NamedTuple):
 
 
 DEFAULT: Final = Shape()
-_ONE_INPUT: Final = Shape(stages=3)
-_NARROW: Final = Shape(elements=8_192)  # of one input: a tile of 4,096 is over before the next one has come
-_NARROW_BYTES: Final = 6  # of an element, read and written: two CTAs have room for it
+# Memory likes some 100 KiB on their way to each multiprocessor, in one block: what is read for an element decides (docs/performance.md).
+_WIDE: Final = Shape(elements=6_144, warps=12, per_sm=1)  # 8 bytes and more
+_MIDDLE: Final = Shape(elements=6_144, stages=3, warps=12, per_sm=1)
+_NARROW: Final = Shape(elements=8_192, stages=4, warps=16, per_sm=1)  # less than 4 bytes
+_ALONE: Final = Shape(stages=3)  # of one input
+_FEW: Final = 6  # operations: with more of them it is lanes that count
 SHAPES: Final = tuple(
-    Shape(elements=n, stages=stages, warps=warps, per_sm=per_sm)
-    for n, stages, warps, per_sm in (
-        (4_096, 2, 8, 2), (4_096, 3, 8, 2), (4_096, 2, 4, 3), (2_048, 2, 4, 4),
-        (2_048, 3, 8, 3), (2_048, 2, 8, 4), (8_192, 2, 8, 2), (8_192, 2, 16, 1),
+    Shape(*numbers)
+    for numbers in (
+        (4_096, 2, 2, 8, 2), (4_096, 3, 2, 8, 2), (6_144, 2, 2, 12, 1), (6_144, 3, 2, 12, 1), (4_096, 2, 2, 4, 3),
+        (2_048, 2, 2, 4, 4), (8_192, 2, 2, 8, 2), (8_192, 2, 1, 16, 1), (8_192, 4, 2, 16, 1),
     )
 )  # fmt: skip
+_FUNCTION: Final = 16
+_SHORT: Final = frozenset({Fn.ABS, Fn.NOT})
 _SOURCE: Final = "docs/performance.md, maps, NVIDIA H200"
 
 
@@ -126,27 +131,35 @@ def pick(plan: Plan, machine: Machine, dst: Part, src: Part) -> bool:
     return True
 
 
-def compute(plan: Plan, fn: Callable[..., Any], inputs: Sequence[Operand], name: str, choice: Shape | None) -> None:
+def compute(plan: Plan, fn: Callable[..., Any], inputs: Sequence[Operand], name: str, choice: Shape | None, *, operations: int = 1) -> None:
     """Adds the launches that set operand 0 to `fn` of the inputs, each of its shape or repeated along dimensions of one element."""
     out = part_of(0, plan.operands[0])
     arrays = [i for i in inputs if not i.scalar]
     sources = [(part_of(i.number, plan.operands[i.number]), _spread(plan.operands[i.number], out.shape)) for i in arrays]
-    shape = choice or _usual(out, *(part for part, _ in sources))
+    shape = choice or _usual([part for part, _ in sources], operations)
     _compute(plan, out, sources, _Function(fn, tuple(inputs), name, shape))
     plan.why.append(f"{shape.words} ({'measured here' if choice else _SOURCE})")
 
 
 def convert(plan: Plan, dst: Part, src: Part) -> None:
     """Adds the launches that copy `src` to `dst`, of one shape and different element types."""
-    function = _Function(lambda v: v.cast(dst.dtype), (Operand(src.operand, src.dtype),), "convert", _usual(dst, src))
+    function = _Function(lambda v: v.cast(dst.dtype), (Operand(src.operand, src.dtype),), "convert", _usual([src]))
     _compute(plan, dst, [(src, src.strides_bytes)], function)
 
 
-def _usual(out: Part, *inputs: Part) -> Shape:
+def operations_of(e: Elem) -> int:
+    """How many operations an element takes, about: a function is as many as it has instructions."""
+    own = 0 if isinstance(e, Parameter | Cast) else _FUNCTION if isinstance(e, Unary) and e.fn not in _SHORT else 1
+    parts = operands_of(e)
+    return (own if parts else 0) + sum(operations_of(part) for part in parts)
+
+
+def _usual(inputs: Sequence[Part], operations: int = 1) -> Shape:
     """What was fastest for elements of such sizes."""
-    if len(inputs) > 1:
-        return DEFAULT
-    return _NARROW if out.size + sum(part.size for part in inputs) <= _NARROW_BYTES else _ONE_INPUT
+    read = sum(part.size for part in inputs)
+    if operations > _FEW:
+        return DEFAULT if len(inputs) > 1 else _ALONE
+    return _WIDE if read >= 8 else _MIDDLE if read >= 4 else _NARROW
 
 
 def _compute(plan: Plan, out: Part, given: Sequence[tuple[Part, tuple[int, ...]]], function: _Function) -> None:
@@ -245,7 +258,7 @@ def _box(space: Space, sources: Sequence[_Source], shape: Shape, sizes: Sequence
     room = max(256, min(shape.elements, (SHARED_SM - CTA_BYTES) // max(1, bytes_each)))
     by_rows = [GLOBAL_ADDRESS_ALIGN // s.part.size for s in sources if s.along is Along.ROW]
     if not by_rows:
-        return box_of(space, room, unit=_UNIT, element_bytes=max(sizes))
+        return box_of(space, room, unit=_UNIT, element_bytes=max(sizes), full=True)
     row = box_of(Space(space.extents[-1:], tuple(s[-1:] for s in space.strides)), room, unit=_UNIT, element_bytes=max(sizes))[0]
     unit = max(by_rows)
     rows = min(BOX_DIM_MAX, -(-min(space.extents[-2], max(1, room // row)) // unit) * unit)

@@ -81,7 +81,7 @@ def joint(extents: Sequence[int], strides: Sequence[Sequence[int]], *, leader: i
     return Space(tuple(n for n, _ in merged), tuple(tuple(steps[v] for _, steps in merged) for v in range(len(strides))))
 
 
-def box_of(space: Space, elements: int, *, unit: int, element_bytes: int, most: Sequence[int] = ()) -> tuple[int, ...]:
+def box_of(space: Space, elements: int, *, unit: int, element_bytes: int, most: Sequence[int] = (), full: bool = False) -> tuple[int, ...]:
     """A box of about `elements` elements: long rows first, then a piece of the next dimension, then, in turns, what is next in each view.
 
     Args:
@@ -90,6 +90,7 @@ def box_of(space: Space, elements: int, *, unit: int, element_bytes: int, most: 
         unit: what the innermost extent is a multiple of.
         element_bytes: of an element, to begin rows at lines of L2.
         most: the largest extents of the other dimensions; what a box may have by default.
+        full: there are as many rows as fit, else a power of two of them.
     """
     *outer, inner = space.extents
     pieces = -(-inner // BOX_DIM_MAX)
@@ -112,6 +113,8 @@ def box_of(space: Space, elements: int, *, unit: int, element_bytes: int, most: 
             wider = min(2 * box[axis], bounds[axis])
             if prod(box) // box[axis] * wider <= left:
                 box[axis], grown = wider, True
+    if full and box:
+        box[-1] = min(bounds[-1], left // prod(box[:-1]))
     return (*box, row)
 
 

@@ -14,7 +14,7 @@ from oxidecopy.errors import ArgumentError, ShapeError
 from oxidecopy.isa import elem
 from oxidecopy.oneliners.calls import Asked, Work, hot, perform
 from oxidecopy.oneliners.computing import SHAPES as SHAPES_TUNED
-from oxidecopy.oneliners.computing import Operand, compute
+from oxidecopy.oneliners.computing import Operand, compute, operations_of
 from oxidecopy.oneliners.explanation import Explanation
 from oxidecopy.oneliners.operands import (
     SHAPES,
@@ -326,7 +326,8 @@ def _work(kind: object, node: elem.Elem, fn: Callable[..., Any], into: Array, gi
 
     def planned(choice: Any) -> Plan:
         plan = Plan(operands=[into, *given])
-        compute(plan, fn, inputs.operands, f"transform_{name}" if name.isidentifier() and name != "lambda" else "transform", choice)
+        called = f"transform_{name}" if name.isidentifier() and name != "lambda" else "transform"
+        compute(plan, fn, inputs.operands, called, choice, operations=operations_of(node))
         return plan
 
     in_place = any(a.buffer is into.buffer for a in given)

@@ -24,6 +24,7 @@ from oxidecopy._tools.build_cubins import (
 from oxidecopy.engines.cuda import abi
 from oxidecopy.engines.cuda.abi_header import abi_hash
 from oxidecopy.engines.cuda.code.contract import GROUPS_MAX
+from oxidecopy.engines.cuda.code.image import PARAMETER_BYTES
 from oxidecopy.engines.cuda.elf import read_cubin
 from oxidecopy.isa import limits
 
@@ -62,7 +63,7 @@ def test_cubins_hold_every_entry_point_with_the_parameter_it_is_given(target: Ta
     assert set(kernels) == {name for name in ENTRY_POINTS if abi.part_of(name) == target.part} == set(rows)
     for name, kernel in kernels.items():
         (parameter,) = kernel.parameters
-        assert parameter.size == (abi.PARAM_BYTES_LARGE if name.endswith("large") else abi.PARAM_BYTES_SMALL)
+        assert parameter.size == PARAMETER_BYTES[name.rsplit("_", 1)[1]]
         row = rows[name]
         assert kernel.registers == row["registers"]
         assert row["shared"] == kernel.shared_bytes == 0  # all of it is the user's, from an aligned start
@@ -77,13 +78,17 @@ def test_cubins_hold_every_entry_point_with_the_parameter_it_is_given(target: Ta
 # aside is a loop's plan or what an epilogue needs after its products. A kernel that grows beyond a bound is measured before the bound is.
 PART_BOUNDS = {
     abi.COMPUTE_FAMILY: (limits.WARP * abi.COMPUTE_WARPS, 256, 576, 960),
+    abi.APPLY_FAMILY: (limits.WARP * abi.COMPUTE_WARPS, 256, 576, 960),
     abi.RESHAPE_FAMILY: (limits.WARP * abi.RESHAPE_WARPS, 192, 512, 768),
     abi.MMA_FAMILY: (limits.WARP * 4 * (GROUPS_MAX + 1), 256, 1536, 3584),  # warpgroups that contract, and one for all others
     abi.PRODUCT_FAMILY: (limits.WARP * 4 * (GROUPS_MAX + 1), 64, 192, 128),
     abi.TIMED_FAMILY: (1024, 128, 512, 768),  # stamps push other values out of registers, in a kernel that nobody's results wait for
 }
 # What was measured: beside three stages, a spilled register of a map's loop takes 2.5 KB of a multiprocessor's 28 (docs/performance.md).
-MEASURED_BOUNDS = {("sm_90a", abi.COMPUTE_FAMILY): (limits.WARP * abi.COMPUTE_WARPS, 160, 128, 128)}
+MEASURED_BOUNDS = {
+    ("sm_90a", abi.COMPUTE_FAMILY): (limits.WARP * abi.COMPUTE_WARPS, 160, 128, 128),
+    ("sm_90a", abi.APPLY_FAMILY): (limits.WARP * abi.COMPUTE_WARPS, 128, 0, 0),  # two vectors of an expression, and nothing else
+}
 
 
 def bounds(target: Target, kernel: str) -> tuple[int, int, int, int]:

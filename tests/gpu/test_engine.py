@@ -15,13 +15,18 @@ import numpy as np
 import pytest
 
 import oxidecopy as ox
+from oxidecopy.conformance import applied
 from oxidecopy.engines.cuda import prepared
+from oxidecopy.engines.cuda.code import encode
 from oxidecopy.engines.cuda.engine import CudaEngine
 from oxidecopy.engines.cuda.module import kernels_folder, read_manifest
 from oxidecopy.engines.cuda.stream import Stream
 from oxidecopy.errors import DeadlockError, DriverError, ExecutionError, LifetimeError, UsageError
 from oxidecopy.host.device import Device
+from oxidecopy.isa import ops
+from oxidecopy.program.expansion import expanded
 from tests.helpers import unproven
+from tests.helpers.edits import changed, edited
 from tests.helpers.flat_memory import leaves_memory_flat
 from tests.helpers.launching import Out, copy_pipeline, descriptor, long, nine, numbers
 
@@ -61,6 +66,22 @@ def test_a_hang_is_an_error_that_names_line_and_barrier(impatient: Device) -> No
     assert "`bar0`" in said.what
     for rank in range(3):
         assert f"({rank}, 0, 0)" in str(error)
+
+
+def test_a_map_that_is_run_as_a_whole_ends_when_bytes_are_missing(impatient: Device) -> None:
+    """All roles of all blocks leave, say which barrier they waited for, and the next launch finds the counter as it should be."""
+    engine = impatient.engine
+    assert isinstance(engine, CudaEngine)
+    made = applied.made(applied.PLANS["two of f32 to bf16"], impatient)
+    late = edited(expanded(made.launch.program), lambda op: isinstance(op, ops.MbarrierArriveExpectTx), changed(nbytes=lambda n: n + 16))
+    broken = unproven.unproven(made.launch, late)
+    assert encode(broken).family == "apply"
+    with pytest.raises(DeadlockError, match=r"ring0_full\[0\]"):
+        engine.run(broken, made.launch.bindings)
+    made.launch()
+    wanted = applied.made(applied.PLANS["two of f32 to bf16"], ox.Device.open("sim-fast"))
+    wanted.launch()
+    assert made.outputs["out"].numpy().tobytes() == wanted.outputs["out"].numpy().tobytes()
 
 
 def test_the_process_goes_on_after_a_hang(impatient: Device) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, zip_longest
 from random import Random
 
-from oxidecopy.engines.cuda.abi import COMPUTE_FAMILY, MMA_FAMILY, RECORD_BYTES, RESHAPE_FAMILY, DeviceOp
+from oxidecopy.engines.cuda.abi import APPLY_FAMILY, COMPUTE_FAMILY, MMA_FAMILY, RECORD_BYTES, RESHAPE_FAMILY, DeviceOp
 from oxidecopy.engines.cuda.code import Image, encode_program
 from oxidecopy.engines.cuda.code.contract import WHOLE, gathered
 from oxidecopy.engines.cuda.code.trim import trimmed
@@ -23,7 +23,7 @@ TOKENS = ("mbarrier_wait_token", "mbarrier_test_token")
 
 def check(program: Program, launch: Launch, dealt: Sequence[list[int]] | None = None) -> Image:
     """Encodes and compares; `dealt` are the tiles that a counter deals each block."""
-    image = encode_program(program, launch, products=False)
+    image = encode_program(program, launch, whole=False)
     compare(program, launch, image, dealt)
     return image
 
@@ -42,7 +42,7 @@ def deal(program: Program, launch: Launch, seed: int) -> list[list[int]]:
 
 def compare(program: Program, launch: Launch, image: Image, dealt: Sequence[list[int]] | None = None) -> None:
     """AssertionError at the first difference."""
-    computes = image.family.startswith((COMPUTE_FAMILY, RESHAPE_FAMILY))
+    computes = image.family.startswith((APPLY_FAMILY, COMPUTE_FAMILY, RESHAPE_FAMILY))
     mapped = any(isinstance(step.op, ops.Made) for step in program.walk())
     contracting = image.family == MMA_FAMILY
     walk = Walk(gathered(expanded(program, WHOLE)) if contracting else trimmed(expanded(program)) if mapped else program, launch)

@@ -15,6 +15,7 @@ from typing import Any, final
 from oxidecopy.engines.cuda import abi
 from oxidecopy.engines.cuda.abi import NO_REG, DeviceOp, DTypeCode, EvalFn
 from oxidecopy.engines.cuda.code import Image
+from oxidecopy.engines.cuda.code.image import INLINE_MAPS
 from oxidecopy.isa.dtypes import REDUCE_OPS
 from oxidecopy.isa.ops import FOLDS, MAP_FIELDS
 
@@ -135,6 +136,9 @@ class _Run:
 
     # ---- running
     def events(self) -> Iterator[Event]:
+        if self.image.family == abi.APPLY_FAMILY:
+            yield from self.applied()
+            return
         for _ in range(STEPS_MAX):
             record = self.record(abi.RECORD)
             op = DeviceOp(record["op"])
@@ -455,6 +459,62 @@ class _Run:
         yield ("wait_group_read" if head["flags"] & abi.ONCE_FLAG_READ else "wait_group", 0)
         if head["flags"] & abi.ONCE_FLAG_INVAL:
             yield ("mbarrier_inval", head["bar"])
+
+    def applied(self) -> Iterator[Event]:
+        """What a kernel of family "apply" does, by the part that the agent is. Who makes the barriers is no matter: all meet behind it."""
+        head = fields(self.code, abi.APPLY)
+        its, everybody = self.image.template, self.image.threads
+        at = INLINE_MAPS[self.image.form] * abi.MAP_BYTES + abi.HEADER_BYTES
+        if its[at : at + len(self.code)] != self.code or self.image.args_at != at + len(self.code) or head["op"] != DeviceOp.APPLY:
+            raise BadCodeError("a map of tiles elsewhere")
+        part = self.pc
+        if part == abi.APPLY_STORES:
+            yield from (("mbarrier_init", head["full"] + 8 * i, 1) for i in range(2 * head["stages"]))
+        yield ("bar_sync", 0, everybody)
+        for k, tile in enumerate(self.oracle.tiles):
+            if part:
+                yield ("mbarrier_wait_phase", head["full"] + 8 * (k % head["stages"]), k // head["stages"])
+                yield from self.taken(head, part, k, tile)
+            else:
+                yield from self.fed(head, k, tile)
+        turn, stage = divmod(len(self.oracle.tiles), head["stages"])
+        if not part:
+            yield ("last_wait", head["empty"] + 8 * stage, turn - 1)
+            yield ("last_arrive", head["full"] + 8 * stage)
+        else:
+            yield ("last_wait", head["full"] + 8 * stage, turn)
+        if part == abi.APPLY_STORES:
+            yield ("wait_group_read" if head["read"] else "wait_group", 0)
+
+    def fed(self, head: dict[str, Any], k: int, tile: int) -> Iterator[Event]:
+        copies = [fields(self.code, abi.COPY, abi.RECORD_BYTES * (1 + j)) for j in range(head["loads"])]
+        places = [self.applied_at(head, c, tile) for c in copies]
+        yield from self.produced(head, k, list(self.issued(copies, places, head, k)))
+
+    def applied_at(self, head: dict[str, Any], c: dict[str, Any], tile: int) -> list[int]:
+        self.end = len(self.code) // abi.RECORD_BYTES
+        return self.placed(c, head["coordinates"] // abi.RECORD_BYTES, tile)
+
+    def taken(self, head: dict[str, Any], part: int, k: int, tile: int) -> Iterator[Event]:
+        """A turn of who stores, or of the group."""
+        both, put = self.image.threads - 32, fields(self.code, abi.COPY, abi.RECORD_BYTES * abi.APPLY_STORES)
+        out, stage = put["tile"] + put["stride"] * (k % head["staged"]), k % head["stages"]
+        stores = part == abi.APPLY_STORES
+        if stores:
+            yield ("wait_group_read", head["pending"])
+        yield ("bar_sync", 1, both)
+        if not stores:
+            made = fields(self.code, abi.RECORD, abi.APPLY_COMPUTE)
+            places = struct.unpack_from("<8i", self.code, abi.APPLY_COMPUTE + 2 * abi.RECORD_BYTES)
+            if made["imm"][0] != put["tile"] or made["op"] != DeviceOp.COMPUTE:
+                raise BadCodeError("another tile is made than the one that is stored")
+            yield ("compute", out, tuple([places[i] + places[4 + i] * stage for i in range(made["aux"])]))
+        yield ("fence_proxy_async", 0)
+        yield ("bar_sync", 1, both)
+        if stores:
+            yield self.copy(DeviceOp.TENSOR_S2G, self.image.maps[put["map"]], self.applied_at(head, put, tile), [out, 0, 0], 0)
+            yield ("commit_group", 0)
+            yield ("mbarrier_arrive", head["empty"] + 8 * stage, 0, 0, 1)
 
     def coordinate(self, pc: int, number: int, moving: tuple[int | None, ...]) -> int:
         """Coordinate `number` of those from record `pc` on; `moving`: what its steps are for."""

@@ -9,15 +9,15 @@ from typing import Any
 
 from oxidecopy.engines.cuda import abi
 from oxidecopy.engines.cuda.abi_header import abi_hash
+from oxidecopy.engines.cuda.code.image import PARAMETER_BYTES
 from tests.helpers.fake_driver import FakeImage, FakeKernel
 
 CODE = b"\x7fELF of the interpreter"
-SIZES = {"small": abi.PARAM_BYTES_SMALL, "large": abi.PARAM_BYTES_LARGE, "global": abi.PARAM_BYTES_SMALL}
 
 
 def interpreter_image(sm: int = 90) -> FakeImage:
     """All entry points, each with its one parameter."""
-    kernels = [FakeKernel(name, ((0, SIZES[name.rsplit("_", 1)[1]]),)) for name in abi.ENTRY_POINTS]
+    kernels = [FakeKernel(name, ((0, PARAMETER_BYTES[name.rsplit("_", 1)[1]]),)) for name in abi.ENTRY_POINTS]
     return FakeImage(CODE, tuple(kernels), sm=sm)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import oxidecopy as ox
 from oxidecopy.host.bound import BoundLaunch
+from oxidecopy.program.program import Program
 from oxidecopy.program.verified import Assumptions, VerifiedProgram, seal
 
 Out = ox.GlobalArray[ox.f32, ox.D2]
@@ -29,7 +30,7 @@ def faults(cta: ox.Cta, src: Src, out: Out) -> None:
     full.inval()
 
 
-def unproven(launch: BoundLaunch) -> VerifiedProgram:
-    """A proof that nobody made."""
-    program = launch.program
+def unproven(launch: BoundLaunch, program: Program | None = None) -> VerifiedProgram:
+    """A proof that nobody made, of the launch's program or of another one in its place."""
+    program = program or launch.program
     return seal(program, Assumptions(sm=launch.engine.sm, shared_bytes=program.shared_bytes, launch=launch.launch), ())

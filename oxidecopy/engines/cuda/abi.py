@@ -35,6 +35,7 @@ as well as a parity (wide and many). The threads that arrived keep it in registe
 
 **One-shot programs.** Where all that a CTA does is one thread's straight line, loads, a wait, stores, its whole code is a `ONCE` record,
 which kernels of their own run (family "once"): such CTAs live for two microseconds, and reading code op by op takes longer than that.
+Where CTAs stay, and a group makes a tile of what a ring brings, all of that is an `APPLY` (family "apply").
 """
 
 from __future__ import annotations
@@ -71,9 +72,11 @@ FIRST_FREE_REG: Final = 4
 # ---- the launch parameter: maps, header, blob. Blob: warp table, then argument words, then (inline code only) the code.
 MAP_BYTES: Final = 128
 INLINE_MAPS_SMALL: Final = 2
+INLINE_MAPS_MEDIUM: Final = 5  # of maps over tiles
 INLINE_MAPS_LARGE: Final = 8  # more maps lie in a table in global memory
 PARAM_BYTES_SMALL: Final = 1024
-PARAM_BYTES_LARGE: Final = 4096
+PARAM_BYTES_MEDIUM: Final = 2048
+PARAM_BYTES_LARGE: Final = 4096  # a launch takes 1 us longer than with half of it (measured on an H200)
 HEADER_BYTES: Final = 64
 WARP_ENTRY_BYTES: Final = 8
 ARRAY_WORDS: Final = 9  # u64 words of an array slot: address; 5 strides in bytes; extents 0|1<<32, 2|3<<32, 4. Outermost first.
@@ -180,6 +183,7 @@ class DeviceOp(IntEnum):
     PRODUCE = 0x90  # value0 start; value1 stop; + ring record; + load records; + evals
     DRAIN = 0x91  # value0 start; value1 stop; + ring record; + store records; + evals
     ONCE = 0x93  # the whole program of a CTA: see `ONCE` below
+    APPLY = 0x98  # the whole program of a CTA that maps tiles: see `APPLY` below
     # A tensor copy as above in all but its op, with an EXTRA record behind it; value2 of an im2col load: its offsets, packed, behind the
     # mask of a multicast. Plain: map as in STORE_GLOBAL, aux the array's rank, value2 mask. Between CTAs: value2 rank, value3 tile there.
     # With EXTRA.place the copy's map lies in an array: map as in STORE_GLOBAL, imm4 + R[imm3 - 1] the row.
@@ -287,6 +291,26 @@ COORDINATE: Final = (  # follow the copies: (x // divisor % modulus) * scale + b
 )
 COORDINATE_BYTES: Final = 48
 ONCE_CODE: Final = 32  # where the code of such a program starts in the blob: behind a warp table of one entry, as it has no argument words
+# ---- APPLY: the whole program of a CTA that maps the tiles that a counter deals: one thread loads them into a ring, a group makes a tile
+# of each set by a COMPUTE, one more thread stores it. Its code starts the blob, argument words lie behind it. Copies follow the head, the
+# store behind room for `APPLY_LOADS` loads; then the COMPUTE, with the inputs' strides from stage to stage behind their offsets (bytes 16
+# to 31); then coordinates, by the tile.
+APPLY: Final = (
+    ("op", "u8", 0),
+    ("loads", "u8", 1),
+    ("read", "u8", 2),  # at the end it waits for stores by wait_group.read, else by wait_group
+    ("pending", "u8", 3),  # stores that may be unread when a tile is made
+    ("full", "i32", 4),  # shared offsets of stage 0
+    ("empty", "i32", 8),
+    ("nbytes", "i32", 12),  # announced
+    ("coordinates", "i32", 16),  # where they begin, bytes
+    ("stages", "u16", 20),
+    ("staged", "u16", 22),  # tiles that are stored from
+    ("tiles", "i32", 24),
+)
+APPLY_LOADS: Final = 4  # at most
+APPLY_STORES: Final = 1 + APPLY_LOADS  # record of the store
+APPLY_COMPUTE: Final = RECORD_BYTES * (2 + APPLY_LOADS)
 ONCE_FLAG_READ: Final = 1  # waits by wait_group.read, else by wait_group
 ONCE_FLAG_INVAL: Final = 2  # ends with an inval of the barrier
 STAGES_MAX: Final = (1 << 12) - 1
@@ -815,6 +839,7 @@ class ReportKind(IntEnum):
 # move: all but MAP_TILES and COPY_EXTRA. A kernel that may name any of the 16 barriers takes all of them, and a multiprocessor has 64:
 # it holds no more than 4 of its CTAs, but 32 of a kernel with barriers 0 and 1 only (measured). So each family is there twice.
 # once: a `ONCE` record and nothing else, which is always in the parameter.
+# apply: an `APPLY` and nothing else, which is always in the parameter; 96 registers.
 # full: COPY_EXTRA too; with named barriers it is there once, for code in global memory.
 # compute: all of full, with COMPUTE for MAP_TILES, and PLACE. It takes 88 registers, and its code is always in global memory.
 # reshape: all of full, with TRANSPOSE_TILE, REDUCE_TILE and STENCIL_TILE, and PLACE; 96 registers, and its code is always in global memory.
@@ -823,6 +848,8 @@ class ReportKind(IntEnum):
 # product_mMnN: a PRODUCT and nothing else, by the shape of a group; its table is in global memory, the rest in the parameter; sm_90a alone.
 # wide, many: all ops and all barriers, scalars of 64 bits, tokens as states; the code is always in global memory.
 ONCE_FAMILY: Final = "once"
+APPLY_FAMILY: Final = "apply"
+APPLY_FORM: Final = "medium"
 FULL_FAMILY: Final = "full"
 COMPUTE_FAMILY: Final = "compute"
 RESHAPE_FAMILY: Final = "reshape"
@@ -834,6 +861,7 @@ PRODUCT_FAMILY: Final = "product"
 PRODUCT_FAMILIES: Final = tuple([f"{PRODUCT_FAMILY}_{shape.name.lower()}" for shape in ContractShape])
 FAMILIES: Final = (
     ONCE_FAMILY,
+    APPLY_FAMILY,
     "move",
     "move_named",
     "map",
@@ -851,8 +879,10 @@ FAMILIES: Final = (
     *PRODUCT_FAMILIES,
 )
 _IN_MEMORY: Final = ("global",)
+_USUAL: Final = ("small", "large", "global")
 _PARAMETERS: Final = {
     ONCE_FAMILY: ("small", "large"),
+    APPLY_FAMILY: (APPLY_FORM,),
     "map": _IN_MEMORY,  # what no other family can map is slow anyway
     "map_named": _IN_MEMORY,
     f"{FULL_FAMILY}_named": _IN_MEMORY,
@@ -868,17 +898,17 @@ _PARAMETERS: Final = {
 }
 CREW_FAMILIES: Final = (WIDE_FAMILY, MANY_FAMILY, TIMED_FAMILY)  # with scalars of 64 bits, and the warp table behind the records
 FEW_BARRIERS: Final = 2  # what families without "_named" have
-PARAMETERS: Final = ("small", "large", "global")
+PARAMETERS: Final = ("small", "medium", "large", "global")
 KERNEL_PREFIX: Final = "oxidecopy_"
 ENTRY_POINTS: Final = tuple(
     f"{KERNEL_PREFIX}{family}_{parameter}"
     for family in FAMILIES
     for parameter in PARAMETERS
-    if parameter in _PARAMETERS.get(family, PARAMETERS)
+    if parameter in _PARAMETERS.get(family, _USUAL)
 )
-# Kernels come in files of their own: those of the families "compute" and "reshape" beside all others, as they are built with other options;
-# those of "mma" and "product" too, as only one architecture has their instructions.
-PARTS: Final = ("", COMPUTE_FAMILY, RESHAPE_FAMILY, TIMED_FAMILY, MMA_FAMILY, PRODUCT_FAMILY)
+# Kernels come in files of their own: those of the families "compute", "apply" and "reshape", as they are built with other options than all
+# others; those of "mma" and "product" too, as only one architecture has their instructions.
+PARTS: Final = ("", COMPUTE_FAMILY, APPLY_FAMILY, RESHAPE_FAMILY, TIMED_FAMILY, MMA_FAMILY, PRODUCT_FAMILY)
 
 
 def part_of(entry_point: str) -> str:

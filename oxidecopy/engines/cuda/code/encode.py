@@ -6,6 +6,8 @@ import struct
 from typing import TYPE_CHECKING, Final
 
 from oxidecopy.engines.cuda.abi import (
+    APPLY_FAMILY,
+    APPLY_FORM,
     COMPUTE_FAMILY,
     ENTRY_POINTS,
     FEW_BARRIERS,
@@ -24,6 +26,7 @@ from oxidecopy.engines.cuda.abi import (
 )
 from oxidecopy.engines.cuda.code import refusals
 from oxidecopy.engines.cuda.code.agents import Cast
+from oxidecopy.engines.cuda.code.apply import ApplyCode, apply_of
 from oxidecopy.engines.cuda.code.contract import WARPS, WHOLE, cast_problems, contracts, gathered, recordless
 from oxidecopy.engines.cuda.code.counted import Counted
 from oxidecopy.engines.cuda.code.deal import Deal, NotCountedError
@@ -61,21 +64,28 @@ def encode(verified: VerifiedProgram) -> Image:
     return encode_program(verified.program, verified.assumptions.launch)
 
 
-def encode_program(program: Program, launch: Launch, *, timed: bool = False, products: bool = True) -> Image:
-    """As `encode`, of a program that somebody else answers for: probes and tests. Without `products` all contractions are records.
+def encode_program(program: Program, launch: Launch, *, timed: bool = False, whole: bool = True) -> Image:
+    """As `encode`, of a program that somebody else answers for: probes and tests. Without `whole`, all but one-shot copies are records.
 
     What 32 bits, phases that are known and 32 warps are not enough for becomes slower code that has no such limits. So does code that is to
     be `timed`: each op is a record of its own, and the header's `counter` says where its stamps go.
     """
     program = expanded(program, WHOLE)
     if contracts(program):
-        return _contracting(gathered(program), launch, timed=timed, products=products)
+        return _contracting(gathered(program), launch, timed=timed, whole=whole)
     if any(isinstance(step.op, ops.Made) for step in program.walk()):
         program = trimmed(program)
     cast, phases = Cast(program), _phases(program, launch)
     if not timed and not cast.many and (phases is None or not phases.unknown):
         try:
-            return _encoded(program, cast, *_lowered(program, launch, cast, phases))
+            low, streams = _lowered(program, launch, cast, phases)
+            left = ""
+            if whole and low.deal.slots and any(isinstance(step.op, ops.MapTiles) for step in program.walk()):
+                try:
+                    return _apply(program, low, streams, apply_of(low, streams))
+                except LeftError as reason:
+                    left = str(reason)
+            return _encoded(program, cast, low, streams, left=left)
         except DeviceCodeError as problem:
             if _OVERFLOW not in problem.rules:
                 raise
@@ -86,7 +96,7 @@ def encode_program(program: Program, launch: Launch, *, timed: bool = False, pro
     return _encoded(program, cast, *_deal(program, cast, low, launch.sm), timed=timed)
 
 
-def _contracting(program: Program, launch: Launch, *, timed: bool, products: bool) -> Image:
+def _contracting(program: Program, launch: Launch, *, timed: bool, whole: bool) -> Image:
     """Of a program with contractions, which slower code has no kernels for."""
     cast, phases = Cast(program), _phases(program, launch)
     wrong = list(cast_problems(program, cast))
@@ -98,7 +108,7 @@ def _contracting(program: Program, launch: Launch, *, timed: bool, products: boo
     low, streams = _lowered(program, launch, cast, phases)
     _raise(low.refused)
     left = ""
-    if products:
+    if whole:
         try:
             return _product(program, low, streams, product_of(low, streams, launch.grid))
         except LeftError as reason:
@@ -140,6 +150,43 @@ def _product(program: Program, low: Lowering, streams: list[tuple[int, Stream]],
         template=made,
         args_at=args_at,
         tiles=found.table,
+    )
+
+
+def _apply(program: Program, low: Lowering, streams: list[tuple[int, Stream]], found: ApplyCode) -> Image:
+    """All of a program that is an APPLY.
+
+    Raises:
+        LeftError: its parameter has no room for it.
+    """
+    _raise(low.refused)
+    kinds = [low.cast.all[streams[part.stream][0]] for part in found.parts]
+    agents, warps = [], []
+    for i, (kind, part) in enumerate(zip(kinds, found.parts, strict=True)):
+        agents.append(AgentNote(words=str(kind), entry=part.entry, records=1))
+        warps += _warps(kind.count, kind.warps, part.entry, i)
+    words = tuple(low.words.words)
+    if len(found.code) + 8 * len(words) > room(APPLY_FORM):
+        raise LeftError(f"{len(found.code) + 8 * len(words):,} bytes of code and numbers, with room for {room(APPLY_FORM):,}")
+    made, args_at = template(APPLY_FORM, tuple(warps), words, found.code, low.deal.slots, code_first=True)
+    return Image(
+        name=program.name,
+        family=APPLY_FAMILY,
+        form=APPLY_FORM,
+        code=found.code,
+        warps=tuple(warps),
+        agents=tuple(agents),
+        shared_bytes=low.deal.shared_bytes,
+        counted=True,
+        maps=tuple(low.maps),
+        arrays=low.words.arrays,
+        scalars=tuple(low.words.scalars.values()),
+        sites={part.entry: part.waits for part in found.parts},
+        barriers=_barriers(program),
+        loops=tuple([low.notes[key]._replace(fused="apply", why="") for key in sorted(low.notes)]),
+        shares=low.deal.words,
+        template=made,
+        args_at=args_at,
     )
 
 

@@ -19,8 +19,18 @@ from oxidecopy.isa import limits
 from oxidecopy.isa.ops import Instr
 from oxidecopy.program.program import Program
 
-INLINE_MAPS: Final = {"small": abi.INLINE_MAPS_SMALL, "large": abi.INLINE_MAPS_LARGE, "global": abi.INLINE_MAPS_SMALL}
-PARAMETER_BYTES: Final = {"small": abi.PARAM_BYTES_SMALL, "large": abi.PARAM_BYTES_LARGE, "global": abi.PARAM_BYTES_SMALL}
+INLINE_MAPS: Final = {
+    "small": abi.INLINE_MAPS_SMALL,
+    "medium": abi.INLINE_MAPS_MEDIUM,
+    "large": abi.INLINE_MAPS_LARGE,
+    "global": abi.INLINE_MAPS_SMALL,
+}
+PARAMETER_BYTES: Final = {
+    "small": abi.PARAM_BYTES_SMALL,
+    "medium": abi.PARAM_BYTES_MEDIUM,
+    "large": abi.PARAM_BYTES_LARGE,
+    "global": abi.PARAM_BYTES_SMALL,
+}
 _FIELDS: Final = {name: offset for name, _, offset in abi.HEADER}
 _POINTERS: Final = struct.Struct("<4Q")  # report, code, table, counter: the header's first fields
 _WORD: Final = struct.Struct("<Q")
@@ -82,7 +92,7 @@ class Where(NamedTuple):
 
 @final
 class LoopNote(NamedTuple):
-    """How one recorded loop runs: `fused` is "produce", "drain" or "once", or "" with the reason in `why`.
+    """How one recorded loop runs: `fused` is "produce", "drain", "once" or "apply", or "" with the reason in `why`.
 
     `loop` is its position among the program's loops, depth first; `agent` says whose code, as several may run the same loop.
     """
@@ -102,7 +112,8 @@ class Image:
 
     Attributes:
         name: of the program.
-        family: the lightest of `abi.FAMILIES` that has all its ops; `form`: "small", "large" or "global"; together the entry point.
+        family: the lightest of `abi.FAMILIES` that has all its ops.
+        form: of the parameter, of `abi.PARAMETERS`; with the family it names the entry point.
         code: the records. In form "global" they must lie in device memory (`uploaded`), else they are in the parameter already.
         threads: hardware threads per CTA.
         shared_bytes: dynamic shared memory per CTA, the engine's own stage slots included.
@@ -227,15 +238,20 @@ def template(
     crew: int = 0,
     engine_words: int = 0,
     contracting: int = 0,
+    code_first: bool = False,
 ) -> tuple[bytes, int]:
-    """The prefilled parameter, and where its argument words start. With a `crew` the warp table lies elsewhere."""
+    """The prefilled parameter, and where its argument words start. With a `crew` the warp table lies elsewhere.
+
+    `code_first`: the blob starts with the code, at a place that its kernel knows, argument words behind it, and there is no warp table.
+    """
     out = bytearray(PARAMETER_BYTES[form])
     header = INLINE_MAPS[form] * abi.MAP_BYTES
     blob = header + abi.HEADER_BYTES
-    table = () if crew else warps
-    args = abi.WARP_ENTRY_BYTES * len(table)
-    at = code_offset(len(table), len(words))
-    out[blob : blob + args] = b"".join([_entry(warp) for warp in table])
+    table = () if crew or code_first else warps
+    args = len(code) if code_first else abi.WARP_ENTRY_BYTES * len(table)
+    at = 0 if code_first else code_offset(len(table), len(words))
+    for i, warp in enumerate(table):
+        _WARP.pack_into(out, blob + abi.WARP_ENTRY_BYTES * i, *warp[:4])
     struct.pack_into(f"<{len(words)}Q", out, blob + args, *words)
     if form != "global":
         out[blob + at : blob + at + len(code)] = code

@@ -11,7 +11,7 @@ from oxidecopy.engines.cuda.abi import COMPUTE_ARGUMENT, NO_REG, ComputeFn, Devi
 from oxidecopy.engines.cuda.code.compute import INSTRUCTION as COMPUTE
 from oxidecopy.engines.cuda.code.coordinates import COORDINATE
 from oxidecopy.engines.cuda.code.image import Image
-from oxidecopy.engines.cuda.code.records import CONTRACT, COPY, EPILOGUE, INSTRUCTION, ONCE, PRODUCT, RECORD, RING
+from oxidecopy.engines.cuda.code.records import APPLY, CONTRACT, COPY, EPILOGUE, INSTRUCTION, ONCE, PRODUCT, RECORD, RING
 from oxidecopy.isa.dtypes import REDUCE_OPS
 from oxidecopy.isa.ops import FOLDS, MAP_FIELDS, PRIMARY_POLICIES, SECONDARY_POLICIES
 
@@ -85,7 +85,9 @@ def listing(image: Image) -> str:
     for i, agent in enumerate(image.agents):
         warps = sum(warp.agent == i for warp in image.warps)
         lines.append(f"{agent.words}, {warps} warp{'s' if warps != 1 else ''}:")
-        if not image.tiles:
+        if image.family == abi.APPLY_FAMILY:
+            lines += _applied(image, agent.entry)
+        elif not image.tiles:
             lines += _agent(image, agent.entry, agent.entry + agent.records)
         elif agent.records:
             lines.append(_product(image, agent.entry))
@@ -105,6 +107,32 @@ def _product(image: Image, pc: int) -> str:
     line = f"  {pc:5}  {words}, {fields['steps']} stages of {fields['turns']} turns"
     where = image.sites[pc]
     return f"{line:<72}  # {where.words.splitlines()[0]}{f'  :{where.site.line}' if where.site else ''}"
+
+
+def _applied(image: Image, pc: int) -> Iterator[str]:
+    """What an agent of family apply does with each tile."""
+    _, loads, read, pending, full, empty, nbytes, coordinates, stages, staged, tiles = APPLY.unpack_from(image.code)
+    where, names = image.sites[pc], [image.barriers.get(at, str(at)) for at in (full, empty)]
+    what = "apply_loads" if not pc else "apply_stores" if pc == abi.APPLY_STORES else "apply_makes"
+    line = f"  {pc:5}  {what} each of {tiles} tiles, {stages} stages"
+    yield f"{line:<72}  # {where.words.splitlines()[0]}{f'  :{where.site.line}' if where.site else ''}"
+    if pc not in (0, abi.APPLY_STORES):
+        tail = image.code[abi.APPLY_COMPUTE + abi.RECORD_BYTES :]
+        count: int = RECORD.unpack_from(image.code, abi.APPLY_COMPUTE)[12 + 1]
+        aux = image.code[abi.APPLY_COMPUTE + 1]
+        steps = _OFFSETS.unpack_from(tail, abi.RECORD_BYTES + _OFFSETS.size)
+        yield f"           wait {names[0]}; sync; inputs {', '.join(f'+ {step} * stage' for step in steps[:aux])}; fence; sync"
+        yield from (f"           {text}" for text in _tail(image, DeviceOp.COMPUTE, aux, [0, count], b"", tail))
+        return
+    stores = f"wait {names[0]}; {pending} stores pending; sync; fence; sync"
+    yield f"           {stores if pc else f'wait {names[1]}, announce {nbytes} on {names[0]}'}"
+    for i in range(loads) if not pc else (abi.APPLY_LOADS,):
+        slot, rank, kind, _, tile, stride, _, begin, *_ = COPY.unpack_from(image.code, abi.RECORD_BYTES * (1 + i))
+        at = ", ".join(_coordinate(image.code, coordinates + abi.COORDINATE_BYTES * (begin + d), ("tile",)) for d in reversed(range(rank)))
+        turn = "stage" if not pc else f"(k % {staged})"
+        yield f"           {DeviceOp(kind).name.lower()} {image.maps[slot]} {tile} + {stride} * {turn} [{at}]"
+    if pc:
+        yield f"           commit, release {names[1]}; in the end wait for " + ("their reads" if read else "them")
 
 
 def _agent(image: Image, begin: int, end: int) -> Iterator[str]:

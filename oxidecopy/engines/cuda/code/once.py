@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple, final
 from oxidecopy.engines.cuda import abi
 from oxidecopy.engines.cuda.abi import NO_REG, DeviceOp
 from oxidecopy.engines.cuda.code.coordinates import NotPlacedError, placement
+from oxidecopy.engines.cuda.code.line import Line
 from oxidecopy.engines.cuda.code.nodes import Node, Op
 from oxidecopy.engines.cuda.code.records import COPY, ONCE
-from oxidecopy.engines.cuda.code.values import INT_MAX, INT_MIN, Lin, Values
+from oxidecopy.engines.cuda.code.values import Lin, Values
 from oxidecopy.engines.cuda.code.whole import LeftError
 from oxidecopy.program.program import BLOCK_SYMBOLS
 
@@ -40,75 +41,44 @@ def one_shot(nodes: Sequence[Node], values: Values) -> OneShot:
     Raises:
         LeftError: it is none of that.
     """
-    return _Line(nodes, values).code()
+    return _Once(nodes, values).code()
 
 
 @final
-class _Line:
+class _Once(Line):
     def __init__(self, nodes: Sequence[Node], values: Values) -> None:
-        self.ops = [node for node in nodes if isinstance(node, Op)]
+        super().__init__(nodes, "a copy")
         self.values = values
-        self.next = 0
-        other = next((node for node in nodes if not isinstance(node, Op)), None)
-        if other is not None:
-            raise LeftError("a loop or a branch", other.where)
         self._blocks = {found[1][0][0]: i for i, name in enumerate(BLOCK_SYMBOLS) if (found := values.named(name)) is not None and found[1]}
         self._bits = values.symbols_of((0, tuple([(number, 1) for number in self._blocks])))
 
     def code(self) -> OneShot:
-        init = self._take(DeviceOp.MBARRIER_INIT, imm=(1, 1))
-        bar = self._constant(init, 0)
+        init = self.take(DeviceOp.MBARRIER_INIT, imm=(1, 1))
+        bar = self.constant(init, 0)
         if (2, 1) not in init.imms:
             raise LeftError("more than one barrier", init.where)
-        announce = self._on(self._take(DeviceOp.MBARRIER_ARRIVE_EXPECT_TX), bar)
-        loads = list(self._run(DeviceOp.TENSOR_G2S))
-        wait = self._on(self._take(DeviceOp.MBARRIER_WAIT_PHASE), bar)
-        stores = list(self._run(*_STORES))
-        self._take(DeviceOp.COMMIT_GROUP)
-        group = self._take(*_GROUPS, imm=(0, 0))
+        announce = self._on(self.take(DeviceOp.MBARRIER_ARRIVE_EXPECT_TX), bar)
+        loads = list(self.run(DeviceOp.TENSOR_G2S))
+        wait = self._on(self.take(DeviceOp.MBARRIER_WAIT_PHASE), bar)
+        stores = list(self.run(*_STORES))
+        self.take(DeviceOp.COMMIT_GROUP)
+        group = self.take(*_GROUPS, imm=(0, 0))
         flags = abi.ONCE_FLAG_READ if group.op is DeviceOp.WAIT_GROUP_READ else 0
-        if self.next < len(self.ops):
-            self._on(self._take(DeviceOp.MBARRIER_INVAL), bar)
+        if self.left is not None:
+            self._on(self.take(DeviceOp.MBARRIER_INVAL), bar)
             flags |= abi.ONCE_FLAG_INVAL
         if not 1 <= len(loads) <= COPIES_MAX or len(stores) > COPIES_MAX:
             raise LeftError(f"{len(loads)} loads and {len(stores)} stores, at most {COPIES_MAX} of each are", wait.where)
-        if self.next < len(self.ops):
-            raise LeftError("more comes behind the stores", self.ops[self.next].where)
-        if self._constant(wait, 1) != 0:
+        self.end("more comes behind the stores")
+        if self.constant(wait, 1) != 0:
             raise LeftError("a wait for another phase than the first", wait.where)
-        if any(self._constant(load, 1) != bar for load in loads):
+        if any(self.constant(load, 1) != bar for load in loads):
             raise LeftError("more than one barrier", wait.where)
         head = ONCE.pack(DeviceOp.ONCE, len(loads), len(stores), flags, bar, dict(announce.imms)[1])
         return OneShot([head, *self._copies([*loads, *stores])], wait.where)
 
-    # ---- ops one after the other
-    def _take(self, *kinds: DeviceOp, imm: tuple[int, int] | None = None) -> Op:
-        """The next op, which is one of these, with that immediate."""
-        wanted = kinds[0].name.lower()
-        if self.next == len(self.ops):
-            raise LeftError(f"no {wanted} at its end", self.ops[-1].where if self.ops else None)
-        op = self.ops[self.next]
-        if op.op not in kinds:
-            raise LeftError(f"{op.op.name.lower()}, where a copy has its {wanted}", op.where)
-        if imm is not None and imm not in op.imms:
-            raise LeftError(f"{op.op.name.lower()} of another count than a copy has", op.where)
-        self.next += 1
-        return op
-
-    def _run(self, *kinds: DeviceOp) -> Iterator[Op]:
-        """All ops from here on that are of these."""
-        while self.next < len(self.ops) and self.ops[self.next].op in kinds:
-            yield self._take(*kinds)
-
-    def _constant(self, op: Op, operand: int) -> int:
-        """An operand that is known."""
-        value, terms = dict(op.operands)[operand]
-        if terms or not INT_MIN <= value <= INT_MAX:
-            raise LeftError("a barrier, phase or tile that is known only when it runs", op.where)
-        return value
-
     def _on(self, op: Op, bar: int) -> Op:
-        if self._constant(op, 0) != bar:
+        if self.constant(op, 0) != bar:
             raise LeftError("more than one barrier", op.where)
         return op
 
@@ -122,7 +92,7 @@ class _Line:
             if at not in begins:
                 begins[at] = len(coordinates) // abi.COORDINATE_BYTES
                 coordinates += b"".join([self._coordinate(value, op) for value in at])
-            begin, tile = begins[at], self._constant(op, 0)
+            begin, tile = begins[at], self.constant(op, 0)
             slot, chosen = op.slot
             if chosen:
                 raise LeftError("an entry of a table of descriptors", op.where)

@@ -15,6 +15,7 @@ INSTRUCTION: Final = struct.Struct("<BBHi")  # abi.EVAL_INSTR
 RING: Final = struct.Struct("<4iHBBHHii")  # abi.RING
 COPY: Final = struct.Struct("<4B3iHHBB10x")  # abi.COPY
 ONCE: Final = struct.Struct("<4B2i20x")  # abi.ONCE
+APPLY: Final = struct.Struct("<4B4i2Hi4x")  # abi.APPLY
 CONTRACT: Final = struct.Struct("<6i8B")  # abi.CONTRACT
 EPILOGUE: Final = struct.Struct("<i3BxH2x4B16x")  # abi.EPILOGUE
 PRODUCT: Final = struct.Struct("<12I16B")  # abi.PRODUCT

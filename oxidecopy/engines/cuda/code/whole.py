@@ -1,4 +1,4 @@
-"""Programs that are recognised as a whole, by `once.py` and `product.py`, and why others are left to records."""
+"""Programs that are recognised as a whole, by `once.py`, `apply.py` and `product.py`, and why others are left to records."""
 
 from __future__ import annotations
 

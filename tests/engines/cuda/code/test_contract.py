@@ -28,7 +28,7 @@ ROWS, STAGES = 128, 3
 
 def encode(verified: VerifiedProgram) -> Image:
     """As records, whatever the whole program is (test_product.py)."""
-    return encode_program(verified.program, verified.assumptions.launch, products=False)
+    return encode_program(verified.program, verified.assumptions.launch, whole=False)
 
 
 Groups = tuple[int, ...]

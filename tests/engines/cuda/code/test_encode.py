@@ -46,7 +46,7 @@ def test_examples(recipe: Any) -> None:
     lines = listing(image).splitlines()
     assert sum(line.startswith("  ") and line.split()[0].isdigit() for line in lines) == len(image.sites)
     if image.family in abi.PRODUCT_FAMILIES:
-        image = encode_program(program, launch, products=False)
+        image = encode_program(program, launch, whole=False)
     for seed in range(3):
         dealt = deal(program, launch, seed) if image.counted else None
         compare(program, launch, image, dealt)

@@ -112,7 +112,7 @@ def test_what_is_left_to_records(options: dict[str, Any], why: str, line: str) -
 def test_nothing_is_said_where_nothing_is_left() -> None:
     proof = program()
     assert encode(proof).left == ""
-    assert encode_program(proof.program, proof.assumptions.launch, products=False).left == ""
+    assert encode_program(proof.program, proof.assumptions.launch, whole=False).left == ""
     assert "left to" not in listing(encode(proof))
 
 

@@ -1,0 +1,7 @@
+// The entry point of the family apply.
+#define OX_BARRIER_UNALIGNED
+#include "apply.cuh"
+
+extern "C" __global__ void __maxnreg__(96) oxidecopy_apply_medium(const __grid_constant__ Medium parameter) {
+    apply(parameter);
+}
