@@ -19,7 +19,8 @@ HELP: Final = "Print what a pipeline was recorded to, where its tiles lie, and w
 PROGRAM_HELP: Final = """Print the recorded program of FILE as text: parameters, shared memory, barriers, ops.
 
 The text parses back into the same program; put it into a bug report. FILE may be a binary program too, as --binary writes it. Below each
-loop stands how a GPU runs it: as one record of device code, or op by op and why. --device prints the device code itself.
+loop stands how a GPU runs it: as one record of device code, or op by op and why; at the end, whether one kernel
+runs all of it. --device prints the device code itself.
 """
 EXAMPLES: Final = (
     "oxidecopy show program examples/01_load.py:tma_load",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from oxidecopy.engines.cuda import abi
 from oxidecopy.engines.cuda.code import LoopNote, encode_program
 from oxidecopy.engines.cuda.code.listing import listing
 from oxidecopy.errors import DeviceCodeError, Diagnostic, UsageError
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from oxidecopy.program.program import Launch, Program
 
 _LOOP: Final = "loop "
+_WHOLE: Final = (abi.ONCE_FAMILY, abi.APPLY_FAMILY, *abi.PRODUCT_FAMILIES)
 
 
 def describe(program: Program, launch: Launch | None, target: str) -> tuple[str, list[dict[str, Any]]]:
@@ -48,6 +50,8 @@ def marked(text: str, program: Program, launch: Launch | None) -> str:
             lines += [f"{indent}# {words(note)}" for note in image.loops if note.loop == seen]
             seen += 1
     lines += [f"# tiles of {name}: {how}" for name, how in image.shares.items()]
+    if image.family in _WHOLE:
+        lines.append(f"# run as a whole, by a kernel for such programs: family {image.family}")
     if image.left:
         lines.append(f"# left to the interpreter: {image.left}")
     return "\n".join(lines) + "\n"

@@ -63,6 +63,17 @@ def test_device_code(file: Path) -> None:
     assert "fused" not in command("show", "program", "x.oxp").stdout
 
 
+@pytest.mark.parametrize(("lesson", "family"), [("30_matmul", "product_m64n128"), ("10_ring", "")])
+def test_a_program_that_one_kernel_runs_says_so(lesson: str, family: str) -> None:
+    name = {"30_matmul": "linear", "10_ring": "prefetch"}[lesson]
+    text = command("show", "program", f"{RING.replace('10_ring', lesson)}:{name}").stdout
+    assert ("run as a whole" in text) == bool(family)
+    if family:
+        assert text.endswith(f"# run as a whole, by a kernel for such programs: family {family}\n")
+        assert "op by op" not in text
+    from_text(text)
+
+
 def test_a_product_says_why_it_is_left_to_the_interpreter() -> None:
     experts = RING.replace("10_ring", "31_expert_products")
     line = "left to the interpreter: load_index beside loads and contractions (31_expert_products.py:36)\n"

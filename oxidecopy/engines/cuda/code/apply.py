@@ -146,9 +146,8 @@ class _Ring:
         if not plain or feed.start != ZERO or feed.offset or feed.stop[1] or any(place.reg or place.base_reg for place in feed.places):
             raise LeftError("loads by more than the number of a tile", feed.where)
         if len(feed.copies) > abi.APPLY_LOADS or feed.nbytes < _BYTES_MIN:
-            raise LeftError(
-                f"{len(feed.copies)} loads of {feed.nbytes:,} bytes a stage, and not up to {abi.APPLY_LOADS} of {_BYTES_MIN:,}", feed.where
-            )
+            have, wanted = f"stages of {feed.nbytes:,} bytes", f"{_BYTES_MIN:,} or more, in up to {abi.APPLY_LOADS} loads"
+            raise LeftError(f"{have} (loads: {len(feed.copies)}), and not of {wanted}", feed.where)
         for loop in loops:
             if (loop.full, loop.stages, loop.start, loop.stop, loop.step) != (feed.full, feed.stages, ZERO, (INT_MAX, ()), 1):
                 raise LeftError("a loop over other stages than those that are loaded", loop.where)

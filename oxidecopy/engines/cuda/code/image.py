@@ -92,7 +92,7 @@ class Where(NamedTuple):
 
 @final
 class LoopNote(NamedTuple):
-    """How one recorded loop runs: `fused` is "produce", "drain", "once" or "apply", or "" with the reason in `why`.
+    """How one recorded loop runs: `fused` is "produce", "drain", "once", "apply" or "product", or "" with the reason in `why`.
 
     `loop` is its position among the program's loops, depth first; `agent` says whose code, as several may run the same loop.
     """

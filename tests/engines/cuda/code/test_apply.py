@@ -131,7 +131,7 @@ TWINS: Final[dict[str, tuple[Twin, dict[str, Any], str, str]]] = {  # with the f
     "one warp": (plain, {"consumers": 1}, "apply", ""),
     "the store elsewhere": (elsewhere, {}, "apply", ""),
     "a fixed order": (plain, {"order": ox.order.linear}, "compute", ""),  # it is none by far
-    "small stages": (plain, {"box": (16, 64)}, "compute", "1 loads of 4,096 bytes a stage, and not up to 4 of 8,192"),
+    "small stages": (plain, {"box": (16, 64)}, "compute", "stages of 4,096 bytes (loads: 1), and not of 8,192 or more, in up to 4 loads"),
     "a ring of one stage": (plain, {"stages": 1}, "compute", "other barriers than those of a ring of 2 to 32 stages"),
     "two groups": (plain, {"more": 1}, "compute", "other roles than a thread that loads, a group that maps"),
     "two maps": (twice, {}, "compute", "bar_sync, where a map of tiles has its fence_proxy_async"),
