@@ -175,7 +175,7 @@ class FakeDriver(FakeMemory, FakeCode):
     @driver_call()
     def cuStreamWaitEvent(self, hStream: Any, hEvent: Any, Flags: int) -> Any:
         stream, event = self.stream_of(hStream), self.event_of(hEvent)
-        if not event.passed:
+        if not event.passed and event.on is not stream:  # else it comes behind it anyway
             stream.blocked_by.append(event)
 
     @driver_call(lost=False, values=1)  # measured: refused without a current context
@@ -206,7 +206,7 @@ class FakeDriver(FakeMemory, FakeCode):
         event, stream = self.event_of(hEvent), self.stream_of(hStream)
         if event.context != stream.context:
             raise Refused("INVALID_HANDLE")
-        event.recorded = True
+        event.recorded, event.on = True, stream
         if stream.graph is None:
             event.passed = False
             self.give(hStream, lambda: self.let_pass(event))

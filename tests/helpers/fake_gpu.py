@@ -226,6 +226,7 @@ class FakeEvent:
     context: int
     timing: bool
     recorded: bool = False
+    on: FakeStream | None = None  # where it was recorded last
     passed: bool = True
     time: float = 0.0
     version: int = 0

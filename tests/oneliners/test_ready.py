@@ -22,6 +22,7 @@ from oxidecopy.oneliners import copying, gathering, reducing, transforming
 from oxidecopy.oneliners.calls import hot
 from tests.helpers.fake_driver import FakeDriver
 from tests.helpers.fake_engine import fake_device
+from tests.helpers.fake_gpu import FakeStream
 
 SHAPE = (16, 64)
 Scene = tuple[Device, CudaEngine, FakeDriver]
@@ -284,6 +285,24 @@ def test_a_stream_waits_for_what_torch_does_on_another_one(scene: Scene, torch_s
         driver.trace.clear()
         ox.copy(out, tensor, stream=stream)
         assert driver.trace.count("cuStreamWaitEvent") == 1
+
+
+def test_a_number_that_names_another_stream_by_now_follows_the_one_before(scene: Scene) -> None:
+    """The driver gives handles again: the kept plan's launches share a counter and a report."""
+    dev, _, driver = scene
+    a, b, made = filled(dev), filled(dev), ox.Stream(dev)
+    number = made.handle
+    for held in (False, True):
+        if held:
+            driver.hold(number)
+        ox.copy(b, a, stream=number)
+        assert not driver.streams[number].blocked_by
+    before = driver.streams[number]
+    driver.streams[number] = FakeStream(before.context, non_blocking=True)
+    ox.copy(b, a, stream=number)
+    (event,) = driver.streams[number].blocked_by
+    assert not event.passed
+    driver.streams[number] = before
 
 
 def test_a_tensors_storage_is_kept_until_it_and_its_launches_are_gone(scene: Scene, torch_stream: list[int]) -> None:

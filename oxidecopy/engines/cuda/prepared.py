@@ -253,6 +253,8 @@ class CudaLaunch(Repeatable):
             words[at] = address
         if self._table is not None:
             table, context = self._table, self._context
+            if self._loose:
+                self.follow()
             with context:
                 answer = context.driver.cuMemcpyHtoDAsync(table.buffer.address, table.data, len(table.data), self.stream.handle)
             check(answer, "cuMemcpyHtoDAsync", f"`{self.code.image.name}`")

@@ -83,6 +83,8 @@ class Repeatable:
 
     def __call__(self) -> None:
         """Launches; does not wait."""
+        if self._loose:
+            self.follow()
         if self._context.left != self._left or self._words[0]:
             self._renew()
             with self._context:  # nobody may have made one current in this thread yet; later calls find out by trying
@@ -104,6 +106,13 @@ class Repeatable:
             used.note(stream)
 
     # ---- not on the fast path
+    def follow(self) -> None:
+        """For a stream whose handle nobody keeps. It may be another one's by now; what that is given shares memory with the launch before."""
+        if self.uses:
+            with self._context, self._context.relaxed():
+                if not self.stream.capturing:
+                    self.uses.join(self.stream)
+
     def settle(self) -> None:
         """Raises what is left to say of launches before this one."""
 
