@@ -107,7 +107,7 @@ class Repeatable:
 
     # ---- not on the fast path
     def follow(self) -> None:
-        """For a stream whose handle nobody keeps. It may be another one's by now; what that is given shares memory with the launch before."""
+        """For a stream whose handle nobody keeps: it may be another one's by now, and shares memory with the launch before."""
         if self.uses:
             with self._context, self._context.relaxed():
                 if not self.stream.capturing:
