@@ -1,5 +1,4 @@
 // The entry point of the family apply.
-#define OX_BARRIER_UNALIGNED
 #include "apply.cuh"
 
 extern "C" __global__ void __maxnreg__(96) oxidecopy_apply_medium(const __grid_constant__ Medium parameter) {

@@ -190,8 +190,8 @@ OX_DEVICE void make_tiles(const ApplyAt& code, u32 threads) {
     const u32 stride = code.word(APPLY_PC + 2, MAP_INPUTS + input);
     machine.fetch(APPLY_PC, 0);
     const Member member{threads - 32};
-    // Before any tile has been asked for, each warp runs a part of the machine's code, so that all of it comes in at once: what that makes is not
-    // stored. Behind loads in flight code comes three times as late. `once`: a warp's units are the same for each tile.
+    // While the first tiles are asked for, each warp runs a part of the machine's code, so that all of it comes in at once: what that makes is not
+    // stored, and lies where nothing is loaded. Behind loads in flight code comes twice as late. `once`: a warp's units are the same for each tile.
     bool warm = false, once = false;
     u32 slot = 0;
 #pragma unroll 1

@@ -16,6 +16,7 @@ from oxidecopy.oneliners.spaces import Space, box_of, boxes, joint
 from oxidecopy.oneliners.steps import BITS, Argument, Given, MapOf, Part, Plan, Step, part_of, why_no_map, why_no_store
 from oxidecopy.typed.dtypes import DType
 
+_STAGE_ALIGN: Final = 1_024  # bytes
 _UNIT: Final = 16  # elements that rows of boxes are a multiple of: 16 bytes of the smallest type
 
 
@@ -44,8 +45,9 @@ class Shape(NamedTuple):
 
 
 DEFAULT: Final = Shape()
-# Memory likes some 100 KiB on their way to each multiprocessor, in one block: what is read for an element decides (docs/performance.md).
+# What is read for an element decides: of two f32, 96 KiB on their way to one block of a multiprocessor are what memory likes best.
 _WIDE: Final = Shape(elements=6_144, warps=12, per_sm=1)  # 8 bytes and more
+_ROOM: Final = 12  # of so many bytes there is no room for a box of that size
 _MIDDLE: Final = Shape(elements=6_144, stages=3, warps=12, per_sm=1)
 _NARROW: Final = Shape(elements=8_192, stages=4, warps=16, per_sm=1)  # less than 4 bytes
 _ALONE: Final = Shape(stages=3)  # of one input
@@ -159,7 +161,7 @@ def _usual(inputs: Sequence[Part], operations: int = 1) -> Shape:
     read = sum(part.size for part in inputs)
     if operations > _FEW:
         return DEFAULT if len(inputs) > 1 else _ALONE
-    return _WIDE if read >= 8 else _MIDDLE if read >= 4 else _NARROW
+    return DEFAULT if read >= _ROOM else _WIDE if read >= 8 else _MIDDLE if read >= 4 else _NARROW
 
 
 def _compute(plan: Plan, out: Part, given: Sequence[tuple[Part, tuple[int, ...]]], function: _Function) -> None:
@@ -223,10 +225,9 @@ def _seen(space: Space, strides: tuple[int, ...], whole: Part) -> tuple[Part | N
 def _step(plan: Plan, machine: Machine, block: Block, target: Part, sources: Sequence[_Source], function: _Function) -> Step:
     """One launch."""
     space, shape = block.space, function.shape
-    box = _box(space, sources, shape, (target.size, *(s.part.size for s in sources)))
+    box = _box(space, sources, shape, target.size)
     tiles = [_of_box(box, s.along) for s in sources]
-    staged = sum(prod(b) * s.part.size for b, s in zip(tiles, sources, strict=True)) * shape.stages
-    shared = staged + prod(box) * target.size * shape.out_stages + CTA_BYTES
+    shared = _shared_bytes(box, sources, shape, target.size)
     per_sm = max(1, min(shape.per_sm, SHARED_SM // shared))
     whole = space.extents == target.shape
     into = target if whole else target.seen(target.dtype, space.extents, space.strides[0], block.offsets[0])
@@ -252,17 +253,35 @@ def _step(plan: Plan, machine: Machine, block: Block, target: Part, sources: Seq
     return Step(pipeline=pipe, grid=grid, arguments=arguments, what=f"boxes {box}, computed in shared memory")
 
 
-def _box(space: Space, sources: Sequence[_Source], shape: Shape, sizes: Sequence[int]) -> tuple[int, ...]:
-    """A box for all tiles: its rows are whole 16 bytes of every type, and so are the vectors that go along its rows."""
+def _shared_bytes(box: tuple[int, ...], sources: Sequence[_Source], shape: Shape, out_size: int) -> int:
+    """What a CTA takes: each stage of a tile begins at a multiple of `_STAGE_ALIGN`."""
+    loaded = sum(_padded(prod(_of_box(box, s.along)) * s.part.size) for s in sources)
+    return loaded * shape.stages + _padded(prod(box) * out_size) * shape.out_stages + CTA_BYTES
+
+
+def _padded(nbytes: int) -> int:
+    return -(-nbytes // _STAGE_ALIGN) * _STAGE_ALIGN
+
+
+def _box(space: Space, sources: Sequence[_Source], shape: Shape, out_size: int) -> tuple[int, ...]:
+    """A box for all tiles, for which a CTA has room: of as many elements as the shape says, and of fewer rows where those are too many."""
+    unit, box = _widest(space, sources, shape, (out_size, *(s.part.size for s in sources)))
+    while len(box) > 1 and box[-2] > unit and _shared_bytes(box, sources, shape, out_size) > SHARED_SM:
+        box = (*box[:-2], box[-2] - unit, box[-1])
+    return box
+
+
+def _widest(space: Space, sources: Sequence[_Source], shape: Shape, sizes: Sequence[int]) -> tuple[int, tuple[int, ...]]:
+    """What rows come in, and a box whose rows are whole 16 bytes of every type, as are the vectors that go along its rows."""
     bytes_each = sum(sizes[1:]) * shape.stages + sizes[0] * shape.out_stages
     room = max(256, min(shape.elements, (SHARED_SM - CTA_BYTES) // max(1, bytes_each)))
     by_rows = [GLOBAL_ADDRESS_ALIGN // s.part.size for s in sources if s.along is Along.ROW]
     if not by_rows:
-        return box_of(space, room, unit=_UNIT, element_bytes=max(sizes), full=True)
+        return 1, box_of(space, room, unit=_UNIT, element_bytes=max(sizes), full=True)
     row = box_of(Space(space.extents[-1:], tuple(s[-1:] for s in space.strides)), room, unit=_UNIT, element_bytes=max(sizes))[0]
     unit = max(by_rows)
     rows = min(BOX_DIM_MAX, -(-min(space.extents[-2], max(1, room // row)) // unit) * unit)
-    return (*(1,) * (space.rank - 2), rows, row)
+    return unit, (*(1,) * (space.rank - 2), rows, row)
 
 
 def _of_box(box: tuple[int, ...], along: Along) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import oxidecopy as ox
 from oxidecopy.errors import ArgumentError, DTypeError, OxidecopyError, RecordError, ShapeError
-from oxidecopy.oneliners import transforming
+from oxidecopy.oneliners import computing, transforming
 
 Array = npt.NDArray[Any]
 FACTOR = 3.0
@@ -64,6 +64,17 @@ def test_layouts_do_not_matter(dev: ox.Device) -> None:
     wide = dev.zeros((20, 40), ox.f32)
     ox.transform(lambda a: a, dev.array(x), out=wide[:, 3:33])
     assert (wide.numpy() == np.pad(x, ((0, 0), (3, 7)))).all()
+
+
+@pytest.mark.parametrize("shape", [None, *computing.SHAPES], ids=lambda shape: "" if shape is None else "-".join(map(str, shape)))
+def test_rows_of_odd_lengths_have_room(shape: computing.Shape | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Boxes of whole rows, whose stages are padded: none of them is larger than what a block has."""
+    if shape is not None:
+        monkeypatch.setattr(computing, "_usual", lambda *_: shape)
+    dev = ox.Device.open("sim-fast")
+    for dtype, rows, inner, count in ((np.float64, 256, 63, 2), (np.float32, 400, 127, 4), (np.float64, 400, 33, 3)):
+        arrays = [dev.array(np.full((rows, inner), i + 1, dtype), pad=True) for i in range(count)]
+        assert (ox.transform(lambda *v: sum(v[1:], v[0]), *arrays).numpy() == sum(range(count + 1))).all()
 
 
 def test_in_place(dev: ox.Device) -> None:

@@ -18,7 +18,7 @@ from oxidecopy.engines.cuda.code.nodes import Copy, Fused, Op, Repeat, Stream
 from oxidecopy.engines.cuda.code.records import APPLY, COPY, RECORD
 from oxidecopy.engines.cuda.code.values import INT_MAX, ZERO, Lin, Values
 from oxidecopy.engines.cuda.code.whole import LeftError
-from oxidecopy.isa import limits
+from oxidecopy.isa import limits, ops
 
 if TYPE_CHECKING:
     from oxidecopy.engines.cuda.code.image import Where
@@ -33,7 +33,7 @@ _INPUTS: Final = 4
 _STAGES: Final = range(
     2, limits.WARP + 1
 )  # a lane makes a stage's barriers; a CTA's first tiles, one for each stage, are not the counter's
-_BYTES_MIN: Final = 8_192  # of a stage: of smaller ones several at once are asked for, which hides the counter
+_BYTES_MIN: Final = 8_192  # of a stage: records ask for several smaller ones at once, which hides the counter
 _WHOSE: Final = "a map of tiles"
 _MORE: Final = "more than a map of tiles has"
 
@@ -61,12 +61,12 @@ def apply_of(low: Lowering, streams: Sequence[tuple[int, Stream]]) -> ApplyCode:
     Raises:
         LeftError: it is none of that.
     """
-    if low.program.cluster_size > 1 or len(low.maps) > abi.INLINE_MAPS_MEDIUM:
-        raise LeftError(f"a cluster, or more than {abi.INLINE_MAPS_MEDIUM} descriptors")
+    if len(low.maps) > abi.INLINE_MAPS_MEDIUM:
+        raise LeftError(f"more than {abi.INLINE_MAPS_MEDIUM} descriptors")
     groups = [i for i, (me, _) in enumerate(streams) if low.cast.all[me].count > 1]
     producers = [i for i, (_, stream) in enumerate(streams) if stream.nodes and isinstance(stream.nodes[-1], Fused)]
     if len(streams) != 3 or len(groups) != 1 or len(producers) != 1 or groups == producers:
-        raise LeftError("other roles than a thread that loads, a group that maps, and one of its threads that stores")
+        raise LeftError("other roles than a thread that loads, a group that maps, and its thread that makes the barriers and stores")
     (group,), (producer,) = groups, producers
     order = (group, 3 - group - producer, producer)
     return _Ring(low.values, streams, order, limits.WARP * low.cast.all[streams[group][0]].warps).code()
@@ -112,6 +112,7 @@ class _Ring:
         inputs = [self._round(compute, value, group.loop, feed.stages) for _, value in compute.exact]
         if any(first for first, _ in inputs):  # what is the same for all turns stands in the record's offsets
             raise LeftError("a tile that is known only when it runs", compute.where)
+        self._apart(compute)
         loads = b"".join([self._load(copy) for copy in feed.copies]).ljust(abi.RECORD_BYTES * abi.APPLY_LOADS, b"\0")
         put, places = self._stored(store, *out)
         made = _whole(self._computed(compute, out[0], [stride for _, stride in inputs]))
@@ -173,6 +174,15 @@ class _Ring:
         at = [self._placed(op, dict(op.exact)[_FIRST_COORDINATE + i], self._storer.loop.tile) for i in reversed(range(op.aux))]
         first = len(self._feed.places)
         return COPY.pack(slot, op.aux, op.op, 0, tile, stride, 0, first, first + op.aux, NO_REG, NO_REG), at
+
+    def _apart(self, op: Op) -> None:
+        """The group makes a tile of what is there before any load has landed (kernels/apply.cuh): none of those that are loaded."""
+        made = op.where.op
+        assert isinstance(made, ops.MapTiles)
+        decl = op.where.program.tiles[made.out.tile]
+        stages = range(decl.offset, decl.offset + decl.stage_bytes * decl.stages)
+        if any(copy.tile[0] in stages for copy in self._feed.copies):
+            raise LeftError("a tile that is loaded, too, is made", op.where)
 
     def _computed(self, op: Op, out: int, strides: Sequence[int]) -> bytes:
         """The record of a map that the whole group does, and what follows it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -12,7 +13,9 @@ from oxidecopy.conformance import applied
 from oxidecopy.engines.cuda import abi
 from oxidecopy.engines.cuda.code import Image, encode
 from oxidecopy.engines.cuda.code.listing import listing
+from oxidecopy.program.text import from_text, to_text
 from oxidecopy.program.verified import VerifiedProgram
+from oxidecopy.verify.verifier import verify
 from tests.helpers.device_agreement import compare, deal
 from tests.helpers.device_emulator import fields
 
@@ -133,7 +136,7 @@ TWINS: Final[dict[str, tuple[Twin, dict[str, Any], str, str]]] = {  # with the f
     "a fixed order": (plain, {"order": ox.order.linear}, "compute", ""),  # it is none by far
     "small stages": (plain, {"box": (16, 64)}, "compute", "stages of 4,096 bytes (loads: 1), and not of 8,192 or more, in up to 4 loads"),
     "a ring of one stage": (plain, {"stages": 1}, "compute", "other barriers than those of a ring of 2 to 32 stages"),
-    "two groups": (plain, {"more": 1}, "compute", "other roles than a thread that loads, a group that maps"),
+    "two groups": (plain, {"more": 1}, "compute", "other roles than a thread that loads, a group that maps, and its thread"),
     "two maps": (twice, {}, "compute", "bar_sync, where a map of tiles has its fence_proxy_async"),
     "one more sync": (synced, {}, "compute", "bar_sync, where a map of tiles has its fence_proxy_async"),
     "no map": (unmade, {}, "move", ""),
@@ -148,6 +151,16 @@ def test_a_twin_is_run_by(name: str) -> None:
     assert (image.family.removesuffix("_named"), image.left[: len(why) or None]) == (family, why)
     notes = {note.fused for note in image.loops}
     assert ("apply" in notes) == (family == "apply")
+
+
+def test_tiles_that_are_made_in_place_are_left_to_records() -> None:
+    """With no more tiles than stages that is a program: the kernel writes to what it makes before the first tile has come."""
+    plan = applied.PLANS["two of f32 to bf16"]._replace(fn=lambda a, s: a * s, inputs=(ox.f32,), out=ox.f32, shape=(32, 256))
+    bound = applied.made(plan, ox.Device.open("sim-fast")).launch
+    text = re.sub(r" +#.*", "", to_text(bound.program))
+    assert encode(verify(from_text(text), bound.launch)).family == "apply"
+    image = encode(verify(from_text(text.replace("dst_out[i1 % 2]", "ring0_a[i1 % 2]")), bound.launch))
+    assert image.left.startswith("a tile that is loaded, too, is made")
 
 
 def test_functions_that_have_no_room_are_run_by_records() -> None:
