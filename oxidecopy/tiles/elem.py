@@ -54,6 +54,10 @@ class Elem(TakesScalars, Generic[DT]):
         self._node = node
         self._trace = trace
 
+    @override
+    def __repr__(self) -> str:
+        return f"Elem[{self._node.dtype}]"
+
     def __add__(self, o: Elem[DT] | Scalar[DT], /) -> Elem[DT]:
         return self._pair(ElemOp.ADD, o)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, final
 
-from typing_extensions import TypeVar
+from typing_extensions import TypeVar, override
 
 from oxidecopy.errors import Cause, MovedError, RecordError, StateError, TokenError
 from oxidecopy.isa import expr, ops
@@ -45,6 +45,10 @@ class ManagedBarrier(Generic[S, K, ID]):
         self._index: Expr = expr.ZERO
         self._array: ManagedBarrier[Any, Any, Any] | None = None  # the handle of the array that an element is borrowed from
         self._taken: Cause | None = None
+
+    @override
+    def __repr__(self) -> str:
+        return f"ManagedBarrier({self._name()}, {'taken' if self._taken else self._state.__name__})"
 
     def _borrow(self, index: Expr) -> ManagedBarrier[S, K, ID]:
         """Element `index` of the array that this handle stands for; it ends with the handle."""

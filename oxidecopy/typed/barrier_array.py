@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Generic, final
 
-from typing_extensions import TypeVar
+from typing_extensions import TypeVar, override
 
 from oxidecopy.errors import Cause, ShapeError
 from oxidecopy.typed.barrier import ManagedBarrier
@@ -27,6 +27,10 @@ class ManagedBarriers(Generic[S, K, ID]):
 
     def __init__(self, everything: ManagedBarrier[S, K, ID]) -> None:
         self._all = everything
+
+    @override
+    def __repr__(self) -> str:
+        return f"ManagedBarriers{repr(self._all).removeprefix('ManagedBarrier')[:-1]}, {len(self)})"
 
     def init(self: Owned[ManagedBarriers[Uninit, K, ID]], count: int) -> ManagedBarriers[Ready, K, ID]:
         """Starts all of them with `count` arrivals per phase; consumes this handle."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, NoReturn, final
 
+from typing_extensions import override
+
 from oxidecopy.errors import ScopeError
 from oxidecopy.typed import dtypes
 from oxidecopy.typed.global_array import GlobalArray
@@ -37,6 +39,10 @@ class RecordedArray:
     def shape(self) -> tuple[SymIdx, ...]:
         """Extents in elements, outermost first, as symbols."""
         return extents(self._recorder, self._param.name, self._param.rank)
+
+    @override
+    def __repr__(self) -> str:
+        return f"GlobalArray({self._param.name!r}, {self._param.dtype}, rank {self._param.rank})"
 
     def __getattr__(self, name: str) -> object:
         """What else a `GlobalArray` has is known at launch only."""

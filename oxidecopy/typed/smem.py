@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Generic, final
 
-from typing_extensions import TypeVar
+from typing_extensions import TypeVar, override
 
 from oxidecopy.errors import DTypeError, ShapeError
 from oxidecopy.isa import expr
@@ -13,7 +13,7 @@ from oxidecopy.isa.ops import Part, TileRef
 from oxidecopy.typed.dtypes import DType, Packed, u8
 from oxidecopy.typed.geometry import A16, AnyBox
 from oxidecopy.typed.refusal import described, refuse, whole
-from oxidecopy.typed.symbolic import Idx
+from oxidecopy.typed.symbolic import Idx, shown
 
 if TYPE_CHECKING:
     from oxidecopy.typed.layout import TileRequest
@@ -47,6 +47,13 @@ class SharedArray(Generic[DT, Bx, AL_co]):
         self._index = index
         self._part = part
         self._packed = request.packed if packed is None else packed  # the packed type of its elements; empty where they are whole bytes
+
+    @override
+    def __repr__(self) -> str:
+        # Of a ring's tile the number of the stage is only put in when its block is over.
+        stage = f"[{shown(self._index)}]" if self._request.stages > 1 and type(self) is SharedArray else ""
+        part = f", part {shown(self._part.rank)} of {self._part.of}" if self._part else ""
+        return f"{type(self).__name__}('{self._request.name}{stage}', {self._request.dtype}, {self._request.shape}{part})"
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -106,6 +113,10 @@ class SharedArrays(Generic[DT, Bx, AL_co]):
         self._recorder = recorder
         self._tile = tile
         self._request = request
+
+    @override
+    def __repr__(self) -> str:
+        return f"SharedArrays({self._request.name!r}, {self._request.dtype}, {self._request.shape}, {len(self)})"
 
     def __getitem__(self, i: Idx, /) -> SharedArray[DT, Bx, AL_co]:
         name = f"tile array {self._request.name!r}"

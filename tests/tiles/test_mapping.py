@@ -384,6 +384,26 @@ def test_misuse_is_refused_at_the_users_line(dev: ox.Device, line: Callable[[Cas
     assert found.site.file == __file__
 
 
+def test_tiles_of_a_ring_and_elements_say_what_they_are(dev: ox.Device) -> None:
+    said: list[str] = []
+
+    def kept(v: ox.Elem[ox.f32]) -> ox.Elem[ox.f32]:
+        said.append(repr(v))
+        return v
+
+    @ox.pipeline(warps=ox.roles(producer=1, consumers=1))
+    def printed(cta: ox.Cta, src: ox.TmaDescriptor[ox.f32, ox.D2]) -> None:
+        ring = cta.ring(stages=2, tiles=(src,))
+        with cta.producer() as leader, ring.produce(leader) as (slot,):
+            slot.load(src, (0, 0))
+        with cta.consumers() as group, ring.consume(group) as (tile,):
+            group.map(kept, tile, out=tile)
+            said.append(repr(tile))
+
+    printed[1].bind(ox.TmaDescriptor.tiled(dev.zeros((32, 32), ox.f32), box=(32, 32)))
+    assert said == ["Elem[f32]", "Landed('ring0_src', f32, (32, 32))"]
+
+
 def test_a_tile_of_another_pipeline_is_refused(dev: ox.Device) -> None:
     kept: list[Any] = []
 

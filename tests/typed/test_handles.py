@@ -48,3 +48,31 @@ def test_no_descriptor_of_a_recorded_array() -> None:
         ox.TmaDescriptor.tiled(out, box=(64, 64))  # here
 
     assert refused(pipe, "OX1046").got == "GlobalArray"
+
+
+def test_handles_say_what_they_are_when_printed() -> None:
+    said: list[str] = []
+
+    def say(*handles: object) -> None:
+        said.extend(map(repr, handles))
+
+    def pipe(cta: ox.Cta, src: Any, out: Any) -> None:
+        bar, bars, tile, tiles = cta.barrier(name="full"), cta.barriers(2).init(1), cta.shared(src), cta.shared(src, stages=2)
+        full = bar.init(1)
+        say(out, bar)  # type: ignore[oxidecopy-moved]  # as asked
+        say(full, bars, bars[1], tile, tile.part(1, of=2), tiles, tiles[cta.block_idx.x % 2])
+        full.inval()
+        bars.inval()
+
+    recorded(pipe)
+    assert said == [
+        "GlobalArray('out', f32, rank 2)",
+        "ManagedBarrier('full', taken)",
+        "ManagedBarrier('full', Ready)",
+        "ManagedBarriers('bar1', Ready, 2)",
+        "ManagedBarrier(bar1[1], Ready)",
+        "SharedArray('src_tile', f32, (64, 32))",
+        "SharedArray('src_tile', f32, (64, 32), part 1 of 2)",
+        "SharedArrays('src_tile1', f32, (64, 32), 2)",
+        "SharedArray('src_tile1[block_idx.x % 2]', f32, (64, 32))",
+    ]
