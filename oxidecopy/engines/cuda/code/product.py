@@ -38,6 +38,7 @@ _BEFORE: Final = frozenset({DeviceOp.BAR_SYNC, DeviceOp.CLUSTER_SYNC, DeviceOp.F
 _LOADS: Final = (DeviceOp.TENSOR_G2S, DeviceOp.TENSOR_G2S_MULTICAST)
 _WHILE: Final = frozenset({DeviceOp.CONTRACT, DeviceOp.MBARRIER_ARRIVE_EXPECT_TX, *_LOADS})
 _BEHIND: Final = frozenset({DeviceOp.BAR_SYNC, DeviceOp.CLUSTER_SYNC, DeviceOp.CONTRACT_DRAIN})
+_STEPS: Final = 1  # operand of a contraction
 _COORDINATE: Final = 3  # operand
 _GROUPS_MAX: Final = 2
 _ROW: Final = 128  # bytes of an operand's row in a stage
@@ -150,7 +151,8 @@ class _Program:
             raise LeftError(f"{len(groups)} agents contract, and {len(others)} do something else: one or two, and one that loads")
         contracts, outs = self._contracts([self._agents[i] for i in groups])
         head, visits = contracts[0], self._agents[others[0]]
-        feed = self._fused(visits, head) if isinstance(visits[0].node, Fused) else self._plain(visits, head, groups[0])
+        steps = self._steps(self._agents[groups[0]])
+        feed = self._fused(visits, head, steps) if isinstance(visits[0].node, Fused) else self._plain(visits, head, steps)
         turns, words, table = self._table([self._agents[i] for i in groups], feed, head)
         full, empty = (self._count(bar, head.stages) for bar in (head.full, head.empty))
         if self._inits:
@@ -218,9 +220,7 @@ class _Program:
             match node:
                 case Repeat(stages=0):
                     start, stop = self._of(node.start, env, block), self._of(node.stop, env, block)
-                    trips = _trips(start, stop, node.step)
-                    which = np.repeat(np.arange(len(block)), trips)
-                    trip = np.arange(len(which)) - np.repeat(np.cumsum(trips) - trips, trips)
+                    which, trip = _repeated(_trips(start, stop, node.step))
                     inside = {atom: numbers[which] for atom, numbers in env.items()}
                     if node.counter[1]:
                         inside[node.counter[1][0][0]] = start[which] + node.step * trip
@@ -300,56 +300,67 @@ class _Program:
         return made, [other.out for other in made]
 
     # ---- what is loaded
-    def _fused(self, visits: list[_Visit], head: _Contract) -> _Feed:
-        """By loops that are one record each."""
+    def _steps(self, visits: list[_Visit]) -> int:
+        """Stages of a group's first tile: all have as many, or it is seen when the table is made."""
+        steps = int(self._sorted(visits, self._put)[0, 1 + _STEPS])
+        if steps < 1:
+            raise LeftError("a tile without a stage", visits[0].node.where)
+        return steps
+
+    def _fused(self, visits: list[_Visit], head: _Contract, steps: int) -> _Feed:
+        """By loops that are one record each, of one tile or several."""
         found: list[tuple[list[_Load], int]] = []
         for node in [visit.node for visit in visits]:
             if not isinstance(node, Fused) or node.flags & abi.RING_FLAG_COUNTER or not node.counter[1]:
                 raise LeftError("loads that are no loop over the ring's stages", node.where)
             if (node.full, node.empty, node.stages) != (head.full, head.empty, head.stages):
                 raise LeftError("loads for another ring", node.where)
-            found.append(([self._load(copy, node.counter, node.where) for copy in node.copies], node.nbytes))
+            found.append(([self._load(copy, node.counter, node.where, steps) for copy in node.copies], node.nbytes))
+        if any(other != found[0] for other in found):
+            raise LeftError("tiles that are loaded by different loads", visits[0].node.where)
         loads, nbytes = found[0]
-        rows = self._sorted(visits, self._fed)
-        if any(other != found[0] for other in found) or (rows[:, -1] != rows[0, -1]).any():
-            raise LeftError("tiles that are loaded by different loads, or of different numbers of stages", visits[0].node.where)
-        return _Feed(loads, nbytes, int(rows[0, -1]), rows[:, :-1], visits[0].node.where)
+        rows = self._sorted([self._by_tile(visit, steps) for visit in visits], self._fed)
+        return _Feed(loads, nbytes, steps, rows, visits[0].node.where)
 
-    def _load(self, copy: Copy, counter: Lin, where: Where) -> _Load:
+    def _by_tile(self, visit: _Visit, steps: int) -> _Visit:
+        """A loop at the first stage of each of its tiles."""
+        node, block, env = visit.node, visit.block, visit.env
+        assert isinstance(node, Fused)
+        start, stop = self._of(node.start, env, block), self._of(node.stop, env, block)
+        if ((stop - start) % steps).any():
+            raise LeftError("tiles of different numbers of stages", node.where)
+        which, tile = _repeated(_trips(start, stop, steps))
+        inside = {atom: numbers[which] for atom, numbers in env.items()}
+        inside[node.counter[1][0][0]] = self._of(node.begin, env, block)[which] + steps * tile
+        return _Visit(node, block[which], inside, (*[column[which] for column in visit.order], tile))
+
+    def _load(self, copy: Copy, counter: Lin, where: Where, steps: int) -> _Load:
         growth = []
         for value in reversed(copy.coords):
             factors = dict(value[1])
-            growth.append(factors.pop(counter[1][0][0], 0))
-            if self._values.depends((0, tuple(factors.items())), self._values.symbols_of(counter)):
+            growth.append(factors.pop(counter[1][0][0], 0) if steps > 1 else 0)
+            if steps > 1 and self._values.depends((0, tuple(factors.items())), self._values.symbols_of(counter)):
                 raise LeftError("a coordinate that takes no equal steps from stage to stage", where)
-        return _Load(
-            copy.stride,
-            self._constant(copy.mask, "a multicast mask", where),
-            copy.map,
-            copy.kind is DeviceOp.TENSOR_G2S_MULTICAST,
-            tuple(growth),
-        )
+        mask = self._constant(copy.mask, "a multicast mask", where)
+        return _Load(copy.stride, mask, copy.map, copy.kind is DeviceOp.TENSOR_G2S_MULTICAST, tuple(growth))
 
     def _fed(self, visit: _Visit) -> list[Numbers]:
-        node, block, env = visit.node, visit.block, dict(visit.env)
+        node, block, env = visit.node, visit.block, visit.env
         assert isinstance(node, Fused)
-        start, stop = self._of(node.start, env, block), self._of(node.stop, env, block)
-        env[node.counter[1][0][0]] = self._of(node.begin, env, block)
+        gone = env[node.counter[1][0][0]] - self._of(node.begin, env, block)
         places = [self._of(value, env, block) for copy in node.copies for value in (*reversed(copy.coords), copy.tile)]
-        return [start + node.offset, *places, stop - start]
+        return [self._of(node.start, env, block) + node.offset + gone, *places]
 
-    def _plain(self, visits: list[_Visit], head: _Contract, group: int) -> _Feed:
+    def _plain(self, visits: list[_Visit], head: _Contract, steps: int) -> _Feed:
         """Op by op: each stage is announced, then come its loads, and each of these takes equal steps from stage to stage."""
         announced = [visit for visit in visits if visit.node.op is DeviceOp.MBARRIER_ARRIVE_EXPECT_TX]
         loaded = [visit for visit in visits if visit.node.op in _LOADS]
         nbytes = {dict(visit.node.imms)[1] for visit in announced if isinstance(visit.node, Op)}
-        firsts = self._sorted(self._agents[group], self._put)
-        if len(nbytes) != 1 or len(announced) + len(loaded) != len(visits) or not len(firsts):
+        if len(nbytes) != 1 or len(announced) + len(loaded) != len(visits):
             raise LeftError("stages of different sizes, or some in loops that are one record and some beside", visits[0].node.where)
-        steps = int(firsts[0, 2])
         stages, rows = self._sorted(announced, self._announced), self._sorted(loaded, self._loaded)
         count = len(rows) // len(stages)
-        if steps < 1 or len(rows) != count * len(stages) or len(stages) % steps:
+        if len(rows) != count * len(stages) or len(stages) % steps:
             raise LeftError("stages of different numbers of loads, or tiles of different numbers of stages", visits[0].node.where)
         block = stages[:, 0]
         number = np.arange(len(block)) - np.searchsorted(block, block)  # of the stage, counted by its block
@@ -399,8 +410,8 @@ class _Program:
         loads, block = feed.loads, feed.rows[:, 0]
         if not 1 <= len(loads) <= abi.PRODUCT_LOADS or any(load.slot >= abi.INLINE_MAPS_LARGE for load in loads):
             raise LeftError(f"{len(loads)} loads of a stage, at most {abi.PRODUCT_LOADS} are", feed.where)
-        if any(len(load.growth) > abi.PRODUCT_RANK_MAX for load in loads) or feed.steps < 1:
-            raise LeftError("loads of more than three dimensions, or tiles without a stage", feed.where)
+        if any(len(load.growth) > abi.PRODUCT_RANK_MAX for load in loads):
+            raise LeftError("loads of more than three dimensions", feed.where)
         if any(not INT_MIN <= number <= INT_MAX for load in loads for number in (load.stride, *load.growth)):
             raise LeftError("numbers of more than 32 bits")
         turn = np.arange(len(block)) - np.searchsorted(block, block)
@@ -475,6 +486,12 @@ def _trips(start: Numbers, stop: Numbers, step: int) -> Numbers:
     if trips.sum() > VISITS_MAX:
         raise LeftError(f"loops of more than {VISITS_MAX} turns in all")
     return trips
+
+
+def _repeated(trips: Numbers) -> tuple[Numbers, Numbers]:
+    """Which of these each trip is of, and its number there."""
+    which = np.repeat(np.arange(len(trips)), trips)
+    return which, np.arange(len(which)) - np.repeat(np.cumsum(trips) - trips, trips)
 
 
 def _words(node: Node) -> str:

@@ -96,7 +96,7 @@ def test_the_twin_of_those_below() -> None:
     [
         ({"epilogue": lambda s: s.sqrt().cast(ox.bf16)}, "the epilogue is no chain of steps around one function", "group.contract"),
         ({"between": lambda i: i // 2}, "a coordinate that takes no equal steps from stage to stage", "cta.range(5)"),
-        ({"twice": True}, "a group whose tiles, or stages of a tile, are not those that are loaded", "group.contract"),
+        ({"twice": True}, "tiles of different numbers of stages", "cta.range(5)"),
     ],
     ids=["an epilogue that is not compiled", "uneven steps", "parts of K"],
 )
@@ -155,6 +155,34 @@ def test_loads_whose_place_in_a_stage_changes_from_tile_to_tile_are_left_to_reco
     image = encode(in_halves((0, 1), (1, 0)))
     assert image.family == abi.MMA_FAMILY
     assert image.left.startswith("a load whose place in a stage changes from tile to tile (test_product.py:")
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_tiles_of_one_stage(rows: int) -> None:
+    """All tiles of a block are one loop over stages then, which the producer has as one record."""
+
+    @ox.pipeline(warps=ox.roles(producer=1, consumers=(4, 4)))
+    def multiply(cta: ox.Cta, a: Map, b: Map, c: Map) -> None:
+        ring = cta.ring(stages=3, tiles=(a, b))
+        outs = [cta.store_ring(c, stages=2) for _ in range(2)]
+        with cta.producer() as leader:
+            for row, column in cta.tiles(c, box=(128, 128)):
+                with ring.produce(leader) as (left, right):
+                    left.load(a, (row, 0))
+                    right.load(b, (column, 0))
+        for me in range(2):
+            with cta.consumers(me) as group:
+                for at in cta.tiles(c, box=(128, 128)):
+                    group.contract(ring, outs[me], at, steps=1, part=(me, 2))
+
+    dev = ox.Device.open("sim")
+    maps: Any = ox.TmaDescriptor.tiled
+    a, b = (maps(dev.zeros((size, 64), ox.bf16), box=(128, 64), swizzle=ox.Swizzle128B) for size in (rows * 128, 512))
+    c = maps(dev.zeros((rows * 128, 512), ox.bf16), box=(64, 64), swizzle=ox.Swizzle128B)
+    proof = multiply[2].bind(a, b, c).verify()
+    image = encode(proof)
+    assert head_of(image)["turns"] == 2 * rows
+    compare_product(proof.program, proof.assumptions.launch, image)
 
 
 def test_what_each_cta_loads_for_others_is_left_to_records() -> None:
