@@ -35,6 +35,15 @@ _FUNCTIONS: Final = frozenset(name for name in vars(bulk) if name.startswith("bu
 # Of the rooms built on this one.
 _TILES: Final = frozenset({"Elem", "Landed", "Maps", "Reshapes", "Ring", "Slot", "StageAt", "StageTuple", "StoreRing", "Work"})
 
+_WHO: Final = "a block says which threads run its lines: `with cta.elect() as leader:`, `cta.thread(0)`, `cta.warps(0, 4)`, or roles"
+# What the programs are called from which people come, and what it is here.
+_ELSEWHERE: Final[dict[str, str]] = {
+    **dict.fromkeys(("thread_idx", "threadIdx", "tid", "lane_id", "lane_idx", "warp_id", "warp_idx"), _WHO),
+    **dict.fromkeys(("block_dim", "blockDim", "num_threads"), "the number of threads is `cta.threads`"),
+    **dict.fromkeys(("blockIdx", "program_id", "block_id"), "the block's place in the grid is `cta.block_idx`, with `.x`, `.y` and `.z`"),
+    **dict.fromkeys(("syncthreads", "sync_threads", "__syncthreads", "bar_sync"), "all threads of the CTA meet at `cta.sync()`"),
+}
+
 
 def record(
     fn: Callable[..., None],
@@ -116,9 +125,17 @@ def _instead(problem: TypeError | AttributeError) -> str:
         return "arrays are read and written by copies; a number out of one is `cta.load_index(array, i, below=n)`"
     if "SharedArray" in words and isinstance(problem, TypeError) and "()" not in words:
         return "elements are computed by a map, `cta.map(lambda v: v * 2, tile, out=tile)`, and stored by `cta.store(out, tile, at)`"
+    if "Dim3" in words and isinstance(problem, TypeError):
+        return "it has three parts: `cta.block_idx.x`, `.y` and `.z`"
     name = getattr(problem, "name", None)
+    if name in _ELSEWHERE and isinstance(getattr(problem, "obj", None), Cta):
+        return _ELSEWHERE[name]
     near = difflib.get_close_matches(name, [n for n in dir(problem.obj) if n[0] != "_"], 1) if name and hasattr(problem, "obj") else ()
-    return f"did you mean `{near[0]}`?" if near else "compare with the signature: help(ox.Cta), or your editor"
+    if near:
+        return f"did you mean `{near[0]}`?"
+    called = words.partition("()")[0] if isinstance(problem, TypeError) else ""  # "TmaDescriptor.g2s() missing 2 required ..."
+    of = called if called.partition(".")[0] in _HANDLES | _FUNCTIONS else "Cta"
+    return f"compare with the signature: help(ox.{of}), or your editor"
 
 
 def _misuse(problem: Exception) -> Site | None:

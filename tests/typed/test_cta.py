@@ -539,7 +539,14 @@ MISTAKES: list[tuple[Callable[[Any, Any, Any], object], str]] = [
     (lambda cta, src, _: cta.shared(src) * 2, "cta.map("),
     (lambda cta, src, _: cta.shared(src).__setitem__(0, 1.0), "help(ox.Cta)"),
     (lambda _cta, _src, out: out[0], "cta.load_index("),
-    (lambda cta, src, out: ox.bulk_g2s(cta.shared(src), out), "help(ox.Cta)"),  # type: ignore[call-arg]
+    (lambda cta, _src, _out: cta.thread_idx.x, "with cta.elect() as leader:"),
+    (lambda cta, _src, _out: cta.block_dim.x, "`cta.threads`"),
+    (lambda cta, _src, _out: cta.syncthreads(), "`cta.sync()`"),
+    (lambda cta, _src, _out: cta.blockIdx.x, "`cta.block_idx`"),
+    (lambda cta, _src, _out: cta.block_idx * 64, "`cta.block_idx.x`"),
+    (lambda cta, _src, _out: (*cta.block_idx,), "`cta.block_idx.x`"),
+    (lambda cta, src, _out: src.g2s(cta.shared(src), (0, 0)), "help(ox.TmaDescriptor.g2s)"),
+    (lambda cta, src, out: ox.bulk_g2s(cta.shared(src), out), "help(ox.bulk_g2s)"),  # type: ignore[call-arg]
 ]
 
 
