@@ -14,7 +14,7 @@ import pytest
 import oxidecopy as ox
 from oxidecopy.conformance.applied import Plan, made
 from oxidecopy.engines.cuda.code import encode
-from oxidecopy.errors import OxidecopyError
+from oxidecopy.errors import DescriptorError
 from tests.helpers.device_agreement import compare, deal
 
 FIRST, COUNT = (int(n) for n in os.environ.get("RANDOM_MAPS", "0:30").split(":"))
@@ -74,8 +74,7 @@ def test_what_is_recognised_is_the_program(seed: int) -> None:
     plan, stage = drawn(seed)
     try:
         proof = made(plan, ox.Device.open("sim-fast")).launch.verify()
-    except OxidecopyError as refused:  # boxes and rows that are no multiples of 16 bytes, and the like
-        assert set(refused.rules) <= {"OX2006", "OX2011", "OX2012"}, refused
+    except DescriptorError:  # boxes and rows that are no multiples of 16 bytes, and the like
         return
     image, launch = encode(proof), proof.assumptions.launch
     dealt = set(image.shares.values()) == {"counter"}  # not where there is one tile
