@@ -1,8 +1,9 @@
 """Tokens whose phase cannot be told beforehand: where the state that an arrival returns is kept until somebody waits for it.
 
-A thread class that makes a token and waits for it keeps it in registers. For other classes it is put into shared memory, behind the user's:
-a history of so many entries that none is overwritten while somebody may ask for it. A wait is right only while its phase is the current or
-the last one, and in those two no more arrivals come than twice the barrier's count.
+A thread class that makes a token and waits for it in the same loops keeps the last one in registers. For other classes, and for waits in
+other loops that come to the same iterations, it is put into shared memory, behind the user's: a history of so many entries that none is
+overwritten while somebody may ask for it. A wait is right only while its phase is the current or the last one, and in those two no more
+arrivals come than twice the barrier's count.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
 WORD: Final = 8
 KEPT_MAX: Final = 12  # tokens of one agent: two registers each
-_STAMPS: Final = 1 << 40  # of iterations that are told apart: more than can be on their way at once
+_STAMP_BITS: Final = 60  # of all counters around; what is on its way at once differs in the lower ones of each
+_COUNTER_BITS: Final = 30  # of one, at most
 
 
 @final
@@ -37,10 +39,15 @@ class History(NamedTuple):
 
 @final
 class _Uses(NamedTuple):
-    """Who makes a token and who waits for it, among the agents that have code; `asked`: whether it is made depends on answers."""
+    """Who makes a token and who waits for it, among the agents that have code.
+
+    `elsewhere` are those that wait for it in other loops than `loops`, which it is made in; `asked`: whether it is made depends on answers.
+    """
 
     makers: list[int]
     waiters: list[int]
+    elsewhere: set[int]
+    loops: tuple[int, ...]
     bar: ops.BarrierRef
     asked: bool
 
@@ -57,7 +64,8 @@ class Tokens:
         self.unknown = frozenset(unknown)
         counts = Counter[int]()
         for token, uses in _uses(program, cast, self.unknown).items():
-            mine = [agent for agent in uses.waiters if agent in uses.makers and counts[agent] < KEPT_MAX and not uses.asked]
+            here = [agent for agent in uses.waiters if agent in uses.makers and agent not in uses.elsewhere]
+            mine = [agent for agent in here if counts[agent] < KEPT_MAX and not uses.asked]
             counts.update(mine)
             self.kept.update([(token, agent) for agent in mine])
             if len(mine) < len(uses.waiters):
@@ -93,42 +101,58 @@ class Tokens:
 
 
 def stamp_of(values: Values, counters: Sequence[str]) -> Lin:
-    """The iteration of the loops around, outermost first, as one number from 0 on, which no two iterations near each other share."""
-    stamp, step = ZERO, 1
-    for name in reversed(counters):
+    """The counters of the loops around, outermost first, as one number from 0 on.
+
+    The same in other loops whose counters are the same, and another one in any iteration near this one.
+    """
+    stamp, bits = ZERO, min(_COUNTER_BITS, _STAMP_BITS // max(1, len(counters)))
+    for i, name in enumerate(reversed(counters)):
         counter = values.named(name)
-        if counter is None or step > _STAMPS:
-            break
-        low, high = values.interval(counter)
-        stamp = values.add(stamp, (counter[0] - low, counter[1]), step)
-        step *= high - low + 1
+        if counter is not None:
+            stamp = values.add(stamp, values.mod(counter, 1 << bits), 1 << bits * i)
     return stamp
 
 
 def _uses(program: Program, cast: Cast, unknown: Collection[int]) -> dict[int, _Uses]:
-    """By token, in the program's order. What no kept agent makes or waits for is left out."""
+    """By token. What no kept agent makes or waits for is left out."""
     found: dict[int, _Uses] = {}
-    for op, scopes, asked in _walk(program.steps, frozenset(), cast, asked=False):
-        here = [i for i in cast.inside(scopes) if i in set(cast.kept)]
-        match op:
-            case ops.MbarrierArrive() | ops.MbarrierArriveExpectTx() | ops.MbarrierArriveDrop() if op.token in unknown:
-                found[op.token] = _Uses(here, [], op.bar, asked)
-            case ops.MbarrierWait(tokens=tokens):
-                for token in set(tokens) & found.keys():
-                    found[token].waiters.extend(set(here) - set(found[token].waiters))
-            case ops.MbarrierTestToken(token=token) if token in found:
-                found[token].waiters.extend(set(here) - set(found[token].waiters))
-            case _:
-                pass
+    visits = list(_walk(program.steps, _Around(), cast))
+    kept = set(cast.kept)
+    for op, around in visits:
+        if isinstance(op, ops.MbarrierArrive | ops.MbarrierArriveExpectTx | ops.MbarrierArriveDrop) and op.token in unknown:
+            makers = [i for i in cast.inside(around.scopes) if i in kept]
+            found[op.token] = _Uses(makers, [], set(), around.loops, op.bar, around.asked)
+    for op, around in visits:  # a wait may stand before the arrival of other threads
+        for token in set(op.tokens if isinstance(op, ops.MbarrierWait) else (op.token,) if isinstance(op, ops.MbarrierTestToken) else ()):
+            if token in found:
+                uses, here = found[token], [i for i in cast.inside(around.scopes) if i in kept]
+                uses.waiters.extend(set(here) - set(uses.waiters))
+                if around.loops != uses.loops:
+                    uses.elsewhere.update(here)
     return {token: uses for token, uses in found.items() if uses.makers and uses.waiters}
 
 
-def _walk(steps: Sequence[Step], scopes: frozenset[int], cast: Cast, *, asked: bool) -> Iterator[tuple[ops.Instr, frozenset[int], bool]]:
+@final
+class _Around(NamedTuple):
+    """The blocks around an op: scopes, loops by identity, and whether a branch depends on answers."""
+
+    scopes: frozenset[int] = frozenset()
+    loops: tuple[int, ...] = ()
+    asked: bool = False
+
+
+def _walk(steps: Sequence[Step], around: _Around, cast: Cast) -> Iterator[tuple[ops.Instr, _Around]]:
     for step in steps:
         op = step.op
-        yield op, scopes, asked
-        inner = scopes | {cast.scopes[id(step)]} if isinstance(op, ops.Scope) else scopes
-        yield from _walk(step.body, inner, cast, asked=asked or (isinstance(op, ops.When) and _asks(op.cond)))
+        yield op, around
+        inner = around
+        if isinstance(op, ops.Scope):
+            inner = around._replace(scopes=around.scopes | {cast.scopes[id(step)]})
+        elif isinstance(op, ops.Loop):
+            inner = around._replace(loops=(*around.loops, id(step)))
+        elif isinstance(op, ops.When):
+            inner = around._replace(asked=around.asked or _asks(op.cond))
+        yield from _walk(step.body, inner, cast)
 
 
 def _asks(cond: Cond) -> bool:

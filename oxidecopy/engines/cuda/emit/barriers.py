@@ -66,7 +66,7 @@ def synchronisation(ctx: Context, op: ops.Instr) -> list[str]:  # noqa: C901 - o
 
 # ---- tokens whose phase cannot be told
 def _stamp(ctx: Context) -> str:
-    """The iteration of the loops around, plus 1."""
+    """The counters of the loops around, plus 1."""
     made = ctx.exprs.write(stamp(ctx.exprs, ctx.loops))
     return f"(u64)({made.text})" if made.text != "1" else "1"
 

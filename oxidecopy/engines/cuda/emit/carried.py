@@ -1,6 +1,7 @@
-"""Tokens whose phase cannot be told, in C++: a variable of the thread that made it, or words of shared memory where others wait for it.
+"""Tokens whose phase cannot be told, in C++: a variable of the thread that made it, or words of shared memory.
 
-As in device code (`code.tokens`), but by threads instead of classes.
+The latter where others wait for it, or that thread does in other loops. As in device code (`code.tokens`), but by threads instead of
+classes.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from oxidecopy.engines.cuda.code import refusals
 from oxidecopy.engines.cuda.emit.exprs import Exprs
 from oxidecopy.errors import DeviceCodeError
 from oxidecopy.isa import limits, ops
-from oxidecopy.isa.expr import ZERO, Const, Expr, Sym, SymKind, add, mul, sub
+from oxidecopy.isa.expr import ZERO, Const, Expr, Sym, SymKind, add, mod, mul
 from oxidecopy.isa.ops import Scope, ThreadSet
 from oxidecopy.program.program import Program, Step
 
 ENTRY_BYTES: Final = 16
-_STAMPS: Final = 1 << 40
+_STAMP_BITS: Final = 60  # of all counters around
+_COUNTER_BITS: Final = 30  # of one, at most
 HELPER: Final = """// Tokens that others wait for: what an arrival returned, found by its iteration plus 1, of the last few.
 __device__ __forceinline__ void put_token(u32 tokens, u32 entries, u64 stamp, u64 state) {
     const u32 at = tokens + 8 + 16 * (ptx::atom_add_shared(tokens, 1) % entries);
@@ -66,8 +68,12 @@ class Carried(NamedTuple):
 
 @final
 class _Uses(NamedTuple):
+    """Who makes a token, in which loops (by identity), and who waits for it: `waiters` there, `others` in other loops."""
+
     makers: ThreadSet
+    loops: tuple[int, ...]
     waiters: set[int]
+    others: set[int]
     bar: int
 
 
@@ -80,7 +86,7 @@ def carried_tokens(program: Program, unknown: Collection[int], at: int, sm: int)
     found: dict[int, Carried] = {}
     end = -(-at // 8) * 8
     for token, uses in _uses(program, unknown).items():
-        if all(thread in uses.makers for thread in uses.waiters):
+        if not uses.others and all(thread in uses.makers for thread in uses.waiters):
             found[token] = Carried(token, uses.makers.first)
             continue
         counts = [s.op.count for s in program.walk() if isinstance(s.op, ops.MbarrierInit) and s.op.bar.barrier == uses.bar]
@@ -96,18 +102,16 @@ def carried_tokens(program: Program, unknown: Collection[int], at: int, sm: int)
 
 def _uses(program: Program, unknown: Collection[int]) -> dict[int, _Uses]:
     found: dict[int, _Uses] = {}
-    for op, threads in _walk(program.steps, ThreadSet(((0, program.threads),))):
-        match op:
-            case ops.MbarrierArrive() | ops.MbarrierArriveExpectTx() | ops.MbarrierArriveDrop() if op.token in unknown:
-                found[op.token] = _Uses(threads, set(), op.bar.barrier)
-            case ops.MbarrierWait(tokens=tokens):
-                for token in set(tokens) & found.keys():
-                    found[token].waiters.update(_members(threads))
-            case ops.MbarrierTestToken(token=token) if token in found:
-                found[token].waiters.update(_members(threads))
-            case _:
-                pass
-    return {token: uses for token, uses in found.items() if uses.waiters}
+    visits = list(_walk(program.steps, ThreadSet(((0, program.threads),)), ()))
+    for op, threads, loops in visits:
+        if isinstance(op, ops.MbarrierArrive | ops.MbarrierArriveExpectTx | ops.MbarrierArriveDrop) and op.token in unknown:
+            found[op.token] = _Uses(threads, loops, set(), set(), op.bar.barrier)
+    for op, threads, loops in visits:  # a wait may stand before the arrival of other threads
+        for token in op.tokens if isinstance(op, ops.MbarrierWait) else (op.token,) if isinstance(op, ops.MbarrierTestToken) else ():
+            if token in found:
+                uses = found[token]
+                (uses.waiters if loops == uses.loops else uses.others).update(_members(threads))
+    return {token: uses for token, uses in found.items() if uses.waiters or uses.others}
 
 
 def _members(threads: ThreadSet) -> Iterator[int]:
@@ -115,20 +119,20 @@ def _members(threads: ThreadSet) -> Iterator[int]:
         yield from range(low, high)
 
 
-def _walk(steps: Sequence[Step], threads: ThreadSet) -> Iterator[tuple[ops.Instr, ThreadSet]]:
+def _walk(steps: Sequence[Step], threads: ThreadSet, loops: tuple[int, ...]) -> Iterator[tuple[ops.Instr, ThreadSet, tuple[int, ...]]]:
     for step in steps:
-        yield step.op, threads
-        yield from _walk(step.body, step.op.threads if isinstance(step.op, Scope) else threads)
+        op = step.op
+        yield op, threads, loops
+        around = (*loops, id(step)) if isinstance(op, ops.Loop) else loops
+        yield from _walk(step.body, op.threads if isinstance(op, Scope) else threads, around)
 
 
 def stamp(exprs: Exprs, counters: Sequence[str]) -> Expr:
-    """The iteration of the loops around, outermost first, as one number from 1 on."""
-    total, step = ZERO, 1
-    made: Expr = total
-    for name in reversed(counters):
-        if step > _STAMPS:
-            break
-        span = exprs.spans[name]
-        made = add(made, mul(sub(Sym(name, SymKind.LOOP), Const(span.lo)), Const(step)))
-        step *= span.hi - span.lo + 1
+    """The counters of the loops around, outermost first, as one number from 1 on: the same in other loops with the same counters."""
+    made: Expr = ZERO
+    bits = min(_COUNTER_BITS, _STAMP_BITS // max(1, len(counters)))
+    for i, name in enumerate(reversed(counters)):
+        counter, span = Sym(name, SymKind.LOOP), exprs.spans[name]
+        whole = span.lo >= 0 and span.hi < 1 << bits
+        made = add(made, mul(counter if whole else mod(counter, Const(1 << bits)), Const(1 << bits * i)))
     return add(made, Const(1))

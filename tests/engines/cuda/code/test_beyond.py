@@ -124,6 +124,52 @@ def test_who_makes_it_and_others() -> None:
     assert sorted(str(wait["flags"]) for wait in records(image, DeviceOp.MBARRIER_WAIT_TOKEN)) == ["1", "2", "2"]
 
 
+SYNC = "  bar.sync number=0, threads=64\n"
+FIRST = """\
+  loop i, start=0, stop=6, step=1:
+    when i % 2 == 0:
+      scope thread {4}:
+        mbarrier.wait b, %1
+        st.shared.fill s, 1
+      scope thread {3}:
+        mbarrier.arrive b -> %1
+    bar.sync number=0, threads=64
+"""
+TWICE = """\
+  loop i, start=0, stop=6, step=1:
+    loop k, start=0, stop=2, step=1:
+      when i % 2 == 0:
+        scope thread {3}:
+          mbarrier.arrive b -> %1
+    loop j, start=0, stop=2, step=1:
+      when i % 2 == 0:
+        scope thread {3}:
+          mbarrier.wait b, %1
+          st.shared.fill s, 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("steps", "count"),
+    [
+        (FIRST, 1),
+        (TWICE, 2),
+        (TWICE.replace("k, start=0, stop=2", "k, start=-1, stop=1").replace("j, start=0, stop=2", "j, start=0, stop=1"), 2),
+    ],
+    ids=["a wait before the arrival", "in a loop behind its own", "in one that begins elsewhere"],
+)
+def test_tokens_that_are_waited_for_elsewhere(steps: str, count: int) -> None:
+    """Each iteration's own is found there, though the thread that made it has made others since."""
+    program, launch = from_text(HEAD.format(shared=136, count=count) + SYNC + steps), Launch(grid=(2, 1, 1))
+    proof = verify(program, launch)
+    image = encode_program(program, launch)
+    compare(program, launch, image)
+    device_machine.run(program, launch, image, seed=1)
+    (arrive,), (wait,) = records(image, DeviceOp.MBARRIER_ARRIVE), records(image, DeviceOp.MBARRIER_WAIT_TOKEN)
+    assert arrive["flags"] == wait["flags"] == abi.TOKEN_SHARED
+    assert "  wait_token(" in emitted(proof).source
+
+
 def test_a_barrier_that_nobody_initialises_or_reaches() -> None:
     """Its loop never runs, so the program is accepted; how many arrive in a phase, nobody says."""
     text = HEAD.format(shared=136, count=1).replace("    mbarrier.init b, count=1\n", "    fence.proxy.async.shared::cta\n")
