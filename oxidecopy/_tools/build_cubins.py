@@ -24,8 +24,8 @@ from oxidecopy.engines.cuda import nvrtc
 from oxidecopy.engines.cuda.abi_header import abi_hash
 
 KERNELS: Final = Path(__file__).resolve().parents[1] / "kernels"
-# Each target is built in parts: a file with kernels, its source, and the options for it. The code of "compute" and "apply" is entered by
-# one large switch, which a jump table makes several times faster; in other kernels it would replace branches that are predicted well.
+# Each target is built in parts: a file with kernels, its source, and the options for it. Records, and the instructions of a map's machine,
+# are large switches, which jump tables make up to twice as fast. "apply" has the machine alone, with all of its cases; "product" neither.
 SOURCES: Final = {
     "": "interpreter.cu",
     "compute": "compute.cu",
@@ -38,8 +38,9 @@ SOURCES: Final = {
 ONLY: Final = {"mma": ("sm_90a",), "product": ("sm_90a",)}  # parts whose instructions other architectures do not have
 MANIFEST: Final = "manifest.json"
 OPTIONS: Final = ("--std=c++17", "--fmad=false", "--ptxas-options=-v")
-_TABLE: Final = ("--jump-table-density=100",)
-MORE_OPTIONS: Final = {"": (), "compute": _TABLE, "apply": _TABLE, "reshape": _TABLE, "timed": (), "mma": (), "product": ()}
+_TABLE: Final = ("--jump-table-density=20",)  # percent of the numbers between a switch's least and greatest case
+_DENSE: Final = ("--jump-table-density=100",)
+MORE_OPTIONS: Final = {"": _TABLE, "compute": _TABLE, "apply": _DENSE, "reshape": _TABLE, "timed": _TABLE, "mma": _TABLE, "product": ()}
 _WHEELS: Final = {12: ("nvidia-cuda-nvrtc-cu12", "12.9.86"), 13: ("nvidia-cuda-nvrtc", "13.0.88")}
 _ENTRY: Final = re.compile(
     r"Compiling entry function '(?P<name>\w+)'.*?Function properties for (?P=name)\s+ptxas\s+\.\s+"

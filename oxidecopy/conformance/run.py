@@ -28,8 +28,10 @@ from oxidecopy.conformance import (
     replaced,
     reshape,
     rings,
+    rows,
     sync,
     tables,
+    turns,
     wide,
 )
 from oxidecopy.conformance.case import Case
@@ -53,7 +55,9 @@ _SUITES: Final = (
     sync,
     clusters,
     rings,
+    rows,
     tables,
+    turns,
     replaced,
     carried,
     wide,

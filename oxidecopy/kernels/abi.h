@@ -117,6 +117,7 @@ enum : u32 {
     OP_REDUCE_TILE = 0x45,
     OP_STENCIL_TILE = 0x46,
     OP_LOAD_INDEX = 0x48,
+    OP_LOAD_ROWS = 0x49,
     OP_END = 0x80,
     OP_EVAL = 0x81,
     OP_JUMP = 0x82,
@@ -495,6 +496,30 @@ static_assert(OFFSET_OF(Layout, element_bytes) == 25);
 static_assert(OFFSET_OF(Layout, swizzle_mask) == 26);
 static_assert(OFFSET_OF(Layout, dtype) == 27);
 static_assert(OFFSET_OF(Layout, tile) == 28);
+
+struct alignas(16) Rows {
+    u8 array;
+    u8 dtype;
+    u8 dim;
+    u8 gap3[1];
+    i32 scale;
+    u32 count;
+    i32 tile_step;
+    i32 index_step;
+    i32 index_most;
+    u32 below;
+    u8 gap[4];
+};
+static_assert(sizeof(Rows) == 32);
+static_assert(OFFSET_OF(Rows, array) == 0);
+static_assert(OFFSET_OF(Rows, dtype) == 1);
+static_assert(OFFSET_OF(Rows, dim) == 2);
+static_assert(OFFSET_OF(Rows, scale) == 4);
+static_assert(OFFSET_OF(Rows, count) == 8);
+static_assert(OFFSET_OF(Rows, tile_step) == 12);
+static_assert(OFFSET_OF(Rows, index_step) == 16);
+static_assert(OFFSET_OF(Rows, index_most) == 20);
+static_assert(OFFSET_OF(Rows, below) == 24);
 
 struct alignas(16) Ring {
     i32 full;

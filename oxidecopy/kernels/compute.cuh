@@ -633,6 +633,13 @@ struct Walk {
 
     __device__ __forceinline__ u32 passes() const { return state >> 30; }
 
+    // Whether one pass is all of the COMPUTE at `pc`, whichever lane asks: a lane has its units at once, and nobody stands for two ranks.
+    template <class L, class W>
+    static __device__ __forceinline__ bool once(const L& launch, const W& w, u32 pc) {
+        const u32 part = launch.word(pc, 5);
+        return launch.word(pc + 1, 0) <= COMPUTE_UNITS * launch.word(pc, 6) && (part >> 16) - (part & 0xffff) <= w.entry(launch).y >> 16;
+    }
+
     // The next ones of the COMPUTE at `pc`; false when no lane of the warp has any left.
     template <class L, class W>
     __device__ __forceinline__ bool next(const L& launch, const W& w, u32 pc, UnitsOf& units) {

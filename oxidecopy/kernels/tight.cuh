@@ -75,11 +75,13 @@ OX_DEVICE u32 up_to_group_part(const L& launch, Warp& w, bool alone, Parked& til
         w.pc = next;
         now = following;
     }
-    tiles.put(lane_number(), MAP_INPUTS, w.address(now, 0));
-    if (RESHAPES && now.op() != OP_COMPUTE) tiles.put(lane_number(), 0, w.address(now, 1));
-#pragma unroll 1
-    for (u32 i = 0; i < now.aux() && now.op() == OP_COMPUTE; ++i) {
-        tiles.put(lane_number(), i, shared_base() + launch.word(w.pc + 2, i) + static_cast<u32>(w.or_zero(now.reg(1 + i))));
+    if (COMPUTES && now.op() == OP_COMPUTE) {  // a lane each, of which those behind the last input's have no use
+        const u32 lane = min(lane_number(), MAP_INPUTS), reg = lane == MAP_INPUTS ? now.reg(0) : now.reg(1 + lane), value = w.gather(reg);
+        const u32 at = lane == MAP_INPUTS ? static_cast<u32>(now.imm(0)) : launch.word(w.pc + 2, lane);
+        tiles.lanes = shared_base() + at + (reg == NO_REG ? 0 : value);
+    } else {
+        tiles.put(lane_number(), MAP_INPUTS, w.address(now, 0));
+        tiles.put(lane_number(), 0, w.address(now, 1));
     }
     return now.op();
 }
@@ -127,7 +129,7 @@ OX_DEVICE void tight(const L& launch, Warp& w, u32 first, bool alone) {
             do {
                 if (!(plan.has & Plan::ONE_PASS) && !walk.next(launch, w, plan.has ? plan.made() : w.pc, machine.units)) break;
                 machine.run();
-            } while (!(plan.has & Plan::ONE_PASS));
+            } while (!(plan.has & Plan::ONE_PASS) && !Walk::once(launch, w, plan.has ? plan.made() : w.pc));
             if (plan.has && walk.passes() == 1) plan.has |= Plan::ONE_PASS;
             if (walk.passes() == 0 && !(plan.has & Plan::ONE_PASS)) plan.has &= ~(1u << PART_MADE);  // other warps do it all
             __syncwarp();
@@ -141,18 +143,18 @@ OX_DEVICE void tight(const L& launch, Warp& w, u32 first, bool alone) {
     }
 }
 
-// A tight loop, PLACE or the part of a group; false for any other op.
+// A tight loop, or the part of a group by itself; false for any other op.
 template <bool NAMED, class L>
 OX_DEVICE bool tight_op(const L& launch, Warp& w, const RecordAt<L>& r, u32& next) {
-    const bool loop = r.op() == OP_LOOP && r.flags() == LOOP_TIGHT;
-    if (!loop && !is_group_part(r.op()) && r.op() != OP_PLACE) return false;
+    const bool loop = (r.head & 0xff0000ff) == (OP_LOOP | LOOP_TIGHT << 24);
+    if (!loop && !is_group_part(r.op())) return false;
     if (loop) {
         next = static_cast<u32>(r.imm(4));
         const i32 k = w.value(r, 1);
         if (k >= w.value(r, 2)) return true;
         w.set(r.reg(0), static_cast<u32>(k));
     } else {
-        next = r.op() == OP_PLACE ? behind_place(w.pc, r) : behind_group_part(w.pc, r);
+        next = behind_group_part(w.pc, r);
     }
     tight<NAMED>(launch, w, loop ? w.pc + 1 : w.pc, !loop);
     return true;

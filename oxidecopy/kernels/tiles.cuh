@@ -1,7 +1,7 @@
-// Plain accesses by all threads in scope together: how they share the work, how tiles lie, FILL and IOTA; and LOAD_INDEX.
+// Plain accesses by all threads in scope together: how they share the work, how tiles lie, FILL and IOTA; LOAD_INDEX and LOAD_ROWS.
 #pragma once
+#include "copies.cuh"
 #include "elem.cuh"
-#include "wait.cuh"
 
 // Which units of work this lane does: u with low <= u % total < high, rank by rank.
 struct Share {
@@ -176,16 +176,42 @@ OX_DEVICE u64 integer_at(u64 address, u32 dtype) {
     }
 }
 
+// Reads what a lane's `index` names where it is `mine`; of those that are out of range the first one is told.
+template <class L>
+OX_DEVICE Failure read_index(const L& launch, u32 array, u32 dtype, bool mine, i32 index, u32 below, u64& value) {
+    const u32 words = ARRAY_WORDS * array, extent = static_cast<u32>(launch.argument(words + 6));
+    const bool there = index >= 0 && static_cast<u32>(index) < extent;
+    value = static_cast<u64>(static_cast<i64>(index));
+    if (mine && there) value = integer_at(launch.argument(words) + static_cast<u64>(index) * launch.argument(words + 1), dtype);
+    const u32 bad = __ballot_sync(FULL_WARP, mine && !(there && value < below));
+    if (!bad) return no_failure();
+    const u32 who = __ffs(bad) - 1, position = __shfl_sync(FULL_WARP, !there, who);
+    return Failure{REPORT_INDEX, 0, 0, position, __shfl_sync(FULL_WARP, value, who), position ? extent : below};
+}
+
 template <class L>
 OX_DEVICE Failure load_index(const L& launch, Warp& w, const RecordAt<L>& r) {
-    const u32 words = ARRAY_WORDS * r.map();
-    const i64 index = w.value(r, 0);
-    const u32 below = static_cast<u32>(w.value(r, 1)), extent = static_cast<u32>(launch.argument(words + 6));
-    const bool there = index >= 0 && index < extent;
-    u64 value = 0;
-    if (there) value = integer_at(launch.argument(words) + static_cast<u64>(index) * launch.argument(words + 1), r.aux());
-    const bool good = there && value < below;
-    w.set(r.reg(2), good ? static_cast<u32>(value) : 0);
-    if (good) return no_failure();
-    return Failure{REPORT_INDEX, 0, 0, !there, there ? value : static_cast<u64>(index), there ? below : extent};
+    u64 value;
+    const Failure why = read_index(launch, r.map(), r.aux(), true, w.value(r, 0), static_cast<u32>(w.value(r, 1)), value);
+    w.set(r.reg(2), why ? 0 : static_cast<u32>(value));
+    return why;
+}
+
+// ---- LOAD_ROWS: lane j reads the index of row j, and issues its load
+template <class L>
+OX_DEVICE Failure load_rows(const L& launch, const Warp& w, const RecordAt<L>& r) {
+    const u32 tail = w.pc + 1, kinds = launch.word(tail, 0), rank = r.aux(), j = lane_number();
+    const bool mine = j < launch.word(tail, 2);
+    const i32 index = min(w.value(r, 2) + static_cast<i32>(launch.word(tail, 4) * j), static_cast<i32>(launch.word(tail, 5)));
+    u64 value;
+    const Failure why = read_index(launch, kinds & 0xff, kinds >> 8 & 0xff, mine, index, launch.word(tail, 6), value);
+    if (why) return why;
+    const u32 by = launch.word(tail, 1) * static_cast<u32>(value);
+    const u32 tile = w.address(r, 0) + launch.word(tail, 3) * j, bar = w.address(r, 1), slot = map_slot(w, r);
+    ptx::Coords at;
+    for (u32 i = 0; i < 5; ++i) at.c[i] = (i < rank ? w.or_zero(r.reg(2 + rank - i)) : 0) + static_cast<i32>(i == (kinds >> 16 & 0xff) ? by : 0);
+    __syncwarp();
+    if (mine) load(rank, tile, launch.map(slot), bar, at);
+    __syncwarp();
+    return no_failure();
 }

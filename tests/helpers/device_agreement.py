@@ -64,8 +64,8 @@ def compare(program: Program, launch: Launch, image: Image, dealt: Sequence[list
                 nothing = {event[0] for event in wanted} <= IDLE
                 assert nothing or len(agents) == 1, f"{who} was left out"
                 continue
-            got = sorted_inits(plainly(emulator.agent(agents[str(who)])))
-            for i, (given, theirs) in enumerate(zip_longest(got, sorted_inits(synced(wanted, sizes, lanes)))):
+            got = sorted_rows(sorted_inits(plainly(emulator.agent(agents[str(who)]))))
+            for i, (given, theirs) in enumerate(zip_longest(got, sorted_rows(sorted_inits(synced(wanted, sizes, lanes))))):
                 mine = given
                 if given is not None and theirs is not None and given[0] == theirs[0] == "bar_sync":
                     assert numbers.setdefault(given[1], theirs[1]) == theirs[1], "one number of device code for two of the program"
@@ -105,6 +105,17 @@ def sorted_inits(events: Iterable[Event]) -> list[Event]:
     for inits, group in groupby(events, lambda event: bool(event[0] == "mbarrier_init")):
         run = list(group)
         made += sorted(run) if inits else run
+    return made
+
+
+def sorted_rows(events: Iterable[Event]) -> list[Event]:
+    """Events with indices and loads that follow each other in order, each index once: lanes read and issue them side by side."""
+    made: list[Event] = []
+    for rows, group in groupby(events, lambda event: event[0] in ("load_index", "load")):
+        run = list(group)
+        many = rows and any(event[0] == "load_index" for event in run)
+        indices = sorted({event for event in run if event[0] == "load_index"}) if many else []
+        made += [*indices, *sorted((event for event in run if event[0] == "load"), key=repr)] if many else run
     return made
 
 

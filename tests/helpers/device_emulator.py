@@ -161,6 +161,8 @@ class _Run:
         elif op in COPIES:
             coords = [self.read(reg) for reg in r["reg"][3 : 3 + r["aux"]]]
             yield self.copy(op, self.map(r), coords, [self.value(r, k) for k in range(3)], r["flags"])
+        elif op is DeviceOp.LOAD_ROWS:
+            yield from self.rows(r, self.record(abi.ROWS))
         elif op is DeviceOp.COPY_EXTRA:
             yield self.extra(r, self.record(abi.EXTRA))
         elif op in PLAIN:
@@ -306,6 +308,20 @@ class _Run:
                 return ("reduce", REDUCE_OPS[flags], name, tuple(coords), v[0])
             case _:
                 return ("store", name, tuple(coords), v[0])
+
+    def rows(self, r: dict[str, Any], its: dict[str, Any]) -> Iterator[Event]:
+        """Loads by indices, a lane for each, in the order of the program that has them one by one."""
+        if not 1 <= its["count"] <= 32:
+            raise BadCodeError("rows for more lanes than a warp has")
+        array, dtype = list(self.image.arrays)[its["array"]], DTypeCode(its["dtype"]).name.lower()
+        coords = [self.read(reg) for reg in r["reg"][3 : 3 + r["aux"]]]
+        for j in range(its["count"]):
+            at = min(self.fits(self.value(r, 2) + its["index_step"] * j), its["index_most"])
+            found = self.oracle.index(array, at, its["below"])
+            yield ("load_index", array, at, its["below"], found, dtype)
+            where = list(coords)
+            where[-1 - its["dim"]] = self.fits(where[-1 - its["dim"]] + its["scale"] * found)
+            yield self.copy(DeviceOp.TENSOR_G2S, self.map(r), where, [self.value(r, 0) + its["tile_step"] * j, self.value(r, 1), 0], 0)
 
     def extra(self, r: dict[str, Any], e: dict[str, Any]) -> Event:
         """A copy that the records above do not hold; what it does not have is None."""

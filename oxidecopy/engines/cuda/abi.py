@@ -171,6 +171,7 @@ class DeviceOp(IntEnum):
     REDUCE_TILE = 0x45  # family reshape: value0 out, value1 source; share in lanes; aux; + fold: see `FOLD` below
     STENCIL_TILE = 0x46  # family reshape: value0 out, value1 source; share in lanes; aux taps; + stencil; + taps, four to a record
     LOAD_INDEX = 0x48  # map: as STORE_GLOBAL; aux dtype code; value0 index; value1 below; reg2 = the value
+    LOAD_ROWS = 0x49  # as TENSOR_G2S, with the index of row 0 in value2; + rows: as many loads, each at a place that an index says
     # the interpreter's own
     END = 0x80
     EVAL = 0x81  # imm0 instructions, four to a record, in the records that follow
@@ -225,6 +226,17 @@ LAYOUT: Final = (  # how a tile lies in shared memory
     ("swizzle_mask", "u8", 26),  # isa.swizzle: address ^ ((address >> 7 & mask) << 4)
     ("dtype", "u8", 27),  # DTypeCode
     ("tile", "i32", 28),  # MAP_TILES inputs: imm of the tile's offset; its register is the record's index in reg of the head: 1 + input
+)
+ROWS: Final = (  # what a LOAD_ROWS record is followed by: row j is one load, by a lane of its own
+    ("array", "u8", 0),  # of the indices: first argument word / ARRAY_WORDS
+    ("dtype", "u8", 1),  # DTypeCode
+    ("dim", "u8", 2),  # the coordinate, innermost first, that gets scale * index of row j
+    ("scale", "i32", 4),
+    ("count", "u32", 8),
+    ("tile_step", "i32", 12),  # bytes from row to row
+    ("index_step", "i32", 16),  # row j: min(value2 + index_step * j, index_most)
+    ("index_most", "i32", 20),
+    ("below", "u32", 24),
 )
 RING: Final = (
     ("full", "i32", 0),  # shared offsets of element 0

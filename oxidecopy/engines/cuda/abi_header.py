@@ -18,6 +18,7 @@ STRUCTS: Final[tuple[tuple[str, tuple[Field, ...], int], ...]] = (
     ("WarpEntry", abi.WARP_ENTRY, abi.WARP_ENTRY_BYTES),
     ("Record", abi.RECORD, abi.RECORD_BYTES),
     ("Layout", abi.LAYOUT, abi.RECORD_BYTES),
+    ("Rows", abi.ROWS, abi.RECORD_BYTES),
     ("Ring", abi.RING, abi.RECORD_BYTES),
     ("Copy", abi.COPY, abi.RECORD_BYTES),
     ("Once", abi.ONCE, abi.RECORD_BYTES),

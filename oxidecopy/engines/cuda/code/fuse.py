@@ -73,8 +73,8 @@ def body_of(low: AgentLowering, steps: Sequence[Step], inside: frozenset[int], t
                 yield from _branch(low, op, step, inside, test)
             case ops.NextTile():
                 low.next_tile(op)
-            case ops.LoadIndex():  # what follows may be about a number that is not there yet
-                raise NotFusedError("it reads an index")
+            case ops.LoadIndex() | ops.Loop():  # what follows may be about a number that is not there yet
+                raise NotFusedError("it reads an index" if isinstance(op, ops.LoadIndex) else "a loop stands in it")
             case _:
                 alone = isinstance(op, ops.BarSync) and low.threads == 1 and low.shared.cast.lanes_at(op, inside) == limits.WARP
                 if not alone:

@@ -11,7 +11,7 @@ from oxidecopy.engines.cuda.abi import COMPUTE_ARGUMENT, NO_REG, ComputeFn, Devi
 from oxidecopy.engines.cuda.code.compute import INSTRUCTION as COMPUTE
 from oxidecopy.engines.cuda.code.coordinates import COORDINATE
 from oxidecopy.engines.cuda.code.image import Image
-from oxidecopy.engines.cuda.code.records import APPLY, CONTRACT, COPY, EPILOGUE, INSTRUCTION, ONCE, PRODUCT, RECORD, RING
+from oxidecopy.engines.cuda.code.records import APPLY, CONTRACT, COPY, EPILOGUE, INSTRUCTION, ONCE, PRODUCT, RECORD, RING, ROWS
 from oxidecopy.isa.dtypes import REDUCE_OPS
 from oxidecopy.isa.ops import FOLDS, MAP_FIELDS, PRIMARY_POLICIES, SECONDARY_POLICIES
 
@@ -33,6 +33,7 @@ _COORDINATES: Final = {
     DeviceOp.TENSOR_S2G,
     DeviceOp.TENSOR_REDUCE,
     DeviceOp.STORE_GLOBAL,
+    DeviceOp.LOAD_ROWS,
     DeviceOp.COPY_EXTRA,
     DeviceOp.CONTRACT,
 }
@@ -209,6 +210,8 @@ def _tail(image: Image, op: DeviceOp, aux: int, imms: list[int], head: bytes, ta
         yield _evals(tail, 0, imms[0])
     elif op in (DeviceOp.PRODUCE, DeviceOp.DRAIN):
         yield from _ring(image, op, tail)
+    elif op is DeviceOp.LOAD_ROWS:
+        yield _rows(image, tail)
     elif op is DeviceOp.COPY_EXTRA:
         yield _extra(tail)
     elif op is DeviceOp.ONCE:
@@ -256,6 +259,13 @@ def _contract(image: Image, tail: bytes) -> Iterator[str]:
     yield f"staged at {out}, {out_stages} tiles, as {ElementForm(form).name.lower()}" + (", added" if adds else "")
     if instructions:
         yield f"arrays {sources}: " + "; ".join(_compute(tail, 2 * abi.RECORD_BYTES + 8 * i) for i in range(instructions))
+
+
+def _rows(image: Image, tail: bytes) -> str:
+    array, _, dim, scale, count, tile_step, index_step, most, below = ROWS.unpack_from(tail)
+    until = f", at most {most}" if most < (1 << 31) - 1 else ""
+    index = f"index {list(image.arrays)[array]} {index_step:+} * j{until}, below {below}"
+    return f"row j of {count}: {index}; tile {tile_step:+} * j; {scale} times it on coordinate {dim}, innermost first"
 
 
 def _extra(tail: bytes) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import final
 
+from oxidecopy.engines.cuda.abi import DeviceOp
 from oxidecopy.engines.cuda.code import refusals
 from oxidecopy.engines.cuda.code.agents import Cast
 from oxidecopy.engines.cuda.code.contract import WARPS, WHOLE
@@ -16,8 +17,9 @@ from oxidecopy.engines.cuda.code.fuse import Pattern
 from oxidecopy.engines.cuda.code.image import LoopNote, Where
 from oxidecopy.engines.cuda.code.inits import together
 from oxidecopy.engines.cuda.code.lower_ops import lower_op
-from oxidecopy.engines.cuda.code.nodes import Fused, If, Node, Repeat, Stream
+from oxidecopy.engines.cuda.code.nodes import Fused, If, Node, Op, Repeat, Stream
 from oxidecopy.engines.cuda.code.operands import Operands
+from oxidecopy.engines.cuda.code.rows import Rows, loads_rows
 from oxidecopy.engines.cuda.code.tile_maps import computes
 from oxidecopy.engines.cuda.code.tokens import Tokens, stamp_of
 from oxidecopy.engines.cuda.code.values import ZERO, DivisionByZeroError, Lin, Test, Values
@@ -200,13 +202,22 @@ class AgentLowering(Operands):
             return self._once(op, step, where, start, stop, always=trips[0] == 1)
         known = self.values.named(op.counter)
         counter = self.values.symbol(op.counter, min(first, last), max(first, last)) if known is None else known
-        wide = self.shared.tokens is not None
-        found = _WIDE if wide else Pattern(self, op, step, where, counter, start, stop).recognise()
+        found = self._fused(op, step, where, counter, start, stop, trips)
         self.note(step, op, found)
-        if isinstance(found, Fused):
-            return [found]
+        if not isinstance(found, str):
+            return [found] if isinstance(found, Fused) else [*found]
         self._check_end(where, last, op.step)
         return [Repeat(counter=counter, start=start, stop=stop, step=op.step, body=self.block(step), where=where)]
+
+    def _fused(
+        self, op: Loop, step: Step, where: Where, counter: Lin, start: Lin, stop: Lin, trips: tuple[int, int]
+    ) -> Fused | list[Op] | str:
+        """A loop as one record, or a few; else why it is none."""
+        if self.shared.tokens is not None:
+            return _WIDE
+        if loads_rows(step.body):
+            return Rows(self, op, counter, start, trips).recognise(step.body)
+        return Pattern(self, op, step, where, counter, start, stop).recognise()
 
     def _trips(self, start: Lin, stop: Lin, step: int) -> tuple[int, int]:
         """The fewest and the most trips of a loop."""
@@ -231,10 +242,11 @@ class AgentLowering(Operands):
         if not -most <= last + step < most:
             self.refused.append(refusals.overflow(where, "a loop's counter", min(last, last + step), max(last, last + step)))
 
-    def note(self, step: Step, op: Loop, found: Fused | str) -> None:
+    def note(self, step: Step, op: Loop, found: Fused | list[Op] | str) -> None:
         """Writes down how a loop runs."""
         number = self.shared.loops[id(step)]
-        fused, why = (found.op.name.lower(), "") if isinstance(found, Fused) else ("", found)
+        why = found if isinstance(found, str) else ""
+        fused = "" if why else (found.op if isinstance(found, Fused) else DeviceOp.LOAD_ROWS).name.lower()
         self.shared.notes[number, self.me] = LoopNote(
             loop=number, counter=op.counter, agent=str(self.kind), fused=fused, why=why, site=step.site
         )
@@ -269,6 +281,11 @@ class AgentLowering(Operands):
 
     def array(self, name: str) -> int:
         return self.words.slot(name)
+
+    def index_of(self, op: ops.LoadIndex) -> Lin:
+        """What it reads, as a symbol; no index is above its bound."""
+        most = self.values.interval(self.values.of(op.below))[1] - 1
+        return self.values.named(op.name) or self.values.symbol(op.name, 0, max(most, 0))
 
     @property
     def share(self) -> tuple[int, int, int]:

@@ -293,9 +293,8 @@ def _write(low: AgentLowering, op: ops.Fill | ops.Iota, where: Where) -> Op:
 
 
 def _load_index(low: AgentLowering, op: ops.LoadIndex, where: Where) -> Op:
-    below = low.value(op.below)
-    _, high = low.values.interval(below)
-    operands = ((0, low.value(op.index)), (1, below))
+    operands = ((0, low.value(op.index)), (1, low.value(op.below)))
     dtype = low.program.arrays[op.array.name].dtype
-    result = low.values.named(op.name) or low.values.symbol(op.name, 0, max(high - 1, 0))
-    return Op(op=DeviceOp.LOAD_INDEX, where=where, aux=code_of(dtype), map=low.array(op.array.name), operands=operands, result=result)
+    return Op(
+        op=DeviceOp.LOAD_INDEX, where=where, aux=code_of(dtype), map=low.array(op.array.name), operands=operands, result=low.index_of(op)
+    )

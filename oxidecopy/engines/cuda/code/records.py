@@ -14,6 +14,7 @@ RECORD: Final = struct.Struct("<4B8B5i")  # abi.RECORD
 INSTRUCTION: Final = struct.Struct("<BBHi")  # abi.EVAL_INSTR
 RING: Final = struct.Struct("<4iHBBHHii")  # abi.RING
 COPY: Final = struct.Struct("<4B3iHHBB10x")  # abi.COPY
+ROWS: Final = struct.Struct("<3BxiIiiiI4x")  # abi.ROWS
 ONCE: Final = struct.Struct("<4B2i20x")  # abi.ONCE
 APPLY: Final = struct.Struct("<4B4i2Hi4x")  # abi.APPLY
 CONTRACT: Final = struct.Struct("<6i8B")  # abi.CONTRACT
