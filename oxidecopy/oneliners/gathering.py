@@ -15,7 +15,7 @@ from oxidecopy.oneliners.explanation import Explanation
 from oxidecopy.oneliners.machine import Machine, machine_of
 from oxidecopy.oneliners.moving import move
 from oxidecopy.oneliners.operands import SHAPES, TYPES, Array, ForeignArray, check_apart, check_shape, check_written, refuse_types, taken
-from oxidecopy.oneliners.pipelines import padding_for, rows_by_number
+from oxidecopy.oneliners.pipelines import rows_by_number
 from oxidecopy.oneliners.spaces import boxes, joint, spread_bytes
 from oxidecopy.oneliners.steps import BITS, MapOf, Part, Plan, Step, part_of, why_no_map, why_no_store
 from oxidecopy.typed.dtypes import DType, i32, i64, u8, u16, u32, u64
@@ -154,40 +154,38 @@ def _check_numbers(numbers: Array, table: Array) -> None:
 
 
 class Pieces(NamedTuple):
-    """How rows are gathered: a CTA for each box of them.
+    """How rows are gathered: a CTA for each box of them, of up to `ROWS_MAX`.
 
     Attributes:
-        rows: of a box, at most.
         nbytes: of a box, at most.
         warps: that load its rows side by side, at most.
-        per_sm: CTAs at once on a multiprocessor, at most (0: any number).
+        part: bytes of a row that one copy takes, at most.
     """
 
-    rows: int = 16
-    nbytes: int = 16 << 10
-    warps: int = 4
-    per_sm: int = 0
+    nbytes: int
+    warps: int
+    part: int
 
     @property
     def words(self) -> str:
         """In words."""
-        boxes = f"boxes of up to {self.rows} rows and {self.nbytes:,} bytes, {self.warps} warps for each"
-        return f"{boxes}, {self.per_sm or 'as many as fit'} at once on a multiprocessor"
+        warps = f"{self.warps} warps load" if self.warps > 1 else "a warp loads"
+        return f"boxes of up to {self.nbytes:,} bytes, whose rows {warps} in parts of up to {self.part:,} bytes"
 
 
-_SOURCE: Final = "0.93 to 0.96 of cuMemcpyDtoD for rows from 4 KiB on, 0.86 for 2 KiB, 0.33 for 512 bytes: NVIDIA H200"
+ROWS_MAX: Final = 128  # of a box: what four warps load with one index and one copy for each lane
+_KB: Final = 1 << 10
+# The fastest of many ways for rows of up to so many bytes, 512 MiB of them in no order: NVIDIA H200, 2026-12-01.
+_BY_WIDTH: Final = (
+    (128, Pieces(8 * _KB, 1, 2 * _KB), "0.45 of cuMemcpyDtoD for rows of 64 bytes, 0.89 of 128"),
+    (256, Pieces(32 * _KB, 4, 2 * _KB), "0.95 of cuMemcpyDtoD"),
+    (2 * _KB, Pieces(16 * _KB, 4, 2 * _KB), "0.95 to 0.96 of cuMemcpyDtoD"),
+    (None, Pieces(32 * _KB, 1, 4 * _KB), "0.95 to 0.96 of cuMemcpyDtoD"),
+)
 _CHOICES: Final = tuple(
-    Pieces(*c)
-    for c in (
-        (16, 16 << 10),
-        (16, 16 << 10, 2),
-        (16, 16 << 10, 1, 8),
-        (32, 32 << 10, 8),
-        (32, 32 << 10, 2, 4),
-        (16, 8 << 10),
-        (8, 8 << 10, 2),
-    )
-)  # fmt: skip
+    Pieces(nbytes * _KB, warps, part * _KB)
+    for nbytes, warps, part in ((8, 1, 2), (8, 1, 4), (16, 1, 4), (16, 4, 2), (16, 2, 4), (32, 1, 2), (32, 1, 4), (32, 4, 2))
+)
 
 
 def gather(plan: Plan, machine: Machine, out: Part, table: Part, numbers: Part, choice: Pieces | None) -> None:
@@ -218,7 +216,9 @@ def gather(plan: Plan, machine: Machine, out: Part, table: Part, numbers: Part, 
 
 def _step(plan: Plan, machine: Machine, out: Part, table: Part, numbers: Part, choice: Pieces | None) -> Step:
     """One launch: rows as they are, or, where they are long, as rows of their own."""
-    word, words, pieces = out.size, out.shape[1], choice or Pieces()
+    word, words = out.size, out.shape[1]
+    known, source = next((pieces, said) for width, pieces, said in _BY_WIDTH if width is None or words * word <= width)
+    pieces, measured = (choice, "measured here") if choice else (known, f"{source}: NVIDIA H200")
     unit = TENSOR_SMEM_ALIGN // word  # a row is a part of a tile
     most = spread_bytes(out.shape[0] * words * word, pieces.nbytes, machine.sms)
     across = _piece(words, unit)
@@ -228,25 +228,24 @@ def _step(plan: Plan, machine: Machine, out: Part, table: Part, numbers: Part, c
     piece: tuple[int, ...]
     if down:
         shape, steps = (down, across), (across * word, word)
-        piece = (min(down, BOX_DIM_MAX, max(1, most // (across * word))), across)
+        piece = (min(down, BOX_DIM_MAX, max(1, min(most, pieces.part) // (across * word))), across)
     else:
         whole = -(-words // -(-words // BOX_DIM_MAX))
         piece = (min(BOX_DIM_MAX, -(-whole // unit) * unit),)
     nbytes = prod(piece) * word
-    rows = max(1, min(pieces.rows, 1 << (out.shape[0] - 1).bit_length(), 1 << max(1, most // nbytes).bit_length() - 1))
-    source = table.seen(out.dtype, (table.shape[0], *shape), (table.strides_bytes[0], *steps))
+    rows = max(1, min(ROWS_MAX, 1 << (out.shape[0] - 1).bit_length(), 1 << max(1, most // nbytes).bit_length() - 1))
+    wanted = table.seen(out.dtype, (table.shape[0], *shape), (table.strides_bytes[0], *steps))
     target = out.seen(out.dtype, (out.shape[0], *shape), (out.strides_bytes[0], *steps))
     box = (rows, *piece)
     count = boxes(target.shape, box)
     if down:
         plan.why.append(f"rows of {words:,} words are copied as {down:,} of {across}: one copy takes {piece[0]:,} of them")
     plan.why.append(f"box {box}: {rows} copies of {nbytes:,} bytes each; {count:,} of them cover {target.shape}")
-    plan.why.append(f"{pieces.words} ({'measured here' if choice else _SOURCE})")
-    padding = padding_for(pieces.per_sm, rows * nbytes)
+    plan.why.append(f"{pieces.words} ({measured})")
     return Step(
-        pipeline=rows_by_number(rows, min(rows, pieces.warps), padding, whole=out.shape[0] % rows == 0),
+        pipeline=rows_by_number(rows, min(rows, pieces.warps), whole=out.shape[0] % rows == 0),
         grid=count,
-        arguments={"table": MapOf(source, (1, *piece)), "indices": numbers, "out": MapOf(target, box)},
+        arguments={"table": MapOf(wanted, (1, *piece)), "indices": numbers, "out": MapOf(target, box)},
         what=f"boxes of {rows} rows, loaded row by row",
     )
 

@@ -393,24 +393,22 @@ def placed(at: tuple[Any, ...], along: Along) -> tuple[Any, ...]:
 
 # ---- rows by number
 @lru_cache(maxsize=_KEPT_MAX)
-def rows_by_number(rows: int, warps: int, padding: int, *, whole: bool) -> Pipeline[...]:
+def rows_by_number(rows: int, warps: int, *, whole: bool) -> Pipeline[...]:
     """Rows of `table` by the numbers in `indices`: a CTA for each box of `out`, whose rows are loaded each by a copy of its own.
 
-    Several warps do so side by side: what takes a row's time is its number. `whole`: `out` has no part of a box.
+    Of each of several warps a lane reads a number and loads its row. `whole`: `out` has no part of a box.
     """
     each = rows // warps
 
     def gather_rows(cta: Cta, table: Any, indices: Any, out: Any) -> None:
         tile = cta.shared(out)
-        if padding:
-            cta.shared(u8, (padding,), align=A128)
         full = cta.barrier().init(warps)
         last = indices.shape[0] - 1
         for at in cta.tiles(out, order=order.once):
             for warp in range(warps):
                 with cta.warps(warp, warp + 1) as group, group.elect() as leader:
                     token = full.arrive_expect_tx(leader, tile.nbytes // warps)
-                    for r in range(warp * each, warp * each + each):
+                    for r in cta.range(warp * each, warp * each + each):
                         # Rows behind the last one are loaded once more, and not stored.
                         number = at[0] + r if whole else minimum(at[0] + r, last)
                         row = cta.load_index(indices, number, below=table.shape[0])
