@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from oxidecopy.bench.gpu import Bench
     from oxidecopy.engines.cuda.stream import Stream
 
-GATHERED: Final = (4_096, 1_024, 512, 128)  # numbers in a row
+GATHERED: Final = (4_096, 1_024, 512, 128, 64, 32)  # numbers in a row
 SLICED: Final = {"aligned": 64, "not aligned": 1}  # columns that are left out
 _AGAIN_US: Final = 6.0
 _OTHERS_US: Final = 15.0
@@ -50,7 +50,7 @@ _CALLS: Final = 200
 _ROUNDS: Final = 20
 _OTHERS: Final = 8
 _HOW: Final = "by the plan that it chooses"
-_WIDE: Final = 1_024  # numbers of a row, from which on gathering is promised to be as fast as a copy
+_WIDE: Final = 128  # numbers of a row, from which on gathering is promised to be as fast as a copy
 _SUMS_TOLERANCE: Final = 1e-2
 
 Call = Callable[[], object]
@@ -75,7 +75,8 @@ def lines(elements: int, columns: int = COLUMNS) -> Iterator[Work]:
     for width in GATHERED:
         rows = Spec(ox.f32, (elements // width, width))
         asked = (OF_COPY_MAP if width >= _WIDE else None, OF_PEER)
-        yield _work(f"rows of {width}", f"ox.gather_rows, rows of {4 * width:,} bytes", (rows, rows), _gathered, _rows, asked)
+        work = _work(f"rows of {width}", f"ox.gather_rows, rows of {4 * width:,} bytes", (rows, rows), _gathered, _rows, asked)
+        yield replace(work, peers=(*work.peers, ("Triton", OF_PEER)))
 
 
 def _work(

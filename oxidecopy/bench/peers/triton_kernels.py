@@ -17,6 +17,17 @@ def fused(a, b, out, x, y, z, BLOCK: tl.constexpr):  # noqa: ANN001, ANN201, N80
 
 
 @triton.jit
+def rows(table, numbers, out, width, ROWS: tl.constexpr, COLUMNS: tl.constexpr):  # noqa: ANN001, ANN201, N803
+    """Rows by their numbers, a tile of so many rows and columns for each program; sizes are multiples of it."""
+    across = width // COLUMNS
+    row = tl.program_id(0) // across * ROWS + tl.arange(0, ROWS)
+    column = tl.program_id(0) % across * COLUMNS + tl.arange(0, COLUMNS)
+    source = tl.load(numbers + row).to(tl.int64)
+    values = tl.load(table + source[:, None] * width + column[None, :])
+    tl.store(out + row[:, None].to(tl.int64) * width + column[None, :], values)
+
+
+@triton.jit
 def product(a, b, out, m, n, k, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr, GROUP: tl.constexpr):  # noqa: ANN001, ANN201, N803, PLR0913, PLR0917
     """A times B transposed, dense rows, f32 sums. Blocks that run together share rows and columns: GROUP rows, column by column."""
     down, across = tl.cdiv(m, ROWS), tl.cdiv(n, COLUMNS)

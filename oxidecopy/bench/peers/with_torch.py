@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from oxidecopy.bench.lines import row_numbers
 
 if TYPE_CHECKING:
     from oxidecopy.bench.peers import Call, Given
 
-
-_WAYS: Final[dict[str, tuple[str, Callable[[Any], object]]]] = {
+Way: TypeAlias = Callable[[Any], object]
+_WAYS: Final[dict[str, tuple[str, Way]]] = {
     "permute": ("x.permute(0, 2, 1, 3).contiguous()", lambda x: x.permute(0, 2, 1, 3).contiguous()),
     "transpose": ("x.T.contiguous()", lambda x: x.T.contiguous()),
     "cast": ("x.bfloat16()", lambda x: x.bfloat16()),
@@ -30,25 +31,28 @@ def start(work: str, given: Given) -> Mapping[str, Call]:
         return _product(torch, work, given)
     stream = torch.cuda.ExternalStream(given.stream.handle)
     x = torch.from_dlpack(given.inputs[0])
-    words, call = _way(torch, work, x)
 
-    def on_stream() -> object:
+    def on_stream(call: Way) -> object:
         with torch.cuda.stream(stream):
             return call(x)
 
-    with torch.cuda.stream(stream):
-        torch.from_dlpack(given.output).copy_(call(x))
-    return {words: on_stream}
+    ways = _ways(torch, work, x)
+    for call in ways.values():
+        made = on_stream(call)
+        with torch.cuda.stream(stream):
+            torch.from_dlpack(given.output).copy_(made)
+    return {words: partial(on_stream, call) for words, call in ways.items()}
 
 
-def _way(torch: Any, work: str, x: Any) -> tuple[str, Callable[[Any], object]]:
+def _ways(torch: Any, work: str, x: Any) -> Mapping[str, Way]:
     if work.startswith("from column"):
         start = int(work.rpartition(" ")[2])
-        return f"x[:, {start}:].contiguous()", lambda x: x[:, start:].contiguous()
+        return {f"x[:, {start}:].contiguous()": lambda x: x[:, start:].contiguous()}
     if work.startswith("rows of"):
         numbers = torch.from_numpy(row_numbers(x.shape[0])).to(x.device)
-        return "torch.index_select", lambda x: torch.index_select(x, 0, numbers)
-    return _WAYS[work]
+        long = numbers.long()
+        return {"torch.index_select": lambda x: torch.index_select(x, 0, numbers), "x[numbers]": lambda x: x[long]}
+    return dict([_WAYS[work]])
 
 
 def _product(torch: Any, work: str, given: Given) -> Mapping[str, Call]:
