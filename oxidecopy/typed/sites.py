@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partialmethod
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Final
 
 from oxidecopy.errors import LifetimeError, OxidecopyError, Site
@@ -34,6 +34,12 @@ def caller_site() -> Site | None:
     """The place in the user's source that led here; None when there is none (all frames are ours)."""
     frame = _caller()
     return Site(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name) if frame else None
+
+
+def caller_code() -> tuple[CodeType, int] | None:
+    """The function around the user's line, and the line."""
+    frame = _caller()
+    return (frame.f_code, frame.f_lineno) if frame else None
 
 
 def caller_locals() -> dict[str, object]:
