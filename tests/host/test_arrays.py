@@ -145,6 +145,8 @@ def test_dtype_named(x: np.ndarray[Any, np.dtype[Any]], dtype: type[DType]) -> N
         (np.zeros((1,) * 6, np.float32), None, "OX5007", ("rank 6", "1 to 5")),
         (np.zeros(8, np.float32), np.float32, "OX5008", ("float32", "ox.f32")),
         (np.zeros(8, np.float32), "float32", "OX5008", ("ox.f32",)),
+        (np.zeros(8, np.float32), "f32", "OX5008", ("ox.f32",)),
+        (np.zeros(8, np.float32), float, "OX5008", ("ox.f32",)),
         (np.zeros(8, np.float32), dtypes.HasAdd, "OX5008", ("HasAdd",)),
         (np.zeros(8, np.uint8), dtypes.u4x16_align8b, "OX5010", ("9.0", "10.0 or newer")),
     ],
