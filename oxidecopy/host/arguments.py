@@ -16,6 +16,7 @@ from oxidecopy.program.program import ArrayInfo, ArrayParam, IdxParam, MapParam,
 from oxidecopy.program.replaced import SLOT_BYTES, SLOT_DTYPE
 from oxidecopy.typed.descriptor_table import DescriptorTable
 from oxidecopy.typed.global_array import GlobalArray
+from oxidecopy.typed.handles import borrowing, refuse_recorded
 from oxidecopy.typed.map_handle import MapHandle
 from oxidecopy.typed.recording import ArgumentSpec
 from oxidecopy.typed.refusal import described, refuse, whole
@@ -87,6 +88,7 @@ def bind(
     kwargs: dict[str, object],
 ) -> Arguments:
     """Checks everything and reports all that is wrong at once."""
+    refuse_recorded(f"a launch of {name!r}", (*args, *kwargs.values()))
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as problem:
@@ -164,6 +166,7 @@ class _Collected:
     def _map(self, formal: Formal, value: object) -> None:
         if type(value) is not MAP_CLASSES[formal.kind] or not isinstance(value, MapHandle):
             maker = {"map": "tiled(array, box=...)", "im2col": "im2col(array, ...)", "wide": "im2col_wide(array, ...)"}[formal.kind]
+            maker = maker.replace("array", borrowing(value) or "array")
             fix = "pass one entry, table[i]" if isinstance(value, DescriptorTable) else f"pass ox.TmaDescriptor.{maker}"
             self.mismatch(formal, described(value), fix)
             return
@@ -214,7 +217,9 @@ class _Collected:
 
     def _array(self, formal: Formal, value: object) -> None:
         if not isinstance(value, GlobalArray):
-            self.mismatch(formal, described(value), "pass what `dev.array` or `dev.empty` made")
+            known = "desc.array, the array that the descriptor was made of" if isinstance(value, MapHandle) else borrowing(value)
+            fix = f"pass {known}" if known and known != "dev.array(x)" else "pass what `dev.array` or `dev.empty` made"
+            self.mismatch(formal, described(value), fix)
             return
         dtype = value.dtype.info.name
         shape = value.shape

@@ -14,6 +14,7 @@ from oxidecopy.host.opening import open_engine
 from oxidecopy.interop.foreign import SupportsCudaArray, SupportsDLPack
 from oxidecopy.typed.dtypes import DType, f16, f32, f64, i32, i64, u8, u16, u32, u64
 from oxidecopy.typed.global_array import GlobalArray
+from oxidecopy.typed.handles import borrowing
 from oxidecopy.typed.refusal import described, flag
 from oxidecopy.typed.sites import at_the_users_line
 from oxidecopy.typed.views import Rows
@@ -150,7 +151,7 @@ class Device:
                     "only plain numpy arrays are copied to a device",
                     got=type(x).__name__,
                     required="np.ndarray",
-                    fix="dev.array(np.asarray(x))",
+                    fix="dev.array(np.asarray(x))" if isinstance(x, np.ndarray) else borrowing(x) or "dev.array(np.asarray(x))",
                 )
             )
         chosen = None if dtype is None else element_type(dtype, self.sm)

@@ -14,8 +14,9 @@ from oxidecopy.host.borrowing import borrow_any, follow, home_of
 from oxidecopy.host.stream import Stream
 from oxidecopy.interop import torch_tensor
 from oxidecopy.isa.limits import GLOBAL_ADDRESS_ALIGN, STORE_EDGE_BYTES
-from oxidecopy.typed.dtypes import DType
+from oxidecopy.typed.dtypes import DType, element_named
 from oxidecopy.typed.global_array import GlobalArray
+from oxidecopy.typed.handles import refuse_recorded
 from oxidecopy.typed.refusal import described, refuse
 from oxidecopy.typed.sites import caller_site
 
@@ -58,6 +59,7 @@ def are_ours(arrays: Sequence[object]) -> bool:
 
 def taken(names: Sequence[str], given: Sequence[object], stream: AnyStream, *, left_out: int = 0) -> Taken:
     """Arrays of ours as they are, those of others borrowed on the device that all are on. The first `left_out` may be None."""
+    refuse_recorded("a one-liner", given)
     device: Any = next((a.device for a in given if isinstance(a, GlobalArray)), None)
     if device is None:
         homes = [home for a in given if a is not None and (home := home_of(a)) is not None]
@@ -130,13 +132,14 @@ def opened(name: str) -> Device:
 
 
 def _refuse_argument(names: Sequence[str], given: Sequence[object]) -> NoReturn:
+    named = element_named(given[0]) if names[0] == "dst" else ""
     refuse(
         ArgumentError,
         NO_ARRAY,
         f"`{names[0]}` is no array" if len(names) == 1 else "there is no array among the arguments",
         got=", ".join(map(described, given)),
         required="what `dev.array` or `dev.empty` made, or an array of another library on that device",
-        fix="dev.array(np.asarray(x)) copies numbers to a device",
+        fix=f"{named} makes a new array of that type" if named else "dev.array(np.asarray(x)) copies numbers to a device",
     )
 
 

@@ -197,6 +197,9 @@ def transform(fn: Any, /, *inputs: Any, out: Any = None, stream: AnyStream = Non
     if ours and hurry and hot(key, (out, *arrays), numbers, stream):
         return out
     asked = Asked.of(stream, explain, tune)
+    if not callable(fn):
+        got, fix = f"{described(fn)} first", "ox.transform(lambda v: v * 2, a)"
+        refuse(ArgumentError, INPUTS, "`transform` takes the function first", got=got, required="a function, then its inputs", fix=fix)
     _check_inputs(inputs)
     names = [f"input {k}" for k, i in enumerate(inputs) if not isinstance(i, Value)]
     device, (into, *given) = taken(("out", *names), (out, *arrays), stream, left_out=1)

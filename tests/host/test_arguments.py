@@ -10,6 +10,7 @@ import pytest
 
 import oxidecopy as ox
 from oxidecopy.errors import ArgumentError, Diagnostic
+from tests.helpers.foreign import Producer
 
 DEV = ox.Device.open("sim")
 Boxed = ox.TmaDescriptor[ox.f32, ox.D2, ox.Swizzle64B, ox.Box2[Literal[16], Literal[16]]]
@@ -85,6 +86,14 @@ def test_maps(src: Any, got: str) -> None:
 def test_arrays(out: Any, got: str) -> None:
     diagnostic = wrong(out=out)
     assert (diagnostic.rule, diagnostic.got, diagnostic.required) == ("OX1053", got, "GlobalArray[f32, D2]")
+
+
+def test_arrays_of_others_are_told_how_they_become_ours() -> None:
+    theirs = Producer(0x7000, (4,))
+    assert wrong(src=theirs).fix.startswith("pass ox.TmaDescriptor.tiled(dev.borrow(x, ox.f32, rank=")
+    assert wrong(src=np.zeros((32, 32))).fix == "pass ox.TmaDescriptor.tiled(dev.array(x), box=...)"
+    assert wrong(out=theirs).fix.startswith("pass dev.borrow(x, ox.f32, rank=")
+    assert wrong(out=desc()).fix.startswith("pass desc.array")
 
 
 def test_packed_elements_are_no_array() -> None:

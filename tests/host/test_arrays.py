@@ -13,6 +13,7 @@ from oxidecopy.host.arrays import INFERRED, PAD_BYTE, layout
 from oxidecopy.typed import dtypes
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.global_array import span_bytes, storage_dtype
+from tests.helpers.foreign import Producer
 from tests.helpers.memory_engine import memory_device
 
 _BYTE_TYPES = [
@@ -123,6 +124,7 @@ def test_dtype_named(x: np.ndarray[Any, np.dtype[Any]], dtype: type[DType]) -> N
     ("x", "dtype", "rule", "words"),
     [
         ([1.0], None, "OX5001", ("list", "np.asarray")),
+        (Producer(0x7000, (4,)), None, "OX5001", ("Producer", "dev.borrow(x, ox.f32, rank=")),
         (np.ma.masked_array(np.zeros(4, np.float32)), None, "OX5001", ("MaskedArray",)),
         (np.zeros(8, np.complex64), None, "OX5002", ("complex64", "x.view(np.float32)")),
         (np.zeros(8, np.int8), None, "OX5002", ("int8", "x.view(np.uint8)")),

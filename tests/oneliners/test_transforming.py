@@ -254,6 +254,7 @@ def test_what_is_refused(dev: ox.Device) -> None:
     refused("OX1202", ArgumentError, lambda v: v, a[1:], out=a[:-1])
     refused("OX1204", ArgumentError, lambda v, w: v + w, a, [1.0])
     refused("OX1205", ArgumentError, lambda: None)
+    refused("OX1205", ArgumentError, a, lambda v: v)
     refused("OX1205", ArgumentError, lambda v, w: v + w, a, 2.0)
     refused("OX1205", ArgumentError, lambda v, w: v + w, a, np.float32(2))
     refused("OX1205", ArgumentError, lambda v: v, ox.value(2.0, ox.f32))
