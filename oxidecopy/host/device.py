@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, final, over
 from typing_extensions import TypeVar
 
 from oxidecopy.engines.base import SupportsSharing, SupportsStreams
-from oxidecopy.errors import ExportError, InputError
+from oxidecopy.errors import ExportError, InputError, UsageError
 from oxidecopy.host.arrays import Layout, array_faults, as_stored, element_type, extents, inferred, layout, packed, refusal
 from oxidecopy.host.opening import open_engine
 from oxidecopy.interop.foreign import SupportsCudaArray, SupportsDLPack
@@ -46,6 +46,16 @@ class Device:
         self.engine = engine
         self.why = why or f"{name}: asked for by name"
         self.kept: dict[str, Any] = {}  # what other rooms keep for as long as the device is there
+
+    if not TYPE_CHECKING:
+
+        def __new__(cls, name: object = None, engine: object = None, **_: object) -> Device:
+            """Refuses what was meant to open one: its engine is not for users to make."""
+            if engine is None:
+                asked = "" if name is None else repr(name)
+                fix = f"ox.Device.open({asked})"
+                raise UsageError(refusal("OX5012", "a device is opened", got=f"ox.Device({asked})", required="Device.open", fix=fix))
+            return object.__new__(cls)
 
     @staticmethod
     def open(name: str | None = None, *, checked: bool = False, arch: int | str | None = None) -> Device:

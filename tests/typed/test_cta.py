@@ -537,7 +537,14 @@ def test_python_mistakes_name_the_line() -> None:
 MISTAKES: list[tuple[Callable[[Any, Any, Any], object], str]] = [
     (lambda cta, src, _: cta.share(src), "did you mean `shared`?"),
     (lambda cta, src, _: cta.shared(src) * 2, "cta.map("),
-    (lambda cta, src, _: cta.shared(src).__setitem__(0, 1.0), "help(ox.Cta)"),
+    (lambda cta, src, _: cta.shared(src).__setitem__(0, 1.0), "it has `bytes`, `nbytes`, `part`, `shape`"),
+    (lambda cta, src, _: cta.shared(src).dtype, "it has `bytes`, `nbytes`, `part`, `shape`"),
+    (lambda _cta, src, _: src.box, "`cta.shared(desc).shape`"),
+    (lambda _cta, src, _: src.nbytes, "`cta.shared(desc).nbytes`"),
+    (lambda _cta, src, _: src.ndim, "`len(desc.shape)`"),
+    (lambda cta, _src, _out: cta.cluster_sync(), "`cta: ox.ClusterCta`"),
+    (lambda _cta, _src, _out: ox.SharedArray((64, 64), ox.f32), "`cta.shared(desc)`"),  # type: ignore[arg-type, call-arg]
+    (lambda _cta, _src, _out: ox.ManagedBarrier(), "`cta.barrier().init(1)`"),  # type: ignore[call-arg]
     (lambda _cta, _src, out: out[0], "cta.load_index("),
     (lambda cta, _src, _out: cta.thread_idx.x, "with cta.elect() as leader:"),
     (lambda cta, _src, _out: cta.block_dim.x, "`cta.threads`"),
@@ -559,3 +566,17 @@ def test_what_to_write_instead(mistake: Callable[[Any, Any, Any], object], fix: 
         recorded(pipe)
     assert caught.value.rules == ("OX1009",)
     assert fix in caught.value.diagnostics[0].fix
+
+
+def test_signatures_are_said() -> None:
+    def pipe(cta: Any, src: Any) -> None:
+        src.g2s(cta.shared(src), (0, 0))  # here
+
+    assert refused(pipe, "OX1009").required == "TmaDescriptor.g2s(leader, tile, coords, token, *, cache_hint=None)"
+
+
+def test_a_constructor_has_no_signature_to_follow() -> None:
+    def pipe(cta: Any, src: Any) -> None:
+        ox.ManagedBarrier()  # type: ignore[call-arg]  # here
+
+    assert refused(pipe, "OX1009").required == "a call as it is documented"
