@@ -6,7 +6,7 @@ import difflib
 import inspect
 import sys
 import traceback
-from typing import Any, Final
+from typing import Any, Final, final
 
 from oxidecopy.errors import Site
 from oxidecopy.typed import barrier, barrier_array, bulk, descriptor, descriptor_table, handles, leader, scalar, smem, symbolic, tokens
@@ -103,17 +103,28 @@ def _called(problem: TypeError | AttributeError) -> str:
 
 
 def _class(name: str) -> type | None:
-    """A class of ours, in whichever room it is: some are built on this one."""
+    """A class of ours, the public one of that name before those in the rooms, some of which are built on this one."""
+    public: Any = sys.modules["oxidecopy"]
+    if name in public.__all__:
+        named: type = getattr(public, name)
+        return named
     rooms = [room for of, room in list(sys.modules.items()) if of.startswith("oxidecopy.")]
-    found = (vars(room).get(name) for room in rooms)
-    return next((cls for cls in found if isinstance(cls, type) and in_package(str(sys.modules[cls.__module__].__file__))), None)
+    return next((cls for room in rooms if isinstance(cls := vars(room).get(name), type)), None)
 
 
 def _bare(parameter: inspect.Parameter) -> inspect.Parameter:
     """Without its annotation, and with `...` for a default that is an object."""
     default = parameter.default
     plain = default is inspect.Parameter.empty or default is None or isinstance(default, bool | int | str)
-    return parameter.replace(annotation=inspect.Parameter.empty, default=default if plain else ...)
+    return parameter.replace(annotation=inspect.Parameter.empty, default=default if plain else _Something())
+
+
+@final
+class _Something:
+    """A default that is not said."""
+
+    def __repr__(self) -> str:
+        return "..."
 
 
 def _attribute(problem: AttributeError) -> str:
@@ -122,6 +133,8 @@ def _attribute(problem: AttributeError) -> str:
     known = _OF_CTA if isinstance(of, level1.Cta) else _OF_MAPS if isinstance(of, MapHandle) else {}
     if name in known:
         return known[name]
+    if isinstance(of, tuple):
+        return "name each tile of the stage: `as (tile,)`"
     names = [n for n in dir(of) if n[0] != "_"]
     near = difflib.get_close_matches(name, names, 1)
     if near:

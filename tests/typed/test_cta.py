@@ -568,11 +568,29 @@ def test_what_to_write_instead(mistake: Callable[[Any, Any, Any], object], fix: 
     assert fix in caught.value.diagnostics[0].fix
 
 
-def test_signatures_are_said() -> None:
-    def pipe(cta: Any, src: Any) -> None:
-        src.g2s(cta.shared(src), (0, 0))  # here
+CALLS: list[tuple[Callable[[Any, Any], object], str]] = [
+    (lambda cta, src: src.g2s(cta.shared(src), (0, 0)), "TmaDescriptor.g2s(leader, tile, coords, token, *, cache_hint=None)"),
+    (lambda cta, src: cta.ring(tiles=(src,)), "Cta.ring(*, stages, tiles, consumers=None)"),
+    (lambda cta, src: cta.ring(stages=2, tiles=(src,)).produce(), "Ring.produce(leader, /)"),
+    (lambda cta, src: cta.map(lambda v: v, cta.shared(src)), "Maps.map(fn, /, *inputs, out)"),
+    (lambda cta, src: cta.range(start=0, stop=3), "Cta.range(start, stop=..., step=1, /)"),
+    (lambda cta, src: ox.bulk_g2s(cta), "bulk_g2s(leader, tile, src, at, token, *, nbytes=None, cache_hint=None)"),  # type: ignore[call-arg]
+]
 
-    assert refused(pipe, "OX1009").required == "TmaDescriptor.g2s(leader, tile, coords, token, *, cache_hint=None)"
+
+@pytest.mark.parametrize(("call", "signature"), CALLS)
+def test_signatures_are_said(call: Callable[[Any, Any], object], signature: str) -> None:
+    """Those of the rooms that are built on this one, too."""
+
+    @ox.pipeline(threads=32)
+    def pipe(cta: ox.Cta, src: Src) -> None:
+        call(cta, src)
+
+    dev = ox.Device.open("sim")
+    with pytest.raises(RecordError) as caught:
+        pipe[1].bind(ox.TmaDescriptor.tiled(dev.zeros((8, 8), ox.f32), box=(8, 8)))
+    assert caught.value.rules == ("OX1009",)
+    assert caught.value.diagnostics[0].required == signature
 
 
 def test_a_constructor_has_no_signature_to_follow() -> None:
