@@ -183,7 +183,7 @@ def _cannot(wanted: str, facts: CudaFacts, ordinal: int) -> DeviceError:
 
 
 def _refusal(wanted: str, got: str, required: str, fix: str = "") -> Diagnostic:
-    fix = fix or 'Device.open("sim") runs the same program on the simulator'
+    fix = fix or 'Device.open("sim"), or `--device sim` of a command, runs the same program on the simulator'
     return Diagnostic(rule="OX5013", what=f"{wanted} cannot be used", got=got, required=required, fix=fix, site=caller_site())
 
 
