@@ -92,7 +92,9 @@ def bind(
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as problem:
-        required, fix = f"{name}({_shown(signature, formals)})", "pass one argument for each parameter (a pipeline's `cta` is none)"
+        required = f"{name}({_shown(signature, formals)})"
+        ways = [way for word, way in _ELSEWHERE.items() if word in kwargs]
+        fix = ways[0].format(name) if ways else "pass one argument for each parameter (a pipeline's `cta` is none)"
         refuse(ArgumentError, "OX1032", f"the arguments do not fit {name!r}", got=str(problem), required=required, fix=fix)
     bound.apply_defaults()
     collected = _Collected()
@@ -116,6 +118,16 @@ def _shown(signature: inspect.Signature, formals: Sequence[Formal]) -> str:
 def _converted(formal: Formal, dtype: str, fix: str) -> str:
     """What to change; where the element type is another one, how to convert (numpy makes f64 where nothing else is said)."""
     return fix if formal.dtype in (None, dtype) else f"{fix}; ox.copy(ox.{formal.dtype}, a) converts an array"
+
+
+# What other libraries take with a launch's arguments.
+_ELSEWHERE: Final = {
+    "stream": "{}[grid].on(stream)(...) launches on a stream",
+    "grid": "{}[4, 2](...): the grid is in the brackets",
+    "cluster": "@ox.pipeline(..., cluster=2) declares it",
+    "threads": "@ox.pipeline(threads=128) declares them",
+    "num_warps": "@ox.pipeline(threads=128), or warps=ox.roles(...), declares them",
+}
 
 
 class _Collected:

@@ -143,6 +143,16 @@ def test_the_number_of_arguments() -> None:
         assert "flag: bool = False" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("word", "fix"),
+    [("stream", ".on(stream)"), ("grid", "in the brackets"), ("threads", "@ox.pipeline(threads=128)"), ("more", "one argument")],
+)
+def test_what_is_no_argument_of_a_launch(word: str, fix: str) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        cast("Any", pipe[1]).bind(**{**GOOD, word: 1})
+    assert fix in caught.value.diagnostics[0].fix
+
+
 def test_everything_wrong_at_once() -> None:
     launch = cast("Any", pipe[1])
     with pytest.raises(ArgumentError) as caught:
