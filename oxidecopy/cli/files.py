@@ -52,9 +52,13 @@ class UserFile:
 
 
 def split_target(target: str) -> tuple[Path, str]:
-    """`FILE` or `FILE:name` as its parts; a colon inside a path (a drive letter, an odd name) stays in the path."""
+    """`FILE`, `FILE:name` or `FILE:pipeline:recipe` as its parts; a colon inside a path (a drive letter, an odd name) stays in the path."""
     head, colon, name = target.rpartition(":")
     if colon and len(head) > 1 and name.isidentifier() and not Path(target).exists():
+        if not Path(head).exists():
+            file, _, pipeline = head.rpartition(":")
+            if len(file) > 1 and (pipeline.isidentifier() or not pipeline) and Path(file).exists():
+                return Path(file), f"{pipeline}:{name}" if pipeline else name  # `FILE::name` is how test runners have it
         return Path(head), name
     return Path(target), ""
 
@@ -108,7 +112,7 @@ def _compiled(path: Path) -> CodeType:
                 what=f"cannot read {path}",
                 got=reason,
                 required="a Python file with a pipeline",
-                fix="check the path; `oxidecopy demo` names the lessons' files",
+                fix=f"name files: {path}/*.py" if path.is_dir() else "check the path; `oxidecopy demo` names the lessons' files",
             )
         ) from problem
     except SyntaxError as problem:
@@ -162,10 +166,10 @@ def choose(file: UserFile, name: str) -> Chosen:
     Raises:
         UsageError: there is none, or more than one.
     """
-    require_recipes(file)
+    require_recipes(file, name)
     every = list(file.recipes())
     if name:
-        named = [c for c in every if c.pipeline == name] or [c for c in every if c.recipe.name == name]
+        named = [c for c in every if name in (c.pipeline, c.name)] or [c for c in every if c.recipe.name == name]
         if not named:
             _unknown(file, every, name)
     else:
@@ -190,12 +194,14 @@ def _names(chosen: list[Chosen]) -> list[str]:
     return pipelines if len(set(pipelines)) == len(pipelines) else [c.recipe.name for c in chosen]
 
 
-def require_recipes(file: UserFile) -> None:
-    """Refuses a file in which there is nothing to launch."""
+def require_recipes(file: UserFile, asked: str = "") -> None:
+    """Refuses a file in which there is nothing to launch; `asked` for is the pipeline of that name, if any."""
     if any(file.recipes()):
         return
     if file.pipelines:
-        name = next(iter(file.pipelines))
+        if asked and asked not in file.pipelines:
+            _unknown(file, [], asked)
+        name = asked or next(iter(file.pipelines))
         raise UsageError(
             Diagnostic(
                 rule="OX6003",
@@ -218,8 +224,8 @@ def _unknown(file: UserFile, every: list[Chosen], name: str) -> None:
     if name in file.pipelines:
         what, fix = f"pipeline {name!r} of {file.path.name} has no recipe", f"declare one with @{name}.recipe"
     else:
-        known = [c.pipeline for c in every] + [c.recipe.name for c in every]
+        known = [*file.pipelines, *(c.recipe.name for c in every)]
         close = get_close_matches(name, known, 1)
         what, fix = f"{file.path.name} has no pipeline or recipe {name!r}", f"{file.path.name}:{close[0]}" if close else ""
-    got = ", ".join(dict.fromkeys(c.pipeline for c in every))
+    got = ", ".join(dict.fromkeys(c.pipeline for c in every)) or ", ".join(file.pipelines)
     raise UsageError(Diagnostic(rule="OX6004", what=what, got=name, required=f"one of {got}", fix=fix))

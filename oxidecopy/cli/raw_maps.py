@@ -19,6 +19,7 @@ _BETWEEN: Final = re.compile(r"[\s,;{}\[\]()]+")
 _WORD: Final = re.compile(r"0[xX]([0-9a-fA-F]{1,16})[uUlL]*")
 _DIGITS: Final = re.compile(r"[0-9a-fA-F]+")
 _WORD_BYTES: Final = (1, 4, 8)
+_NPY: Final = b"\x93NUMPY"  # how they begin
 _SHORTEST: Final = 32  # of an argument taken for digits: shorter ones are names of files
 
 
@@ -47,7 +48,9 @@ def read_maps(target: str) -> list[bytes] | None:
 
 def _split(data: bytes, where: str) -> list[bytes]:
     """Hex digits where the text is nothing else, else the bytes themselves."""
-    got = f"{len(data):,} bytes"
+    got, fix = f"{len(data):,} bytes", "copy the whole CUtensorMap: sizeof is 128"
+    if data.startswith(_NPY):
+        got, fix, data = "a .npy file, whose header would be taken for a map", "x.tofile(path) writes the bytes alone", b""
     digits = _digits(data.decode("ascii", "replace"))
     if digits is not None:
         got, data = f"{len(digits):,} hex digits", bytes.fromhex(digits) if len(digits) % 2 == 0 else b""
@@ -58,7 +61,7 @@ def _split(data: bytes, where: str) -> list[bytes]:
                 what=f"{where} holds no tensor maps",
                 got=got,
                 required=f"{MAP_BYTES} bytes, or {2 * MAP_BYTES} hex digits, for each of 1 to {TABLE_ENTRIES_MAX:,} maps",
-                fix="copy the whole CUtensorMap: sizeof is 128",
+                fix=fix,
             )
         )
     return [data[i : i + MAP_BYTES] for i in range(0, len(data), MAP_BYTES)]

@@ -124,16 +124,16 @@ def _placed(tile: TileDecl, address: int) -> PlacedTile:
     return PlacedTile(shape=tile.shape, dtype=tile.dtype, swizzle=tile.swizzle, address=address, dense=dense)
 
 
-def refuse(what: str, *, got: str, fix: str) -> NoReturn:
+def refuse(what: str, *, got: str, fix: str, required: str = "one box by its options, or a pipeline's tiles") -> NoReturn:
     """An error of how the command is used."""
-    raise UsageError(Diagnostic(rule="OX6020", what=what, got=got, required="one box by its options, or a pipeline's tiles", fix=fix))
+    raise UsageError(Diagnostic(rule="OX6020", what=what, got=got, required=required, fix=fix))
 
 
 def _extents(words: str) -> tuple[int, ...]:
     try:
         return tuple([int(part) for part in _SEPARATORS.split(words.strip().strip("()"))])
     except ValueError:
-        refuse(f"--box {words} is no box", got=words, fix="--box 64,32: extents in elements, outermost first")
+        refuse(f"--box {words} is no box", got=words, fix="--box 64,32", required="extents in elements, outermost first")
 
 
 def _named(what: str, name: str, known: dict[str, str], option: str) -> str:
@@ -142,7 +142,7 @@ def _named(what: str, name: str, known: dict[str, str], option: str) -> str:
     if found is None:
         close = get_close_matches(name.lower(), known, 1)
         fix = f"{option} {known[close[0]]}" if close else f"one of {', '.join(known.values())}"
-        refuse(f"there is no {what} {name}", got=name, fix=fix)
+        refuse(f"there is no {what} {name}", got=name, fix=fix, required=", ".join(known.values()))
     return found
 
 
@@ -152,4 +152,4 @@ def _address(words: str | None) -> int:
     try:
         return int(words, 0)
     except ValueError:
-        refuse(f"--at {words} is no address", got=words, fix=f"--at {SHARED_BASE:#x}")
+        refuse(f"--at {words} is no address", got=words, fix=f"--at {SHARED_BASE:#x}", required="a number: 1024, or 0x400")

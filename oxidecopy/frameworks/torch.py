@@ -108,6 +108,9 @@ def torch_op(name: str, *, mutates: Sequence[str]) -> Callable[[Callable[Concate
 
 def _body(function: Callable[..., None]) -> Callable[..., None]:
     """The function without its first parameter, with annotations as types: what torch reads a schema from."""
+    if not hasattr(function, "__name__"):
+        required, fix = "a function whose first parameter is an On", "@torch_op(...) above a def, once"
+        raise _refused(NOT_AN_OP, "this is no function", described(function), required, fix)
     try:
         signature = inspect.signature(function)
         first, *rest = signature.parameters.values()

@@ -16,6 +16,7 @@ from oxidecopy.program.program import ArrayInfo, ArrayParam, IdxParam, MapParam,
 from oxidecopy.program.replaced import SLOT_BYTES, SLOT_DTYPE
 from oxidecopy.typed.descriptor_table import DescriptorTable
 from oxidecopy.typed.global_array import GlobalArray
+from oxidecopy.typed.handles import borrowing, refuse_recorded
 from oxidecopy.typed.map_handle import MapHandle
 from oxidecopy.typed.recording import ArgumentSpec
 from oxidecopy.typed.refusal import described, refuse, whole
@@ -87,10 +88,13 @@ def bind(
     kwargs: dict[str, object],
 ) -> Arguments:
     """Checks everything and reports all that is wrong at once."""
+    refuse_recorded(f"a launch of {name!r}", (*args, *kwargs.values()))
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as problem:
-        required, fix = f"{name}({_shown(signature, formals)})", "pass one argument for each parameter (a pipeline's `cta` is none)"
+        required = f"{name}({_shown(signature, formals)})"
+        ways = [way for word, way in _ELSEWHERE.items() if word in kwargs]
+        fix = ways[0].format(name) if ways else "pass one argument for each parameter (a pipeline's `cta` is none)"
         refuse(ArgumentError, "OX1032", f"the arguments do not fit {name!r}", got=str(problem), required=required, fix=fix)
     bound.apply_defaults()
     collected = _Collected()
@@ -114,6 +118,16 @@ def _shown(signature: inspect.Signature, formals: Sequence[Formal]) -> str:
 def _converted(formal: Formal, dtype: str, fix: str) -> str:
     """What to change; where the element type is another one, how to convert (numpy makes f64 where nothing else is said)."""
     return fix if formal.dtype in (None, dtype) else f"{fix}; ox.copy(ox.{formal.dtype}, a) converts an array"
+
+
+# What other libraries take with a launch's arguments.
+_ELSEWHERE: Final = {
+    "stream": "{}[grid].on(stream)(...) launches on a stream",
+    "grid": "{}[4, 2](...): the grid is in the brackets",
+    "cluster": "@ox.pipeline(..., cluster=2) declares it",
+    "threads": "@ox.pipeline(threads=128) declares them",
+    "num_warps": "@ox.pipeline(threads=128), or warps=ox.roles(...), declares them",
+}
 
 
 class _Collected:
@@ -164,6 +178,7 @@ class _Collected:
     def _map(self, formal: Formal, value: object) -> None:
         if type(value) is not MAP_CLASSES[formal.kind] or not isinstance(value, MapHandle):
             maker = {"map": "tiled(array, box=...)", "im2col": "im2col(array, ...)", "wide": "im2col_wide(array, ...)"}[formal.kind]
+            maker = maker.replace("array", borrowing(value) or "array")
             fix = "pass one entry, table[i]" if isinstance(value, DescriptorTable) else f"pass ox.TmaDescriptor.{maker}"
             self.mismatch(formal, described(value), fix)
             return
@@ -214,7 +229,9 @@ class _Collected:
 
     def _array(self, formal: Formal, value: object) -> None:
         if not isinstance(value, GlobalArray):
-            self.mismatch(formal, described(value), "pass what `dev.array` or `dev.empty` made")
+            known = "desc.array, the array that the descriptor was made of" if isinstance(value, MapHandle) else borrowing(value)
+            fix = f"pass {known}" if known and known != "dev.array(x)" else "pass what `dev.array` or `dev.empty` made"
+            self.mismatch(formal, described(value), fix)
             return
         dtype = value.dtype.info.name
         shape = value.shape

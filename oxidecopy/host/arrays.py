@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 from oxidecopy.errors import Diagnostic, InputError
 from oxidecopy.isa import limits
 from oxidecopy.typed import dtypes
-from oxidecopy.typed.dtypes import DType
+from oxidecopy.typed.dtypes import DType, element_named
 from oxidecopy.typed.global_array import storage_dtype
 from oxidecopy.typed.packed import pack
 from oxidecopy.typed.sites import caller_site
@@ -98,8 +98,7 @@ def element_type(dtype: object, sm: int) -> type[DType]:
     """
     if not (isinstance(dtype, type) and issubclass(dtype, DType) and "info" in dtype.__dict__):
         name = getattr(dtype, "__name__", None) or repr(dtype)
-        known = INFERRED.get(name) or NAMED.get(name) or INFERRED.get(str(dtype)) or NAMED.get(str(dtype))
-        fix = f"ox.{known.__name__}" if known else "an element type of oxidecopy, such as ox.f32"
+        fix = element_named(dtype) or "an element type of oxidecopy, such as ox.f32"
         raise InputError(refusal("OX5008", "the dtype is no element type", got=name, required="a class such as ox.f32 or ox.bf16", fix=fix))
     info = dtype.info
     if sm < info.min_sm:

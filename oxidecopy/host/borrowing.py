@@ -295,11 +295,14 @@ def _check_device(dev: Device, engine: SupportsSharing, x: SupportsDLPack) -> No
 
 def _elsewhere(dev: Device, x: object, got: str) -> NoReturn:
     device = getattr(dev.engine, "dlpack_device", (0, 0))
-    fix = (
-        "borrow it on the device that it is on"
-        if device[0] == dlpack.CUDA and "GPU" in got
-        else "dev.array(x) copies a numpy array there, a.numpy() an array back"
-    )
+    if device[0] == dlpack.CUDA and "GPU" in got:
+        fix = "borrow it on the device that it is on"
+    elif hasattr(x, "cuda") and device[0] == dlpack.CUDA:
+        fix = "x.cuda() is a tensor there; dev.array(x.numpy()) copies it into an array"
+    elif hasattr(x, "cpu"):
+        fix = f"Device.open({home_of(x)!r}) is where it is; x.cpu() is a tensor in host memory"
+    else:
+        fix = "dev.array(x) copies a numpy array there, a.numpy() an array back"
     raise InputError(
         refusal(ELSEWHERE, f"the memory of a {type(x).__name__} is not that of {dev.name}", got=got, required=str(Where(*device)), fix=fix)
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, final
 
 from oxidecopy.errors import ArgumentError, LifetimeError
@@ -109,8 +110,10 @@ class PreparedLaunch(BoundLaunch, Generic[P]):
 
 
 def _difference(one: Launch, other: Launch) -> str:
-    """Those fields of `one` that are not as in `other`."""
-    words = [f"{name} {getattr(one, name)}" for name in ("grid", "maps", "arrays", "idx") if getattr(one, name) != getattr(other, name)]
+    """What of `one` is not as in `other`."""
+    words = [f"grid {one.grid}"] if one.grid != other.grid else []
+    known = dict[str, object]((*other.maps, *other.arrays, *other.idx))
+    words += [f"{name!r} {_said(value, known.get(name))}" for name, value in (*one.maps, *one.arrays, *one.idx) if known.get(name) != value]
     for is_so, is_not, mine, others in (
         ("one view of memory", "views of their own", one.same, other.same),
         ("memory in common", "no memory in common", one.overlapping, other.overlapping),
@@ -119,3 +122,11 @@ def _difference(one: Launch, other: Launch) -> str:
         words += [f"{is_not} for {' and '.join(map(repr, names))}" for names in others if names not in mine]
     words += [f"{edge} behind the rows of {name!r}" for name, edge in one.edges if (name, edge) not in other.edges]
     return ", ".join(words)
+
+
+def _said(value: object, other: object) -> str:
+    """An argument of a launch, by those of its fields that are not as in `other`: "shape (4, 4), strides_bytes (16, 4)"."""
+    if not is_dataclass(value):
+        return f"= {value}"
+    told = [field.name for field in fields(value) if getattr(value, field.name) != getattr(other, field.name, None)]
+    return ", ".join(f"{name} {getattr(value, name)}" for name in told)

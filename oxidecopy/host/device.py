@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, final, over
 from typing_extensions import TypeVar
 
 from oxidecopy.engines.base import SupportsSharing, SupportsStreams
-from oxidecopy.errors import ExportError, InputError
+from oxidecopy.errors import ExportError, InputError, UsageError
 from oxidecopy.host.arrays import Layout, array_faults, as_stored, element_type, extents, inferred, layout, packed, refusal
 from oxidecopy.host.opening import open_engine
 from oxidecopy.interop.foreign import SupportsCudaArray, SupportsDLPack
 from oxidecopy.typed.dtypes import DType, f16, f32, f64, i32, i64, u8, u16, u32, u64
 from oxidecopy.typed.global_array import GlobalArray
+from oxidecopy.typed.handles import borrowing
 from oxidecopy.typed.refusal import described, flag
 from oxidecopy.typed.sites import at_the_users_line
 from oxidecopy.typed.views import Rows
@@ -45,6 +46,16 @@ class Device:
         self.engine = engine
         self.why = why or f"{name}: asked for by name"
         self.kept: dict[str, Any] = {}  # what other rooms keep for as long as the device is there
+
+    if not TYPE_CHECKING:
+
+        def __new__(cls, name: object = None, engine: object = None, **_: object) -> Device:
+            """Refuses what was meant to open one: its engine is not for users to make."""
+            if engine is None:
+                asked = "" if name is None else repr(name)
+                fix = f"ox.Device.open({asked})"
+                raise UsageError(refusal("OX5012", "a device is opened", got=f"ox.Device({asked})", required="Device.open", fix=fix))
+            return object.__new__(cls)
 
     @staticmethod
     def open(name: str | None = None, *, checked: bool = False, arch: int | str | None = None) -> Device:
@@ -150,7 +161,7 @@ class Device:
                     "only plain numpy arrays are copied to a device",
                     got=type(x).__name__,
                     required="np.ndarray",
-                    fix="dev.array(np.asarray(x))",
+                    fix="dev.array(np.asarray(x))" if isinstance(x, np.ndarray) else borrowing(x) or "dev.array(np.asarray(x))",
                 )
             )
         chosen = None if dtype is None else element_type(dtype, self.sm)

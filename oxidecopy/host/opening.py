@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 SIMULATORS: Final = {"sim": True, "sim-fast": False}  # name -> looks for races and missing fences
 _MEASURED_SM: Final = 90  # what the simulator was held against, and the first compute capability with tensor maps
+_MEANT: Final = {"simulator": "sim", "cpu": "sim", "host": "sim", "gpu": "cuda", "nvidia": "cuda", "cuda0": "cuda:0"}  # what people write
 _CUDA: Final = re.compile(r"cuda(?::(\d{1,4}))?")
 
 
@@ -182,7 +183,7 @@ def _cannot(wanted: str, facts: CudaFacts, ordinal: int) -> DeviceError:
 
 
 def _refusal(wanted: str, got: str, required: str, fix: str = "") -> Diagnostic:
-    fix = fix or 'Device.open("sim") runs the same program on the simulator'
+    fix = fix or 'Device.open("sim"), or `--device sim` of a command, runs the same program on the simulator'
     return Diagnostic(rule="OX5013", what=f"{wanted} cannot be used", got=got, required=required, fix=fix, site=caller_site())
 
 
@@ -190,7 +191,8 @@ def _unknown(name: object, wanted: str) -> UsageError:
     from difflib import get_close_matches
 
     known = [*SIMULATORS, "cuda:0"]
-    near = get_close_matches(wanted.lower(), known, n=1)
+    meant = _MEANT.get(wanted.lower()) or (f"cuda:{wanted}" if wanted.isdecimal() else "")
+    near = [meant] if meant else get_close_matches(wanted.lower(), known, n=1)
     fix = f'Device.open("{near[0]}")' if near else "Device.open() takes the best one there is"
     return UsageError(
         Diagnostic(rule="OX5012", what="no device has this name", got=repr(name), required=", ".join(known), fix=fix, site=caller_site())

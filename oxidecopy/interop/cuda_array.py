@@ -9,7 +9,7 @@ import operator
 from typing import Any, Final
 
 from oxidecopy.errors import Diagnostic, InputError
-from oxidecopy.interop.foreign import Foreign, SupportsCudaArray, dense_strides, malformed
+from oxidecopy.interop.foreign import Foreign, SupportsCudaArray, dense_strides, immutable, malformed
 from oxidecopy.typed.sites import caller_site
 
 VERSION: Final = 3
@@ -82,7 +82,7 @@ def read(of: SupportsCudaArray) -> Foreign:
         strides_bytes=strides or dense_strides(shape, size),
         element=_TYPES.get(typestr, typestr),
         element_bytes=size,
-        readonly=bool(readonly),
+        readonly=bool(readonly) or immutable(of),
         keep=of,
         stream=stream,
     )

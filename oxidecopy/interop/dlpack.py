@@ -16,7 +16,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from oxidecopy.errors import OxidecopyError
-from oxidecopy.interop.foreign import Foreign, SupportsDLPack, dense_strides, malformed
+from oxidecopy.interop.foreign import Foreign, SupportsDLPack, dense_strides, immutable, malformed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -164,7 +164,7 @@ def read(of: SupportsDLPack, *, stream: int | None) -> Foreign:
         strides_bytes=strides,
         element=_named(tensor.dtype.code, bits, lanes),
         element_bytes=size,
-        readonly=bool(flags & _READ_ONLY),
+        readonly=bool(flags & _READ_ONLY) or immutable(of),
         keep=(of, capsule),  # the capsule goes first
     )
 

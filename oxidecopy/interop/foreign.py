@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, final, runtime_checkable
+from typing import Any, Final, Protocol, final, runtime_checkable
 
 from typing_extensions import CapsuleType
 
@@ -11,6 +11,14 @@ from oxidecopy.errors import Diagnostic, InputError
 from oxidecopy.typed.sites import caller_site
 
 MALFORMED = "OX5035"
+
+
+_IMMUTABLE: Final = frozenset({"jax", "jaxlib"})  # packages whose arrays never change, and whose capsules do not say so
+
+
+def immutable(x: object) -> bool:
+    """Its library relies on it that nothing writes to it, whatever it says of its memory."""
+    return type(x).__module__.partition(".")[0] in _IMMUTABLE
 
 
 @runtime_checkable

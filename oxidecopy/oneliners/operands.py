@@ -14,8 +14,9 @@ from oxidecopy.host.borrowing import borrow_any, follow, home_of
 from oxidecopy.host.stream import Stream
 from oxidecopy.interop import torch_tensor
 from oxidecopy.isa.limits import GLOBAL_ADDRESS_ALIGN, STORE_EDGE_BYTES
-from oxidecopy.typed.dtypes import DType
+from oxidecopy.typed.dtypes import DType, element_named
 from oxidecopy.typed.global_array import GlobalArray
+from oxidecopy.typed.handles import refuse_recorded
 from oxidecopy.typed.refusal import described, refuse
 from oxidecopy.typed.sites import caller_site
 
@@ -28,6 +29,7 @@ TYPES: Final = "OX1201"
 SHARED: Final = "OX1202"
 NO_ARRAY: Final = "OX1204"
 _PLACE: Final = 128  # bytes: where in a line of L2 an array begins is part of what a plan is for
+_WORD: Final = 8  # bytes: of the words that elements are taken out of, at most
 Array = GlobalArray[Any, Any]
 _V = TypeVar("_V")
 _opened: dict[str, Device] = {}
@@ -58,6 +60,7 @@ def are_ours(arrays: Sequence[object]) -> bool:
 
 def taken(names: Sequence[str], given: Sequence[object], stream: AnyStream, *, left_out: int = 0) -> Taken:
     """Arrays of ours as they are, those of others borrowed on the device that all are on. The first `left_out` may be None."""
+    refuse_recorded("a one-liner", given)
     device: Any = next((a.device for a in given if isinstance(a, GlobalArray)), None)
     if device is None:
         homes = [home for a in given if a is not None and (home := home_of(a)) is not None]
@@ -130,13 +133,14 @@ def opened(name: str) -> Device:
 
 
 def _refuse_argument(names: Sequence[str], given: Sequence[object]) -> NoReturn:
+    named = element_named(given[0]) if names[0] == "dst" else ""
     refuse(
         ArgumentError,
         NO_ARRAY,
         f"`{names[0]}` is no array" if len(names) == 1 else "there is no array among the arguments",
         got=", ".join(map(described, given)),
         required="what `dev.array` or `dev.empty` made, or an array of another library on that device",
-        fix="dev.array(np.asarray(x)) copies numbers to a device",
+        fix=f"{named} makes a new array of that type" if named else "dev.array(np.asarray(x)) copies numbers to a device",
     )
 
 
@@ -260,7 +264,8 @@ def key_of(kind: object, arrays: Sequence[Array], stream: AnyStream) -> Key:
 
 
 _kinds: dict[object, int] = {}
-_geometries: dict[object, tuple[int, bool]] = {}  # a number, and: what lies behind rows counts
+# A number; what lies behind rows counts; how many bytes it is where elements lie apart in words, else 0.
+_geometries: dict[object, tuple[int, bool, int]] = {}
 _numbers = count(1)
 _KINDS_MAX: Final = 4_096
 
@@ -272,12 +277,16 @@ def mark_of(a: Array) -> Mark:
     if known is None:
         size = a.dtype.info.bits // 8 or 1
         partial = any(s == size and n * size % STORE_EDGE_BYTES for n, s in zip(a.shape, a.strides_bytes, strict=True))
-        known = _kept(_geometries, geometry, (next(_numbers), partial))
-    number, partial = known
+        apart = any(size < s <= _WORD and n > 1 for n, s in zip(a.shape, a.strides_bytes, strict=True))
+        reach = sum((n - 1) * s for n, s in zip(a.shape, a.strides_bytes, strict=True)) + size if apart else 0
+        known = _kept(_geometries, geometry, (next(_numbers), partial, reach))
+    number, partial, reach = known
     start, offset = a.buffer.address, a.offset_bytes
     place = start + offset
     behind = (a.rows, offset) if partial else None  # where a store may reach
-    what = (number, behind, place % _PLACE, offset < place % GLOBAL_ADDRESS_ALIGN, id(a.device))
+    # Whether words that elements are parts of are all in its memory.
+    room = (min(offset, _WORD), min(a.buffer.nbytes - offset - reach, _WORD)) if reach else None
+    what = (number, behind, room, place % _PLACE, offset < place % GLOBAL_ADDRESS_ALIGN, id(a.device))
     kind = _kinds.get(what)
     if kind is None:
         kind = _kept(_kinds, what, next(_numbers))

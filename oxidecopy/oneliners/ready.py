@@ -8,7 +8,7 @@ from threading import RLock, Thread, current_thread
 from typing import Any, Final, NamedTuple, final
 
 from oxidecopy.engines.base import Bindings, BoundArray, BoundMap, Buffer, Prepared
-from oxidecopy.errors import LifetimeError
+from oxidecopy.errors import ExecutionError, LifetimeError, Site
 from oxidecopy.host.pipeline import Launchable, SupportsCudaStream
 from oxidecopy.host.ranges import in_range
 from oxidecopy.host.stream import is_per_thread
@@ -16,7 +16,7 @@ from oxidecopy.oneliners.operands import Mark, mark_of
 from oxidecopy.oneliners.steps import Given, MapOf, Operands, Part, Plan, Step, Temporary, allocated
 from oxidecopy.program.verified import VerifiedProgram
 from oxidecopy.typed.global_array import GlobalArray
-from oxidecopy.typed.sites import at_the_users_line, give_line
+from oxidecopy.typed.sites import at_the_users_line, caller_site, give_line, move
 
 KEPT_MAX: Final = 256  # plans kept ready for a device
 _AGAIN_MAX: Final = 1_024  # sets of operands that are known by what they are
@@ -200,6 +200,8 @@ class Ready:
         # The per-thread default stream is another one in each thread: launches of two would share a counter, a report and a table of maps.
         self._thread: Thread | None = current_thread() if stream is not None and is_per_thread(stream) else None
         self.captured = any(launch.captured for launch in self._launches)
+        # Of a launch on a stream nobody knows which call it was that an error is of.
+        self._line: Site | None = caller_site() if stream is None else None
 
     @property
     def verified(self) -> list[VerifiedProgram]:
@@ -230,6 +232,9 @@ class Ready:
         except LifetimeError as error:
             give_line(error)
             raise
+        except ExecutionError as error:
+            move(error, self._line)
+            raise
         finally:
             lock.release()
 
@@ -257,6 +262,9 @@ class Ready:
                     launch(operands, marks, numbers)
         except LifetimeError as error:
             give_line(error)
+            raise
+        except ExecutionError as error:
+            move(error, self._line)
             raise
 
 

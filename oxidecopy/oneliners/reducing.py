@@ -142,13 +142,15 @@ def _check_shapes(out: Array, x: Array) -> None:
     added = len(x.shape) - len(out.shape)
     if added >= 0 and all(n in (1, m) for n, m in zip(out.shape, x.shape[added:], strict=True)):
         return
+    kept = (*out.shape, *[1] * added)
+    leading = added > 0 and out.shape == x.shape[: len(out.shape)]
     refuse(
         ShapeError,
         SHAPES,
         "`x` does not fit `out`",
         got=f"{x.shape} into {out.shape}",
         required="equal extents from the last dimension on, or 1 in `out` where elements are combined",
-        fix="permute moves the dimensions of x",
+        fix=f"an `out` of shape {kept}, whose dimensions of 1 are combined" if leading else "permute moves the dimensions of x",
     )
 
 

@@ -8,6 +8,7 @@ from dis import get_instructions
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, final, overload
 
+import numpy as np
 from typing_extensions import TypeVar
 
 from oxidecopy.errors import ArgumentError, ShapeError
@@ -50,7 +51,8 @@ _DO = TypeVar("_DO", bound=DType)
 _Sh = TypeVar("_Sh", bound=tuple[Idx, ...])
 INPUTS: Final = "OX1205"
 INPUTS_MAX: Final = 4
-_PLAIN: Final = (int, float, str)
+_PLAIN: Final = frozenset((int, float, bool, str, np.float64))  # what `repr` says all of: a class derived from one may have more to it
+_ABSENT: Final = object()  # in place of a global that there is not
 # Nobody sets what is in them; of others an attribute may be another one next time.
 _FIXED_MODULES: Final = ("oxidecopy", "math", "builtins")
 
@@ -80,7 +82,8 @@ def value(number: float, dtype: type[DT], /) -> Value[DT]:
         isinstance(known, type) and issubclass(known, DType) and "info" in known.__dict__ and known.info.name in elem.FLOATS | elem.INTEGERS
     )
     problem = misfit(number, dtype.info.name) if named else "an element type that is computed with, such as ox.f32"
-    if problem or plain_number(number) is None:
+    plain = plain_number(number)
+    if problem or plain is None:
         refuse(
             ArgumentError,
             INPUTS,
@@ -89,7 +92,8 @@ def value(number: float, dtype: type[DT], /) -> Value[DT]:
             required=problem,
             fix="ox.value(0.5, ox.f32)",
         )
-    return Value(number, dtype)
+    # Python's own, as numbers are told apart by how they are written: numpy's float16 has another 0.1.
+    return Value(int(plain) if isinstance(plain, int) else float(plain), dtype)
 
 
 @overload
@@ -197,6 +201,9 @@ def transform(fn: Any, /, *inputs: Any, out: Any = None, stream: AnyStream = Non
     if ours and hurry and hot(key, (out, *arrays), numbers, stream):
         return out
     asked = Asked.of(stream, explain, tune)
+    if not callable(fn):
+        got, fix = f"{described(fn)} first", "ox.transform(lambda v: v * 2, a)"
+        refuse(ArgumentError, INPUTS, "`transform` takes the function first", got=got, required="a function, then its inputs", fix=fix)
     _check_inputs(inputs)
     names = [f"input {k}" for k, i in enumerate(inputs) if not isinstance(i, Value)]
     device, (into, *given) = taken(("out", *names), (out, *arrays), stream, left_out=1)
@@ -348,12 +355,12 @@ def _key_of(fn: Any, scalars: tuple[object, ...], inputs: int) -> object:
     if told.names is None or fn.__defaults__ or fn.__kwdefaults__:
         return None
     known = fn.__globals__
-    values: list[object] = [known[name] for name in told.names if name in known]
+    values: list[object] = [known.get(name, _ABSENT) for name in told.names]
     try:
         values += [cell.cell_contents for cell in fn.__closure__ or ()]
     except ValueError:  # not assigned yet
         return None
-    seen = tuple([(type(value), repr(value)) if isinstance(value, _PLAIN) else value for value in values])  # -0.0 equals 0.0
+    seen = tuple([(type(value), repr(value)) if type(value) in _PLAIN else value for value in values])  # -0.0 equals 0.0
     return (told, seen, scalars) if all([_is_told(value) for value in values]) else None  # noqa: C419  # as above
 
 
@@ -363,7 +370,7 @@ def _is_told(value: object) -> bool:
         value = value.__self__
     if isinstance(value, ModuleType):
         return value.__name__ in _FIXED_MODULES
-    return isinstance(value, _PLAIN) or (isinstance(value, type) and issubclass(value, DType))
+    return type(value) in _PLAIN or value is _ABSENT or (isinstance(value, type) and issubclass(value, DType))
 
 
 @final

@@ -61,14 +61,20 @@ def token_phases(program: Program, launch: Launch) -> Phases:
     """
     tree = _Tree(expanded(program), launch)
     found = Phases({}, {})
-    for token in tree.used():
+    for token, uses in tree.used().items():
         arrival = tree.makers.get(token)
         if arrival is None:
             continue  # its arrival is in a branch that this launch never takes
         try:
-            found.known[token] = _Barrier(tree, arrival).phase()
+            phase = _Barrier(tree, arrival).phase()
         except CannotCount as reason:
             found.unknown[token] = str(reason)
+            continue
+        counters = {s.name for s in symbols(phase) if s.kind is SymKind.LOOP}
+        if any(counters - {loop.counter for loop in place.loops()} for place in uses):
+            found.unknown[token] = "it is waited for in other loops than it is made in"
+        else:
+            found.known[token] = phase
     return found
 
 
@@ -110,18 +116,24 @@ class _Tree:
             block = isinstance(op, Loop) or (isinstance(op, When) and _decided(op.cond, self.env) is None)
             self._walk(step.body, (*path, place) if block else path, inner)
 
-    def used(self) -> dict[int, None]:
-        """Tokens that are waited for or asked about, in order of the first such place."""
-        found: dict[int, None] = {}
+    def used(self) -> dict[int, list[_Place]]:
+        """Tokens that are waited for or asked about, in order of the first such place, and all of these places."""
+        found: dict[int, list[_Place]] = {}
         for p in self.places:
-            match p.step.op:
-                case ops.MbarrierWait(tokens=tokens):
-                    found.update(dict.fromkeys(tokens))
-                case ops.MbarrierTestToken(token=token):
-                    found[token] = None
-                case _:
-                    pass
+            for token in asked(p.step.op):
+                found.setdefault(token, []).append(p)
         return found
+
+
+def asked(op: ops.Instr) -> tuple[int, ...]:
+    """The tokens that an op waits for or asks about."""
+    match op:
+        case ops.MbarrierWait(tokens=tokens):
+            return tokens
+        case ops.MbarrierTestToken(token=token):
+            return (token,)
+        case _:
+            return ()
 
 
 def _decided(cond: Cond, env: Mapping[str, int]) -> bool | None:

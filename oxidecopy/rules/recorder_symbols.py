@@ -33,8 +33,9 @@ SYMBOL_RULES: Final[tuple[Rule, ...]] = (
     _rule(
         "OX1025",
         "RecordError",
-        "A recorded loop is not left early",
-        "Its body is recorded once, for all iterations. `break` and `return` would end the recording, not the loop on the device.",
+        "A recorded loop or condition is not left early",
+        "Its body is recorded once, for all iterations and threads. `break`, `continue` and `return` would end the recording, not the loop "
+        "or the thread on the device: what follows them would be left out. Of conditions this is seen where the source can be read.",
         _ONCE,
         twins(
             """

@@ -29,7 +29,7 @@ from oxidecopy.typed.geometry import A1024, AnyBox
 from oxidecopy.typed.leader import ClusterLeader, HandleBlock, Leader
 from oxidecopy.typed.refusal import refuse
 from oxidecopy.typed.sites import caller_site
-from oxidecopy.typed.symbolic import Idx
+from oxidecopy.typed.symbolic import Idx, constant
 
 if TYPE_CHECKING:
     from oxidecopy.program.program import MapParam
@@ -93,7 +93,8 @@ class Cta(level1.Cta, Maps):
     def _role(self, name: str, number: int) -> Role:
         self._recorder.check_open("the cta")
         known = [r for r in self._roles.all if r.name == name] if self._roles is not None else []
-        if type(number) is not int or not 0 <= number < len(known):
+        chosen = constant(number)
+        if chosen is None or not 0 <= chosen < len(known):
             refuse(
                 ScopeError,
                 "OX1111",
@@ -101,8 +102,8 @@ class Cta(level1.Cta, Maps):
                 got=", ".join(map(str, self._roles.all)) if self._roles is not None else "no roles",
                 fix="declare it: @ox.pipeline(warps=ox.roles(producer=1, consumers=4))",
             )
-        self._opened.add(known[number])
-        return known[number]
+        self._opened.add(known[chosen])
+        return known[chosen]
 
     def _check_roles(self, frame: Frame) -> None:
         idle = [r for r in self._roles.all if r not in self._opened] if self._roles is not None else []
@@ -156,21 +157,21 @@ class Cta(level1.Cta, Maps):
         return sum(r.name == "consumers" for r in self._roles.all) if self._roles is not None else 0
 
     def _ring(
-        self, stages: int, tiles: tuple[Loadable[Any, Any], ...], consumers: int | None, sharing: tuple[Sharing, ...] | None = None
+        self, depth: object, tiles: tuple[Loadable[Any, Any], ...], consumers: object, sharing: tuple[Sharing, ...] | None = None
     ) -> Ring[Any, Any]:
         """A ring. `sharing`: of a multicast ring, who shares its first tiles; each CTA loads the others for itself."""
         recorder = self._recorder
         recorder.check_open("the cta")
         recorder.require_once("making a ring")
-        groups = consumers if consumers is not None else max(1, self._groups)
+        stages, groups = constant(depth), max(1, self._groups) if consumers is None else constant(consumers)
         given: object = tiles
         fits = isinstance(given, tuple) and 1 <= len(given) <= 3
-        if type(stages) is not int or not 1 <= stages <= 64 or not fits or type(groups) is not int or groups < 1:
+        if stages is None or not 1 <= stages <= 64 or not fits or groups is None or groups < 1:
             refuse(
                 ArgumentError,
                 "OX1113",
                 "no such ring",
-                got=f"stages={stages!r}, tiles={tiles!r}, consumers={groups!r}",
+                got=f"stages={depth!r}, tiles={tiles!r}, consumers={groups if consumers is None else consumers!r}",
                 required="1 to 64 stages, a tuple of 1 to 3 descriptors, 1 consumer group or more",
                 fix=f"{'multicast_' if sharing is not None else ''}ring(stages=4, tiles=(src,))",
             )
@@ -243,7 +244,8 @@ class Cta(level1.Cta, Maps):
         recorder = self._recorder
         recorder.check_open("the cta")
         recorder.require_once("making a store ring")
-        if type(stages) is not int or not 1 <= stages <= 16:
+        count = constant(stages)
+        if count is None or not 1 <= count <= 16:
             refuse(
                 ArgumentError,
                 "OX1113",
@@ -253,7 +255,7 @@ class Cta(level1.Cta, Maps):
                 fix="store_ring(dst, stages=2)",
             )
         _, param, _ = parameter(dst, "store_ring")
-        request = self._request(f"{param.name}_out", param.dtype, param.layout.shape, A1024.bytes, stages)
+        request = self._request(f"{param.name}_out", param.dtype, param.layout.shape, A1024.bytes, count)
         request.adopt(param.swizzle)
         return StoreRing(recorder, param, dst._ref, self._add(request), request)
 
@@ -398,7 +400,8 @@ class ClusterCta(Cta, level1.ClusterCta):
         axes: tuple[Any, ...] = chosen if isinstance(chosen, tuple) else ()
         fits = fits and len(axes) == len(tiles) and all(each in (None, *AXES) for each in axes)
         flat = along is None or self._recorder.cluster[2] == 1
-        if not fits or not flat or type(axis) is not int:
+        sliced = constant(axis)
+        if not fits or not flat or sliced is None:
             refuse(
                 ArgumentError,
                 "OX1113",
@@ -407,7 +410,7 @@ class ClusterCta(Cta, level1.ClusterCta):
                 required='1 to 3 descriptors, one or more in `tiles`; `along` "x" or "y" for each of those, where z of the cluster is 1',
                 fix='cta.multicast_ring(stages=4, tiles=(a, b), along=("y", "x"))',
             )
-        sharing = tuple(Sharing(self._recorder.cluster, each, axis) for each in axes)
+        sharing = tuple(Sharing(self._recorder.cluster, each, sliced) for each in axes)
         ring = self._ring(stages, (*tiles, *own), consumers, sharing)
         # Peers may still arrive here when this CTA's roles are done: nobody leaves before everybody is.
         self._recorder.frames[0].closing.append(lambda _: self._recorder.emit(ops.ClusterSync()))

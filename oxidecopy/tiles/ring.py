@@ -37,7 +37,7 @@ from oxidecopy.typed.geometry import AnyBox
 from oxidecopy.typed.leader import Group as AnyGroup
 from oxidecopy.typed.leader import Leader, check_leader, leader_of
 from oxidecopy.typed.refusal import refuse, require
-from oxidecopy.typed.symbolic import Idx
+from oxidecopy.typed.symbolic import Idx, constant
 
 if TYPE_CHECKING:
     from oxidecopy.typed.frames import Frame
@@ -100,7 +100,8 @@ class Ring(Generic[Slots_co, Tiles_co]):
                 required="what `cta.consumers()` gives",
                 fix="with cta.consumers() as group:",
             )
-        if type(keep) is not int or not 0 <= keep < self._stages.stages:
+        held = constant(keep)
+        if held is None or not 0 <= held < self._stages.stages:
             refuse(
                 ScopeError,
                 "OX1108",
@@ -109,8 +110,8 @@ class Ring(Generic[Slots_co, Tiles_co]):
                 required=f"0 to {self._stages.stages - 1}: one must be free for the producer",
                 fix="raise `stages`",
             )
-        cursor = self._counted(group._frame.threads, keep)
-        return _Consume(self._recorder, self._stages, cursor, group, keep)
+        cursor = self._counted(group._frame.threads, held)
+        return _Consume(self._recorder, self._stages, cursor, group, held)
 
     def forward(
         self, leader: Leader, dst: TmaDescriptor[DT, C, Any, Bx], at: C, /, *, pending: int = 1, cache_hint: CachePolicy | None = None
@@ -144,7 +145,8 @@ class Ring(Generic[Slots_co, Tiles_co]):
                 fix="give both descriptors the same element type, box and swizzle",
             )
         most = min(ring.stages - 1, limits.WAIT_GROUP_MAX)
-        if type(pending) is not int or not 0 <= pending <= most:
+        newer = constant(pending)
+        if newer is None or not 0 <= newer <= most:
             refuse(
                 ScopeError,
                 "OX1108",
@@ -154,9 +156,9 @@ class Ring(Generic[Slots_co, Tiles_co]):
                 fix="raise `stages`, or lower `pending`",
             )
         hint = hint_of(cache_hint)
-        cursor = self._counted(leader._frame.threads, pending)
+        cursor = self._counted(leader._frame.threads, newer)
         number = cursor.take()
-        released = expr.sub(number, Const(pending))
+        released = expr.sub(number, Const(newer))
         leader._frame.at_close(self._drain)
         recorder.emit(
             ops.LoadStoreStage(
@@ -165,9 +167,9 @@ class Ring(Generic[Slots_co, Tiles_co]):
                 map=dst._ref,
                 tile=TileRef(tile, expr.mod(number, Const(ring.stages))),
                 coords=recorder.coordinates(at, param.rank, what),
-                pending=pending,
+                pending=newer,
                 empty=ring.bar(ring.empty, released),
-                release=expr.Cmp(expr.CmpOp.LE, ZERO, released) if pending else ALWAYS,
+                release=expr.Cmp(expr.CmpOp.LE, ZERO, released) if newer else ALWAYS,
                 token=recorder.next_token(),
                 hint=hint,
             )

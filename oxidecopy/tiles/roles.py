@@ -11,6 +11,7 @@ from oxidecopy.isa.ops import ThreadSet
 from oxidecopy.program.declared import REGISTERS, registers_taken, wrong_registers
 from oxidecopy.program.program import RegisterHint
 from oxidecopy.typed.sites import caller_site
+from oxidecopy.typed.symbolic import constant
 
 RoleName = Literal["producer", "consumers", "storer"]
 _NAMES: Final = get_args(RoleName)
@@ -84,7 +85,7 @@ def roles(
     at = 0
     broken = []
     for name, number, warps in wanted:
-        span = warps if isinstance(warps, range) else range(at, at + warps) if type(warps) is int else range(0)
+        span = warps if isinstance(warps, range) else range(at, at + (constant(warps) or 0))
         if not span or span.step != 1 or span.start < 0 or span.stop * limits.WARP > limits.THREADS_MAX:
             broken.append(
                 _refusal(

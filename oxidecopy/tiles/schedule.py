@@ -11,7 +11,7 @@ from oxidecopy.errors import UsageError
 from oxidecopy.isa import expr
 from oxidecopy.isa.expr import ONE, ZERO, Const, Expr, Sym, SymKind
 from oxidecopy.typed.refusal import described, refuse
-from oxidecopy.typed.symbolic import Idx, SymIdx, to_expr
+from oxidecopy.typed.symbolic import Idx, SymIdx, constant, to_expr
 
 if TYPE_CHECKING:
     from oxidecopy.typed.cta import Cta
@@ -67,7 +67,8 @@ class Grouped:
 
     def visit(self, cta: Cta, counts: tuple[Expr, ...], worker: Expr, workers: Expr) -> Iterator[tuple[Expr, ...]]:
         """Two loops: full groups, then the rest."""
-        if len(counts) < 2 or type(self.rows) is not int or self.rows < 1:
+        chosen = constant(self.rows)
+        if len(counts) < 2 or chosen is None or chosen < 1:
             refuse(
                 UsageError,
                 "OX1110",
@@ -77,7 +78,7 @@ class Grouped:
                 fix="ox.order.grouped(4); ox.order.linear for one dimension",
             )
         *batch, down, across = counts
-        rows = Const(self.rows)
+        rows = Const(chosen)
         full = expr.floordiv(down, rows)
         left = expr.mod(down, rows)
         # Outer dimensions count as more rows of groups; the remainder of each of them comes in the second loop.

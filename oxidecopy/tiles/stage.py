@@ -23,7 +23,7 @@ from oxidecopy.typed.leader import Leader, check_leader
 from oxidecopy.typed.map_handle import taps_of
 from oxidecopy.typed.refusal import described, refuse, whole
 from oxidecopy.typed.smem import SharedArray
-from oxidecopy.typed.symbolic import Idx
+from oxidecopy.typed.symbolic import Idx, constant
 
 if TYPE_CHECKING:
     from oxidecopy.program.program import MapParam
@@ -88,17 +88,18 @@ class Landed(BlockTile[DT, Bx]):
     def back(self, n: int, /) -> Landed[DT, Bx]:
         """The same tile of the stage `n` before, for `consume(group, keep=n)`. It exists from stage `n` on: guard the first ones."""
         keep, behind = self._ring.kept, self._behind
-        if type(n) is not int or not 1 <= n <= keep - behind:
+        back = constant(n)
+        if back is None or not 1 <= back <= keep - behind:
             refuse(
                 ScopeError,
                 "OX1108",
                 f"stage {n!r} back is not held" + (f", counted from one that is {behind} back" if behind else ""),
                 got=f"keep={keep}",
                 required=f"1 to {keep - behind}" if keep > behind else "a consume block with a larger `keep`",
-                fix=f"consume(group, keep={behind + n})" if type(n) is int and n > 0 else "name a number of stages",
+                fix=f"consume(group, keep={behind + back})" if back is not None and back > 0 else "name a number of stages",
             )
-        number = expr.sub(self._number, Const(n))
-        return landed(self._ring, self._recorder, self._tile, self._request, number, self._block, behind + n)
+        number = expr.sub(self._number, Const(back))
+        return landed(self._ring, self._recorder, self._tile, self._request, number, self._block, behind + back)
 
 
 def landed(

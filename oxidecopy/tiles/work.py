@@ -24,7 +24,7 @@ from oxidecopy.typed.geometry import AnyBox
 from oxidecopy.typed.im2col import Im2colDescriptor, Im2colWideDescriptor
 from oxidecopy.typed.refusal import refuse, require
 from oxidecopy.typed.sites import caller_site
-from oxidecopy.typed.symbolic import Idx, SymIdx, to_expr
+from oxidecopy.typed.symbolic import Idx, SymIdx, constant, to_expr
 
 if TYPE_CHECKING:
     from oxidecopy.program.program import MapParam
@@ -96,8 +96,9 @@ class Boxes(Generic[C]):
 
     def __init__(self, desc: TmaDescriptor[Any, C, Any, Any], box: tuple[int, ...] | None, method: str) -> None:
         recorder, param, what = parameter(desc, method)
-        steps: object = box if box is not None else param.box_dim
-        if not isinstance(steps, tuple) or len(steps) != param.rank or not all(type(n) is int and n > 0 for n in steps):
+        given: object = box if box is not None else param.box_dim
+        steps = tuple(constant(n) or 0 for n in given) if isinstance(given, tuple) else ()
+        if len(steps) != param.rank or not all(n > 0 for n in steps):
             refuse(
                 ShapeError,
                 "OX1012",

@@ -30,6 +30,7 @@ from oxidecopy.typed.cta_checks import (
 from oxidecopy.typed.descriptor import TmaDescriptor
 from oxidecopy.typed.descriptor_checks import array_of, halo_rows, in_shared, same_type, tile_of
 from oxidecopy.typed.dtypes import DType, i32, i64, u8, u16, u32, u64
+from oxidecopy.typed.early import refuse_early_exit
 from oxidecopy.typed.frames import fresh
 from oxidecopy.typed.geometry import A16, A1024, D1, D2, D3, D4, D5, AnyBox, AnySwizzle, Box1, Box2, Box3, Box4, Box5
 from oxidecopy.typed.global_array import GlobalArray
@@ -270,8 +271,9 @@ class Cta:
         return HandleBlock(self._recorder, "warps", warp_threads(self._recorder, first, stop), Group)
 
     def when(self, cond: Pred | bool, /) -> AbstractContextManager[None, None]:  # noqa: FBT001  # a condition, not an option
-        """Runs the block where `cond` holds. A plain bool is decided while recording."""
+        """Runs the block where `cond` holds. A plain bool is decided while recording. `return` out of the block is refused."""
         to_cond(cond, "`when`")
+        refuse_early_exit()
         return ConditionBlock(self._recorder, cond)
 
     # One signature, not two overloads: where an argument is wrong, checkers still know that the counter is a SymIdx.

@@ -12,6 +12,7 @@ from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.geometry import A16, box_extents
 from oxidecopy.typed.refusal import described, refuse, whole
 from oxidecopy.typed.states import Kind
+from oxidecopy.typed.symbolic import constant
 
 if TYPE_CHECKING:
     from oxidecopy.typed.recorder import Recorder
@@ -117,7 +118,7 @@ def warp_threads(recorder: Recorder, first: object, stop: object) -> ThreadSet:
 
 def loop_step(step: object) -> int:
     """The step of a recorded loop."""
-    number = whole(step)
+    number = constant(step)
     if not number or not -(1 << 31) <= number < 1 << 31:
         refuse(
             RecordError,

@@ -13,7 +13,7 @@ from oxidecopy.isa.swizzle import EVERY_SWIZZLE
 from oxidecopy.program.tensor_map import SLICE_BYTES, TILE
 from oxidecopy.typed.geometry import AnySwizzle
 from oxidecopy.typed.global_array import GlobalArray
-from oxidecopy.typed.handles import RecordedArray
+from oxidecopy.typed.handles import RecordedArray, borrowing
 from oxidecopy.typed.reduce import ReduceOp
 from oxidecopy.typed.refusal import described, refuse, require, whole
 from oxidecopy.typed.smem import SharedArray
@@ -232,13 +232,14 @@ def refuse_captured(what: str) -> NoReturn:
 def device_array(a: object) -> GlobalArray[Any, Any]:
     """What a map is made over."""
     if not isinstance(a, GlobalArray):
+        recorded = isinstance(a, RecordedArray)
         refuse(
             DTypeError,
             "OX1046",
             "a descriptor is made of a device array",
-            got=described(a),
-            required="a GlobalArray",
-            fix="use `dev.array(x)`",
+            got=f"{described(a)}, a parameter of a recorded pipeline" if recorded else described(a),
+            required="a GlobalArray of the host" if recorded else "a GlobalArray",
+            fix="make it before the launch, and pass it" if recorded else f"use `{borrowing(a) or 'dev.array(x)'}`",
         )
     return a
 

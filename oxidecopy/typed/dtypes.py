@@ -33,6 +33,13 @@ class DType:
             cls.info = DTYPES[cls.__name__]
 
 
+def element_named(word: object) -> str:
+    """`ox.f32` for what numpy, torch, jax and Python call so: np.float32, torch.float32, "float32", float. Empty for anything else."""
+    name = word if isinstance(word, str) else getattr(word, "__name__", None) or str(word)
+    name = {"float": "f32", "int": "i32"}.get(name, name.rpartition(".")[2])
+    return next((f"ox.{info.name}" for info in DTYPES.values() if name in (info.name, info.numpy)), "")
+
+
 class HasAdd(DType):
     """Types with reduce add."""
 

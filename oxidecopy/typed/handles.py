@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, NoReturn, final
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, ClassVar, Final, NoReturn, final
 
 from typing_extensions import override
 
@@ -10,12 +11,19 @@ from oxidecopy.errors import ScopeError
 from oxidecopy.typed import dtypes
 from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.refusal import refuse
-from oxidecopy.typed.symbolic import extents
+from oxidecopy.typed.scalar import ScalarValue
+from oxidecopy.typed.symbolic import SymIdx, extents
 
 if TYPE_CHECKING:
     from oxidecopy.program.program import ArrayParam
     from oxidecopy.typed.recorder import Recorder
-    from oxidecopy.typed.symbolic import SymIdx
+
+
+_VIEW: Final = "make the view before the launch, and pass it: pipe[grid](..., a.select(0, 1))"
+_WAYS_OUT: Final = {
+    **dict.fromkeys(("T", "permute", "select", "broadcast_to", "as_strided", "packed", "bytes"), _VIEW),
+    "numpy": "it is read behind the launch; a number that says where copies go is `cta.load_index(array, i, below=n)`",
+}
 
 
 @final
@@ -47,11 +55,11 @@ class RecordedArray:
     def __getattr__(self, name: str) -> object:
         """What else a `GlobalArray` has is known at launch only."""
         if name in dir(GlobalArray):
-            refuse_unknown(f"`{name}` of array {self._param.name!r}")
+            refuse_unknown(f"`{name}` of array {self._param.name!r}", _WAYS_OUT.get(name, ""))
         raise AttributeError(f"'GlobalArray' object has no attribute {name!r}", name=name, obj=self)
 
 
-def refuse_unknown(what: str) -> NoReturn:
+def refuse_unknown(what: str, fix: str = "") -> NoReturn:
     """Refuses to tell something of a launch argument that is not known while recording."""
     refuse(
         ScopeError,
@@ -59,5 +67,30 @@ def refuse_unknown(what: str) -> NoReturn:
         f"{what} is not known while the pipeline is recorded",
         got="a parameter of a recorded pipeline",
         required="element type and `shape`, which is symbolic",
-        fix="use `shape`, or pass what you need as an `Idx` parameter",
+        fix=fix or "use `shape`, or pass what you need as an `Idx` parameter",
     )
+
+
+def borrowing(x: object) -> str:
+    """How an array of another library becomes one of ours; empty for what is none. Its type and rank are those that it says."""
+    if isinstance(x, GlobalArray | RecordedArray) or not any(hasattr(x, name) for name in ("__dlpack__", "__cuda_array_interface__")):
+        return ""
+    if hasattr(x, "__array_struct__"):  # numpy's own
+        return "dev.array(x)"
+    rank = getattr(x, "ndim", None)
+    return f"dev.borrow(x, {dtypes.element_named(getattr(x, 'dtype', None)) or 'ox.f32'}, rank={rank if isinstance(rank, int) else 2})"
+
+
+def refuse_recorded(what: str, values: Iterable[object]) -> None:
+    """Refuses what the host does (`what`: a launch, say) when one of `values` is a parameter of a pipeline that is being recorded."""
+    for value in values:
+        number = isinstance(value, SymIdx | ScalarValue) and value.owner is not None
+        if number or isinstance(value, RecordedArray) or getattr(value, "_recorder", None) is not None:
+            refuse(
+                ScopeError,
+                "OX1060",
+                f"{what} is for the host, and a pipeline is being recorded",
+                got="a parameter of a recorded pipeline",
+                required="arrays and descriptors of the host",
+                fix="do it before or behind the launch; what pipelines share is a plain function that takes `cta`",
+            )

@@ -7,11 +7,12 @@ arguments are part of the recording (plain int, bool, str; descriptor types) and
 from __future__ import annotations
 
 import inspect
+import re
 import typing
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import CodeType, MappingProxyType
-from typing import Any, Final, NamedTuple, final
+from typing import Any, Final, NamedTuple, TypeVar, final
 
 from typing_extensions import override
 
@@ -20,8 +21,8 @@ from oxidecopy.program.program import RANK_SYMBOL
 from oxidecopy.typed.cta import ClusterCta, Cta
 from oxidecopy.typed.descriptor import TmaDescriptor
 from oxidecopy.typed.descriptor_table import DescriptorTable
-from oxidecopy.typed.dtypes import DType
-from oxidecopy.typed.geometry import AnySwizzle, box_extents
+from oxidecopy.typed.dtypes import DType, element_named
+from oxidecopy.typed.geometry import AnyBox, AnySwizzle, box_extents
 from oxidecopy.typed.global_array import GlobalArray
 from oxidecopy.typed.im2col import Im2colDescriptor, Im2colWideDescriptor
 from oxidecopy.typed.refusal import described, refuse
@@ -34,6 +35,13 @@ MAP_CLASSES: Final[dict[str, type]] = {
     "wide": Im2colWideDescriptor,
     "table": DescriptorTable,
 }
+# What the brackets of these types, and of arrays, hold in turn.
+_PARTS: Final[tuple[tuple[str, type, str], ...]] = (
+    ("element type", DType, "a class such as ox.f32"),
+    ("shape", tuple, "ox.D1, ox.D2, ... for the number of dimensions"),
+    ("swizzle", AnySwizzle, "ox.SwizzleNone, ox.Swizzle32B, ox.Swizzle64B or ox.Swizzle128B"),
+    ("box", AnyBox, "a type such as ox.Box2[Literal[64], Literal[32]]"),
+)
 
 
 @final
@@ -117,6 +125,8 @@ def formals(
     hints = _hints(fn, names)
     _check_cta(fn, hints.get(given[0].name), clustered=clustered)
     rest = given[1:]
+    for p in rest:
+        _check_later(fn, given[0].name, p.name, hints.get(p.name))
     reserved = [p.name for p in rest if p.name == RANK_SYMBOL]
     if reserved:
         _refuse(
@@ -167,7 +177,14 @@ def _check_cta(fn: Callable[..., Any], hint: object, *, clustered: bool) -> None
         what = f"{fn.__name__!r} takes a ClusterCta and declares no cluster"
         fix = "declare it with cluster=(2, 1), or take `cta: ox.Cta`"
         refuse(ClusterError, "OX1017", what, got="a pipeline without one", required="`cluster=`", fix=fix, site=definition_site(fn))
-    _refuse(fn, "OX1067", "the first parameter of a pipeline function is its `cta`", got=str(hint), fix="write `cta: ox.Cta` first")
+    _refuse(fn, "OX1067", "the first parameter of a pipeline function is its `cta`", got=_shown(hint), fix="write `cta: ox.Cta` first")
+
+
+def _check_later(fn: Callable[..., Any], first: str, name: str, hint: object) -> None:
+    """No parameter but the first is a `cta`: then the function is a method, or its parameters are in another order."""
+    if isinstance(hint, type) and issubclass(hint, Cta):
+        fix = "write a function, or a @staticmethod: what `self` holds is an argument too" if first == "self" else "write it first"
+        _refuse(fn, "OX1067", f"`{name}` is not the first parameter of {fn.__name__!r}", got=f"`{first}` before it", fix=fix)
 
 
 def _formal(fn: Callable[..., Any], name: str, hint: Any) -> Formal:
@@ -175,9 +192,11 @@ def _formal(fn: Callable[..., Any], name: str, hint: Any) -> Formal:
     cls = origin if origin is not None else hint
     kind = next((word for word, of in MAP_CLASSES.items() if cls is of), "")
     if kind:
+        _check_parts(fn, name, hint, args)
         box = box_extents(args[3]) if len(args) > 3 else None
         return Formal(name=name, kind=kind, dtype=_dtype(args, 0), rank=_rank(args, 1), swizzle=_swizzle(args, 2), box=box)
     if hint is GlobalArray or origin is GlobalArray:
+        _check_parts(fn, name, hint, args)
         return Formal(name=name, kind="array", dtype=_dtype(args, 0), rank=_rank(args, 1))
     if SymIdx in args:
         return Formal(name=name, kind="idx")
@@ -186,10 +205,27 @@ def _formal(fn: Callable[..., Any], name: str, hint: Any) -> Formal:
             return Formal(name=name, kind="scalar", dtype=_dtype(typing.get_args(member), 0))
     if hint in (int, bool, str):
         return Formal(name=name, kind="plain", plain=hint)
-    got = "none" if hint is None else str(hint)
+    got = "none" if hint is None else _shown(hint)
     classes = ", ".join(sorted({cls.__name__ for cls in MAP_CLASSES.values()}))
     fix = f"use {classes}, GlobalArray, Idx, Scalar[ox.f32] (or another element type), int, bool or str"
     _refuse(fn, "OX1036", f"parameter {name!r} has no annotation that a launch understands", got=got, fix=fix)
+
+
+def _check_parts(fn: Callable[..., Any], name: str, hint: object, args: tuple[object, ...]) -> None:
+    """What stands in the brackets of a descriptor's or an array's type is of its kind; else it would be taken for `Any`."""
+    for arg, (what, base, fix) in zip(args, _PARTS, strict=False):
+        cls = typing.get_origin(arg) or arg
+        if arg is Any or isinstance(arg, TypeVar) or (isinstance(cls, type) and issubclass(cls, base)):
+            continue
+        known = element_named(arg) if base is DType else ""
+        _refuse(fn, "OX1036", f"the type of parameter {name!r} names no {what}", got=_shown(hint), fix=f"write {known or fix}")
+
+
+def _shown(hint: object) -> str:
+    """An annotation as it is written, nearly: without the modules, and with the names of shapes."""
+    text = re.sub(r"\b(?:[a-z_]+\.)+(?=\w)", "", str(hint))
+    index = re.escape("int | SymIdx")
+    return re.sub(rf"tuple\[({index}(?:, {index})*)\]", lambda found: f"D{found[1].count('SymIdx')}", text)
 
 
 def _dtype(args: tuple[Any, ...], i: int) -> str | None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partialmethod
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Final
 
 from oxidecopy.errors import LifetimeError, OxidecopyError, Site
@@ -21,6 +21,8 @@ _PACKAGE: Final = str(Path(__file__).resolve().parent.parent) + os.sep
 _LESSONS: Final = _PACKAGE + "_examples" + os.sep
 # Modules of Python's that call ours for the user: an ExitStack enters blocks, a cached property is computed at its first use, copy asks.
 _DOORS: Final = frozenset(f.__code__.co_filename for f in (contextmanager, partialmethod.__init__, copy.copy))
+# Packages whose functions ask objects of ours for the user: np.sum(a) wants an array of `a`, isinstance of a protocol its methods.
+_ASKING: Final = frozenset({"numpy", "typing", "typing_extensions"})
 # Where the lessons can be: in an installed package, or beside the package of a checkout.
 LESSON_PLACES: Final = (Path(_LESSONS), Path(_PACKAGE).parent / "examples")
 
@@ -36,6 +38,12 @@ def caller_site() -> Site | None:
     return Site(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name) if frame else None
 
 
+def caller_code() -> tuple[CodeType, int] | None:
+    """The function around the user's line, and the line."""
+    frame = _caller()
+    return (frame.f_code, frame.f_lineno) if frame else None
+
+
 def caller_locals() -> dict[str, object]:
     """The names of the function around the user's line; none at module level, where all names are global."""
     frame = _caller()
@@ -45,9 +53,15 @@ def caller_locals() -> dict[str, object]:
 def _caller() -> FrameType | None:
     """The innermost frame that is the user's, seen from the caller's caller."""
     frame: FrameType | None = sys._getframe(2)  # the one fast way to a caller's line
-    while frame and (in_package(frame.f_code.co_filename) or frame.f_code.co_filename in _DOORS):
+    while frame and _is_between(frame):
         frame = frame.f_back
     return frame
+
+
+def _is_between(frame: FrameType) -> bool:
+    """It is neither the user's nor the end of a way from the user to us."""
+    file = frame.f_code.co_filename
+    return in_package(file) or file in _DOORS or str(frame.f_globals.get("__name__")).partition(".")[0] in _ASKING
 
 
 @contextmanager
@@ -64,6 +78,17 @@ def give_line(error: OxidecopyError) -> None:
     """The user's line, for what has none yet."""
     site = caller_site()
     error.diagnostics = tuple(d if d.site else replace(d, site=site) for d in error.diagnostics)
+
+
+def move(error: OxidecopyError, planned: Site | None) -> None:
+    """The user's line in place of `planned`, where what runs again was recorded."""
+    site = caller_site()
+    error.diagnostics = tuple(
+        replace(
+            d, site=site if d.site == planned else d.site, causes=tuple(replace(c, site=site) if c.site == planned else c for c in d.causes)
+        )
+        for d in error.diagnostics
+    )
 
 
 @contextmanager

@@ -58,7 +58,8 @@ class Pred:
                 "a recorded condition has no truth value yet",
                 got=repr(self),
                 required="recorded control flow",
-                fix="use `with cta.when(cond):`, and `&`, `|`, `~` instead of and, or, not",
+                fix="use `with cta.when(cond):`, `&`, `|`, `~` instead of and, or, not, `ox.minimum`, `ox.maximum` instead of min, max; "
+                "an assert about the arguments stands before the launch",
             )
 
         def __eq__(self, other: object) -> NoReturn:
@@ -323,6 +324,11 @@ def refuse_foreign(what: str) -> NoReturn:
 def extents(owner: object, name: str, rank: int) -> tuple[SymIdx, ...]:
     """A parameter's extents as symbols, outermost first."""
     return tuple(SymIdx(Sym(extent_name(name, axis), SymKind.EXTENT), owner) for axis in range(rank))
+
+
+def constant(value: object) -> int | None:
+    """`value` as an int that is known while recording (numpy's too, bool is not); None for recorded integers as for anything else."""
+    return None if isinstance(value, SymIdx) else whole(value)
 
 
 def shown(node: Expr | Cond) -> str:

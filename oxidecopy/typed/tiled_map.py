@@ -5,6 +5,7 @@ This module turns Python values into the driver's parameters, and refuses what i
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, final
 
@@ -150,7 +151,7 @@ class _Front:
         one = _integer(value)
         if one is not None:
             return (*(one for _ in range(count - 1)), 1 if name == "element_strides" else one)
-        entries = [_integer(entry) for entry in value] if isinstance(value, list) else []
+        entries = [_integer(entry) for entry in value] if isinstance(value, Iterable) and not isinstance(value, str) else []
         known = tuple(n for n in entries if n is not None)
         usual = {"box": 64, "element_strides": 1}.get(name, 0)
         return known if len(known) == len(entries) == count else (usual,) * count

@@ -13,6 +13,7 @@ from oxidecopy.program.tensor_map import IM2COL_WIDE, TensorMap
 from oxidecopy.verify import rule_ids as ids
 from oxidecopy.verify.code import answers
 from oxidecopy.verify.copies import check_copy, check_issuers
+from oxidecopy.verify.elsewhere import check_elsewhere
 from oxidecopy.verify.maps import check_maps
 from oxidecopy.verify.report import Collector
 
@@ -25,6 +26,7 @@ def check_static(program: Program, launch: Launch, out: Collector) -> bool:
     _shared(program, launch, out)
     good = check_issuers(program.steps, program.threads, out) and good
     good = _answers(program.steps, frozenset(), out) and good
+    good = check_elsewhere(program, out) and good
     good = good and check_maps(program, launch, out)
     for step in program.walk():
         if isinstance(step.op, ops.BarSync):

@@ -19,6 +19,12 @@ def test_version() -> None:
     assert command("--version").stdout == f"oxidecopy {__version__}\n"
 
 
+@pytest.mark.parametrize("of", [(), ("run",), ("show", "tile"), ("bench", "gpu"), ("conformance",)])
+def test_help_has_a_short_name(of: tuple[str, ...]) -> None:
+    short, long = command(*of, "-h"), command(*of, "--help")
+    assert (short.exit_code, short.stdout) == (0, long.stdout)
+
+
 @pytest.mark.parametrize(
     ("arguments", "examples"),
     [

@@ -32,6 +32,34 @@ def test_a_file_with_a_colon_in_its_name_is_a_file(tmp_path: Path) -> None:
     assert split_target(str(odd)) == (odd, "")
 
 
+def test_a_recipe_is_named_with_its_pipeline(tmp_path: Path) -> None:
+    """As `run` prints it, and as test runners have it."""
+    path = tmp_path / "x.py"
+    path.write_text(TILES)
+    assert split_target(f"{path}:tiles:whole") == (path, "tiles:whole")
+    assert split_target(f"{path}::tiles") == (path, "tiles")
+    assert split_target(f"{path}:not a name:whole") == (Path(f"{path}:not a name"), "whole")
+    assert choose(load(path), "tiles:whole").name == "tiles:whole"
+
+
+def test_what_is_asked_for_has_no_recipe(tmp_path: Path) -> None:
+    """The pipeline that was named is told, not the first one."""
+    path = tmp_path / "x.py"
+    path.write_text(TILES.partition("@tiles.recipe")[0] + TILES.partition("@tiles.recipe")[0].replace("def tiles", "def others"))
+    file = load(path)
+    for name, rule, words in (("", "OX6003", "@tiles.recipe"), ("others", "OX6003", "@others.recipe"), ("other", "OX6004", "x.py:others")):
+        with pytest.raises(UsageError) as caught:
+            choose(file, name)
+        assert caught.value.rules == (rule,)
+        assert words in caught.value.diagnostics[0].fix
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        load(tmp_path)
+    assert caught.value.diagnostics[0].fix == f"name files: {tmp_path}/*.py"
+
+
 def test_a_pipeline_with_two_names_is_one(tmp_path: Path) -> None:
     path = tmp_path / "x.py"
     path.write_text(TILES + "alias = tiles\n")

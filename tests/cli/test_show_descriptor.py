@@ -236,6 +236,7 @@ def test_odd_parameters_in_words() -> None:
         (b"0" * 255, "255 hex digits"),
         (bytes(128 * 1025), "131,200 bytes"),
         (b"hello", "5 bytes"),
+        (b"\x93NUMPY".ljust(256, b"\0"), "x.tofile(path)"),  # np.save of a map: its header would be taken for one
     ],
 )
 def test_files_that_hold_no_maps(content: bytes, words: str, folder: Path) -> None:

@@ -163,6 +163,7 @@ TWO = TILES.replace("    full = cta", "    other = cta.shared(ox.f32, (2, 3), al
         (("--box", "64,y"), "--box 64,y is no box"),
         (("--box", ""), "is no box"),
         (("--box", "64,32", "--dtype", "float32"), "--dtype f32"),
+        (("--box", "64,32", "--dtype", "float32"), "required: u8, u16"),
         (("--box", "64,32", "--swizzle", "256B"), "there is no swizzle 256B"),
         (("--box", "64,32", "--at", "here"), "--at here is no address"),
         (("--box", "64,32", "--at", "100"), "--at 0x0 or 0x80"),

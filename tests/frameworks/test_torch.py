@@ -104,12 +104,12 @@ def takes_nothing() -> None: ...
 
 
 @pytest.mark.usefixtures("fake")
-@pytest.mark.parametrize("function", [no_on, unknown, strange, gives, takes_nothing, None])
+@pytest.mark.parametrize("function", [no_on, unknown, strange, gives, takes_nothing, None, SimpleNamespace()])
 def test_functions_that_are_no_operators(function: Any) -> None:
     with pytest.raises(UsageError) as caught:
         torch_op("mine::wrong", mutates=())(function)
     assert caught.value.rules == ("OX5051",)
-    assert getattr(function, "__name__", "None") in str(caught.value)
+    assert getattr(function, "__name__", "None" if function is None else "SimpleNamespace") in str(caught.value)
 
 
 def test_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:

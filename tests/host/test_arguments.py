@@ -10,6 +10,7 @@ import pytest
 
 import oxidecopy as ox
 from oxidecopy.errors import ArgumentError, Diagnostic
+from tests.helpers.foreign import Producer
 
 DEV = ox.Device.open("sim")
 Boxed = ox.TmaDescriptor[ox.f32, ox.D2, ox.Swizzle64B, ox.Box2[Literal[16], Literal[16]]]
@@ -87,6 +88,14 @@ def test_arrays(out: Any, got: str) -> None:
     assert (diagnostic.rule, diagnostic.got, diagnostic.required) == ("OX1053", got, "GlobalArray[f32, D2]")
 
 
+def test_arrays_of_others_are_told_how_they_become_ours() -> None:
+    theirs = Producer(0x7000, (4,))
+    assert wrong(src=theirs).fix.startswith("pass ox.TmaDescriptor.tiled(dev.borrow(x, ox.f32, rank=")
+    assert wrong(src=np.zeros((32, 32))).fix == "pass ox.TmaDescriptor.tiled(dev.array(x), box=...)"
+    assert wrong(out=theirs).fix.startswith("pass dev.borrow(x, ox.f32, rank=")
+    assert wrong(out=desc()).fix.startswith("pass desc.array")
+
+
 def test_packed_elements_are_no_array() -> None:
     later = ox.Device.open("sim", arch=100)
     diagnostic = wrong(out=later.empty((8, 128), ox.u4x16_align8b))
@@ -132,6 +141,16 @@ def test_the_number_of_arguments() -> None:
             launch.bind(*positional, **named)
         assert caught.value.rules == ("OX1032",)
         assert "flag: bool = False" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("word", "fix"),
+    [("stream", ".on(stream)"), ("grid", "in the brackets"), ("threads", "@ox.pipeline(threads=128)"), ("more", "one argument")],
+)
+def test_what_is_no_argument_of_a_launch(word: str, fix: str) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        cast("Any", pipe[1]).bind(**{**GOOD, word: 1})
+    assert fix in caught.value.diagnostics[0].fix
 
 
 def test_everything_wrong_at_once() -> None:

@@ -13,6 +13,7 @@ from oxidecopy.host.arrays import INFERRED, PAD_BYTE, layout
 from oxidecopy.typed import dtypes
 from oxidecopy.typed.dtypes import DType
 from oxidecopy.typed.global_array import span_bytes, storage_dtype
+from tests.helpers.foreign import Producer
 from tests.helpers.memory_engine import memory_device
 
 _BYTE_TYPES = [
@@ -123,6 +124,7 @@ def test_dtype_named(x: np.ndarray[Any, np.dtype[Any]], dtype: type[DType]) -> N
     ("x", "dtype", "rule", "words"),
     [
         ([1.0], None, "OX5001", ("list", "np.asarray")),
+        (Producer(0x7000, (4,)), None, "OX5001", ("Producer", "dev.borrow(x, ox.f32, rank=")),
         (np.ma.masked_array(np.zeros(4, np.float32)), None, "OX5001", ("MaskedArray",)),
         (np.zeros(8, np.complex64), None, "OX5002", ("complex64", "x.view(np.float32)")),
         (np.zeros(8, np.int8), None, "OX5002", ("int8", "x.view(np.uint8)")),
@@ -145,6 +147,8 @@ def test_dtype_named(x: np.ndarray[Any, np.dtype[Any]], dtype: type[DType]) -> N
         (np.zeros((1,) * 6, np.float32), None, "OX5007", ("rank 6", "1 to 5")),
         (np.zeros(8, np.float32), np.float32, "OX5008", ("float32", "ox.f32")),
         (np.zeros(8, np.float32), "float32", "OX5008", ("ox.f32",)),
+        (np.zeros(8, np.float32), "f32", "OX5008", ("ox.f32",)),
+        (np.zeros(8, np.float32), float, "OX5008", ("ox.f32",)),
         (np.zeros(8, np.float32), dtypes.HasAdd, "OX5008", ("HasAdd",)),
         (np.zeros(8, np.uint8), dtypes.u4x16_align8b, "OX5010", ("9.0", "10.0 or newer")),
     ],

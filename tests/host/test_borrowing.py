@@ -133,6 +133,29 @@ def test_read_only_memory_is_read_and_never_written() -> None:
     assert np.array_equal(x, numbers())
 
 
+class Unchanging:
+    """As jax's arrays: they never change, and their capsules do not say so."""
+
+    __module__ = "jaxlib._jax"
+
+    def __init__(self, x: Any) -> None:
+        self.theirs = producer_of(x)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.theirs.__dlpack_device__()
+
+    def __dlpack__(self, **asked: Any) -> Any:
+        return self.theirs.__dlpack__(**asked)
+
+
+def test_arrays_of_jax_are_never_written_whatever_they_say() -> None:
+    frozen, out = DEV.borrow(Unchanging(numbers()), ox.f32, rank=2), DEV.zeros((32, 32), ox.f32)
+    copy_pipeline()[2, 2](descriptor(frozen), out)
+    assert np.array_equal(out.numpy(), numbers())
+    refused(ArgumentError, "OX5037", lambda: copy_pipeline()[2, 2](descriptor(out), frozen))
+    refused(ArgumentError, "OX5037", lambda: ox.copy(Unchanging(numbers()), numbers()))  # type: ignore[call-overload]
+
+
 def test_a_read_only_view_of_memory_that_may_be_written() -> None:
     x = numbers()
     view = x[:]
@@ -451,12 +474,30 @@ def test_the_stream_that_fills_the_memory_is_waited_for(tmp_path: Path) -> None:
     assert caught.value.rules == ("OX1051",)
 
 
+class Tensor:
+    """As torch's: it can be moved."""
+
+    def __init__(self, x: Any, device: tuple[int, int] = (1, 0)) -> None:
+        self.theirs, self.device = producer_of(x), device
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.device
+
+    def __dlpack__(self, **asked: Any) -> Any:
+        return self.theirs.__dlpack__(**asked)
+
+    def cuda(self) -> None: ...
+    def cpu(self) -> None: ...
+
+
 def test_what_a_gpu_does_not_borrow(tmp_path: Path) -> None:
     dev, engine, driver = fake_device(tmp_path)
     at, other = driver.foreign_allocation(4096), driver.foreign_allocation(64, context=0xDEAD)
     x = numbers()
     refused(InputError, "OX5031", lambda: dev.borrow(x, ox.f32))
     refused(InputError, "OX5031", lambda: dev.borrow(producer_of(x), ox.f32, rank=2))
+    assert "x.cuda() is a tensor there" in refused(InputError, "OX5031", lambda: dev.borrow(Tensor(x), ox.f32, rank=2))
+    assert "x.cpu() is a tensor in host memory" in refused(InputError, "OX5031", lambda: DEV.borrow(Tensor(x, (2, 1)), ox.f32, rank=2))
     assert "device 1" in refused(InputError, "OX5031", lambda: dev.borrow(Producer(at, (4,), device=(2, 1)), ox.f32, rank=1))
     refused(InputError, "OX5031", lambda: dev.borrow(Producer(at, (4,), device=(13, 0)), ox.f32, rank=1))
     lying = Producer(x.ctypes.data, (4,), device=(2, 0))  # the driver knows better

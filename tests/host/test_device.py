@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -112,3 +113,29 @@ def test_the_simulator_has_no_bound_where_the_system_does_not_say(monkeypatch: p
         engine.allocate(engine.room_bytes() + 1)
     monkeypatch.setattr("os.sysconf", unknown)
     assert engine.room_bytes() == 1 << 62
+
+
+@pytest.mark.parametrize(
+    ("name", "fix"),
+    [
+        ("simulator", '"sim"'),
+        ("gpu", '"cuda"'),
+        (0, '"cuda:0"'),
+        ("cuda0", '"cuda:0"'),
+        ("cuda:O", '"cuda:0"'),
+        ("smi", '"sim"'),
+        ("?", ""),
+    ],
+)
+def test_the_name_that_was_meant(name: Any, fix: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        ox.Device.open(name)
+    assert caught.value.diagnostics[0].fix.startswith(f"Device.open({fix})")
+
+
+@pytest.mark.parametrize("given", [(), ("sim",)])
+def test_a_device_is_opened(given: Any) -> None:
+    with pytest.raises(UsageError) as caught:
+        ox.Device(*given)
+    assert caught.value.rules == ("OX5012",)
+    assert caught.value.diagnostics[0].fix == f"ox.Device.open({', '.join(map(repr, given))})"

@@ -117,6 +117,6 @@ def test_what_reaches_coordinates_and_trip_counts_is_fixed_by_the_capture() -> N
         with pytest.raises(ArgumentError) as caught:
             node.update(out, rows, 2.0)
         assert caught.value.rules == ("OX5338",)
-        assert f"('rows', {rows})" in str(caught.value)
+        assert f"'rows' = {rows}" in str(caught.value)
     graph.replay()
     assert (out.numpy() == [[2.0] * 32, [0.0] * 32]).all()

@@ -325,6 +325,8 @@ def test_what_cannot_be_copied_is_refused_at_the_users_line(dev: ox.Device) -> N
     refused("OX1202", ArgumentError, a[1:], a[:-1])
     refused("OX1204", ArgumentError, a, 3)
     refused("OX1204", ArgumentError, None, None)
+    with pytest.raises(ArgumentError, match=r"ox\.f16 makes a new array"):
+        ox.copy("float16", a)  # type: ignore[call-overload]
     refused("OX1050", ArgumentError, ox.Device.open("sim").empty((8, 64), ox.f32), a)
     refused("OX5042", ArgumentError, a[:1].broadcast_to((8, 64)), dev.array(numbers((8, 64))))
     refused("OX5016", ArgumentError, None, a, explain="yes")

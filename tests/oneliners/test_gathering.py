@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,22 @@ def test_a_number_beyond_the_table_is_reported(dev: ox.Device) -> None:
     with pytest.raises(OxidecopyError) as caught:
         ox.gather_rows(dev.zeros((4, 64), ox.f32), dev.array(np.array([1, 4], np.int32), ox.i32))
     assert "OX4015" in caught.value.rules
+
+
+@pytest.mark.parametrize("before", [0, 1, 3])  # calls: a plan is made, is kept, and its arrays are known
+def test_the_line_is_that_of_the_call_that_failed(dev: ox.Device, before: int) -> None:
+    """Not that of the call which the plan was made for."""
+    table, numbers, out = dev.zeros((4, 96), ox.f32), dev.array(np.array([1, 9], np.int32), ox.i32), dev.empty((2, 96), ox.f32)
+    fine = dev.array(np.array([1, 2], np.int32), ox.i32)
+    for _ in range(before):
+        ox.gather_rows(table, fine, out=out)
+    for _ in range(2):
+        with pytest.raises(OxidecopyError) as caught:
+            ox.gather_rows(table, numbers, out=out)  # here
+        lines = Path(__file__).read_text().splitlines()
+        for site in (caught.value.diagnostics[0].site, *(cause.site for cause in caught.value.diagnostics[0].causes)):
+            assert site is not None
+            assert lines[site.line - 1].endswith("# here")
 
 
 def refused(rule: str, error: type[OxidecopyError], *args: Any, **options: Any) -> None:

@@ -93,6 +93,35 @@ def test_numbers_are_packed_again_when_they_differ(scene: Scene) -> None:
     assert len({one, three, four}) == 3
 
 
+def test_numbers_that_are_written_alike_are_told_apart(scene: Scene) -> None:
+    """0.1 is another number in each of numpy's types, and `str` says the same of all."""
+    dev, _, driver = scene
+    a, out = filled(dev), filled(dev)
+    numbers: list[Any] = [0.1, np.float16(0.1), 0.1]
+    for number in numbers:
+        for _ in range(3):
+            ox.transform(lambda v, s: v + s, a, ox.value(number, ox.f32), out=out)
+    parameters = [launch.parameters[0] for launch in driver.launches]
+    assert [parameters.index(p) for p in parameters] == [0, 0, 0, 3, 3, 3, 0, 0, 0]
+
+
+@pytest.mark.parametrize("step", [2, 4, 8])
+def test_words_around_elements_that_lie_apart_are_there_or_not(scene: Scene, step: int) -> None:
+    """A plan that loads elements as parts of words is none for memory that ends, or begins, in the middle of a word."""
+    dev, _, _ = scene
+    n = 1024
+    base, out = dev.array(np.zeros(1 << 15, np.uint8)).buffer, dev.array(np.zeros(n, np.uint8))
+
+    def copied(first: int, lead: int, nbytes: int) -> str:
+        whole = dev.borrow_pointer(base.address + first, (nbytes,), ox.u8, owner=base)
+        said = ox.copy(out, whole[lead : lead + (n - 1) * step + 1 : step], explain=True)
+        return said.launches[0].partition("[")[0]
+
+    assert copied(0, 0, n * step) == "copy_parts"
+    assert copied(0, 0, (n - 1) * step + 1) != "copy_parts"
+    assert copied(128, 0, n * step) == "copy_parts"
+
+
 def test_a_plan_keeps_no_memory_but_what_is_in_flight(scene: Scene) -> None:
     dev, engine, driver = scene
     a, b, stream = filled(dev), filled(dev), ox.Stream(dev)

@@ -107,6 +107,8 @@ def test_what_is_refused(dev: ox.Device) -> None:
     x = dev.array(numbers((8, 64), np.int32))
     refused("OX1200", ShapeError, dev.zeros((8, 32), ox.i32), x, ox.reduce.add)
     refused("OX1200", ShapeError, dev.zeros((2, 8, 64), ox.i32), x, ox.reduce.add)
+    with pytest.raises(ShapeError, match=r"an `out` of shape \(8, 1\)"):  # sums of rows, as numpy shapes them
+        ox.reduce_into(dev.zeros((8,), ox.i32), dev.array(numbers((8, 64), np.int32), ox.i32), ox.reduce.add)
     refused("OX1201", DTypeError, dev.zeros((64,), ox.i64), x, ox.reduce.max)
     refused("OX1202", ArgumentError, x[:1], x, ox.reduce.add)
     refused("OX1206", ArgumentError, dev.zeros((64,), ox.u32), dev.zeros((64,), ox.u32), ox.reduce.inc)

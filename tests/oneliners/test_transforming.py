@@ -141,6 +141,42 @@ def test_what_a_function_takes_from_outside_is_part_of_what_is_recorded(dev: ox.
     assert (with_function(abs) == abs(x)).all()
 
 
+class Factor(float):
+    """A number that says the same of itself whatever it is, and has more to it."""
+
+    bias = 0.0
+
+    def __repr__(self) -> str:
+        return "factor"
+
+
+def test_numbers_of_other_classes_than_pythons_own_are_asked_each_time(dev: ox.Device) -> None:
+    x = values(4, 64)
+    a, out = dev.array(x), dev.empty((4, 64), ox.f32)
+    for number in (2.0, 5.0):
+        factor = Factor(number)
+        assert (ox.transform(lambda v: v * factor, a, out=out).numpy() == x * np.float32(number)).all()  # noqa: B023
+    for Factor.bias in (1.0, 3.0):
+        assert (ox.transform(lambda v: v + factor.bias, a, out=out).numpy() == x + np.float32(Factor.bias)).all()
+
+
+def test_which_of_two_globals_there_is(dev: ox.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one value, under one name or the other."""
+
+    def either(v: ox.Elem[ox.f32]) -> ox.Elem[ox.f32]:
+        try:
+            return v * THIS  # type: ignore[name-defined, no-any-return]
+        except NameError:
+            return v / THAT  # type: ignore[name-defined, no-any-return]  # noqa: F821
+
+    x = values(4, 64)
+    a, out = dev.array(x), dev.empty((4, 64), ox.f32)
+    for name, wanted in (("THIS", x * 2), ("THAT", x / 2)):
+        with monkeypatch.context() as patch:
+            patch.setitem(globals(), name, 2.0)
+            assert (ox.transform(either, a, out=out).numpy() == wanted).all()
+
+
 def test_what_a_bound_method_records_may_change(dev: ox.Device) -> None:
     class Scale:
         factor = 2.0
@@ -254,6 +290,7 @@ def test_what_is_refused(dev: ox.Device) -> None:
     refused("OX1202", ArgumentError, lambda v: v, a[1:], out=a[:-1])
     refused("OX1204", ArgumentError, lambda v, w: v + w, a, [1.0])
     refused("OX1205", ArgumentError, lambda: None)
+    refused("OX1205", ArgumentError, a, lambda v: v)
     refused("OX1205", ArgumentError, lambda v, w: v + w, a, 2.0)
     refused("OX1205", ArgumentError, lambda v, w: v + w, a, np.float32(2))
     refused("OX1205", ArgumentError, lambda v: v, ox.value(2.0, ox.f32))

@@ -537,7 +537,14 @@ def test_python_mistakes_name_the_line() -> None:
 MISTAKES: list[tuple[Callable[[Any, Any, Any], object], str]] = [
     (lambda cta, src, _: cta.share(src), "did you mean `shared`?"),
     (lambda cta, src, _: cta.shared(src) * 2, "cta.map("),
-    (lambda cta, src, _: cta.shared(src).__setitem__(0, 1.0), "help(ox.Cta)"),
+    (lambda cta, src, _: cta.shared(src).__setitem__(0, 1.0), "it has `bytes`, `nbytes`, `part`, `shape`"),
+    (lambda cta, src, _: cta.shared(src).dtype, "it has `bytes`, `nbytes`, `part`, `shape`"),
+    (lambda _cta, src, _: src.box, "`cta.shared(desc).shape`"),
+    (lambda _cta, src, _: src.nbytes, "`cta.shared(desc).nbytes`"),
+    (lambda _cta, src, _: src.ndim, "`len(desc.shape)`"),
+    (lambda cta, _src, _out: cta.cluster_sync(), "`cta: ox.ClusterCta`"),
+    (lambda _cta, _src, _out: ox.SharedArray((64, 64), ox.f32), "`cta.shared(desc)`"),  # type: ignore[arg-type, call-arg]
+    (lambda _cta, _src, _out: ox.ManagedBarrier(), "`cta.barrier().init(1)`"),  # type: ignore[call-arg]
     (lambda _cta, _src, out: out[0], "cta.load_index("),
     (lambda cta, _src, _out: cta.thread_idx.x, "with cta.elect() as leader:"),
     (lambda cta, _src, _out: cta.block_dim.x, "`cta.threads`"),
@@ -559,3 +566,35 @@ def test_what_to_write_instead(mistake: Callable[[Any, Any, Any], object], fix: 
         recorded(pipe)
     assert caught.value.rules == ("OX1009",)
     assert fix in caught.value.diagnostics[0].fix
+
+
+CALLS: list[tuple[Callable[[Any, Any], object], str]] = [
+    (lambda cta, src: src.g2s(cta.shared(src), (0, 0)), "TmaDescriptor.g2s(leader, tile, coords, token, *, cache_hint=None)"),
+    (lambda cta, src: cta.ring(tiles=(src,)), "Cta.ring(*, stages, tiles, consumers=None)"),
+    (lambda cta, src: cta.ring(stages=2, tiles=(src,)).produce(), "Ring.produce(leader, /)"),
+    (lambda cta, src: cta.map(lambda v: v, cta.shared(src)), "Maps.map(fn, /, *inputs, out)"),
+    (lambda cta, src: cta.range(start=0, stop=3), "Cta.range(start, stop=..., step=1, /)"),
+    (lambda cta, src: ox.bulk_g2s(cta), "bulk_g2s(leader, tile, src, at, token, *, nbytes=None, cache_hint=None)"),  # type: ignore[call-arg]
+]
+
+
+@pytest.mark.parametrize(("call", "signature"), CALLS)
+def test_signatures_are_said(call: Callable[[Any, Any], object], signature: str) -> None:
+    """Those of the rooms that are built on this one, too."""
+
+    @ox.pipeline(threads=32)
+    def pipe(cta: ox.Cta, src: Src) -> None:
+        call(cta, src)
+
+    dev = ox.Device.open("sim")
+    with pytest.raises(RecordError) as caught:
+        pipe[1].bind(ox.TmaDescriptor.tiled(dev.zeros((8, 8), ox.f32), box=(8, 8)))
+    assert caught.value.rules == ("OX1009",)
+    assert caught.value.diagnostics[0].required == signature
+
+
+def test_a_constructor_has_no_signature_to_follow() -> None:
+    def pipe(cta: Any, src: Any) -> None:
+        ox.ManagedBarrier()  # type: ignore[call-arg]  # here
+
+    assert refused(pipe, "OX1009").required == "a call as it is documented"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import oxidecopy as ox
 from oxidecopy.isa.dtypes import DTYPES
 from oxidecopy.typed import dtypes
+from oxidecopy.typed.dtypes import element_named
 
 
 @pytest.mark.parametrize("name", DTYPES)
@@ -38,3 +40,14 @@ def test_a_class_of_the_users_has_no_row() -> None:
         """Not one of the table."""
 
     assert "info" not in vars(mine)
+
+
+@pytest.mark.parametrize(
+    ("word", "ours"),
+    [
+        (np.float32, "ox.f32"), (np.dtype(np.int64), "ox.i64"), ("float16", "ox.f16"), ("bf16", "ox.bf16"), ("torch.bfloat16", "ox.bf16"),
+        ("torch.float8_e4m3fn", "ox.e4m3"), (float, "ox.f32"), (int, "ox.i32"), (np.uint8, "ox.u8"), (bool, ""), (object(), ""), (None, ""),
+    ],
+)  # fmt: skip
+def test_names_of_other_libraries(word: object, ours: str) -> None:
+    assert element_named(word) == ours

@@ -106,12 +106,57 @@ def test_annotations_that_mean_nothing(fn: Any) -> None:
     assert f"test_signature.py:{fn.__code__.co_firstlineno}: " in refuses(fn, "OX1036")
 
 
+def numpys(cta: ox.Cta, a: ox.TmaDescriptor[np.float32, ox.D2]) -> None: ...  # type: ignore[type-var]
+def pythons(cta: ox.Cta, a: ox.GlobalArray[float, ox.D2]) -> None: ...  # type: ignore[type-var]
+def swapped(cta: ox.Cta, a: ox.TmaDescriptor[ox.D2, ox.f32]) -> None: ...  # type: ignore[type-var]
+def dimensions(cta: ox.Cta, a: ox.TmaDescriptor[ox.f32, 2]) -> None: ...  # type: ignore[valid-type]
+def no_shape(cta: ox.Cta, a: ox.GlobalArray[ox.f32, ox.f32]) -> None: ...  # type: ignore[type-var]
+def span(cta: ox.Cta, a: ox.TmaDescriptor[ox.f32, ox.D2, 128]) -> None: ...  # type: ignore[valid-type]
+def no_box(cta: ox.Cta, a: ox.TmaDescriptor[ox.f32, ox.D2, ox.SwizzleNone, ox.f32]) -> None: ...  # type: ignore[type-var]
+def table(cta: ox.Cta, a: ox.DescriptorTable[np.float16, ox.D2]) -> None: ...  # type: ignore[type-var]
+
+
+@pytest.mark.parametrize(
+    ("fn", "what", "fix"),
+    [
+        (numpys, "no element type", "write ox.f32"),
+        (pythons, "no element type", "write ox.f32"),
+        (swapped, "no element type", "write a class such as ox.f32"),
+        (dimensions, "no shape", "write ox.D1, ox.D2"),
+        (no_shape, "no shape", "write ox.D1, ox.D2"),
+        (span, "no swizzle", "ox.Swizzle128B"),
+        (no_box, "no box", "ox.Box2[Literal[64], Literal[32]]"),
+        (table, "no element type", "write ox.f16"),
+    ],
+)
+def test_what_stands_in_the_brackets_is_of_its_kind(fn: Any, what: str, fix: str) -> None:
+    """It would be taken for `Any` otherwise, and arguments of any type would pass."""
+    text = refuses(fn, "OX1036")
+    assert f"names {what}" in text
+    assert fix in text
+    assert "oxidecopy.typed" not in text
+
+
 def nothing() -> None: ...
 def keyword(*, cta: ox.Cta) -> None: ...
 def many(cta: ox.Cta, *arrays: Any) -> None: ...
 def named(cta: ox.Cta, **arrays: Any) -> None: ...
 def first(n: int, cta: ox.Cta) -> None: ...
 def rank(cta: ox.Cta, cta_rank: ox.Idx) -> None: ...
+def unshown(src: ox.TmaDescriptor[ox.f32, ox.D2]) -> None: ...
+
+
+def test_annotations_are_shown_as_they_are_written() -> None:
+    assert "TmaDescriptor[f32, D2, " in refuses(unshown, "OX1067")
+
+
+def method(self, cta: ox.Cta, a: ox.Idx) -> None: ...  # type: ignore[no-untyped-def]  # noqa: ANN001
+def second(out, cta: ox.Cta) -> None: ...  # type: ignore[no-untyped-def]  # noqa: ANN001
+
+
+def test_a_method_is_told_that_it_is_one() -> None:
+    assert "@staticmethod" in refuses(method, "OX1067")
+    assert "@staticmethod" not in refuses(second, "OX1067")
 
 
 class Callee:

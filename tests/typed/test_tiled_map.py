@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import oxidecopy as ox
@@ -91,6 +92,7 @@ _TWINS: list[tuple[str, dict[str, Any], dict[str, Any], tuple[str, ...]]] = [
     ("OX2011", {"box": (True, 32)}, {"box": (1, 32)}, ("True (bool)",)),
     ("OX2011", {"box": [32, 32]}, {"box": (32, 32)}, ("[32, 32] (list)",)),
     ("OX2011", {"box": 32}, {"box": (32, 32)}, ("box=(32, 32)",)),
+    ("OX2011", {"box": np.array([16, 32])}, {"box": (16, 32)}, ("box=(16, 32)",)),
     ("OX2012", {"box": (32,)}, {"box": (1, 32)}, ("of length 1", "length 2", "box=(1, 32)")),
     ("OX2012", {"box": (2, 32, 16)}, {"box": (32, 16)}, ("of length 3", "box=(32, 16)")),
     ("OX2013", {"box": (257, 4)}, {"box": (256, 4)}, ("257", "1 to 256", "box (256, 4)")),

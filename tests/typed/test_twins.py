@@ -90,7 +90,7 @@ LEVEL1: Final[dict[str, list[Expected]]] = {
     "symbols": [
         *("OX1029", "OX1029", "OX1023", "OX1022", "OX1022", "OX1022", "OX1029", "OX1029"),  # arithmetic
         *("OX1021", "OX1021", "OX1021", "OX1029", "OX1029"),  # numbers of Python
-        *("OX1027", "OX1027", "OX1029", "OX1021", "OX1029", "OX1027", "OX1009"),  # control flow
+        *("OX1027", "OX1027", "OX1029", "OX1063", "OX1029", "OX1027", "OX1009"),  # control flow
     ],
 }
 # Lines of `moves.py` whose mistake shows in the function that is called, or on the next line.

@@ -104,9 +104,12 @@ def failure(raw: bytes | memoryview, facts: Facts) -> ExecutionError | None:
     if broken or not entries:
         return ExecutionError(*(_internal(e, facts) for e in broken[:1]), *(() if broken else (_mute(facts),)))
     data = (ReportKind.INDEX, ReportKind.EMPTY)
-    indices = tuple(dict.fromkeys(_index(e, facts) for e in entries if e.kind in data))
+    indices: dict[tuple[object, ...], list[Entry]] = {}
+    for e in entries:
+        if e.kind in data:
+            indices.setdefault((e.kind, e.parity, e.value, e.bound, _read(e, facts), _site(e, facts)), []).append(e)
     if indices:  # others that were waiting then are a consequence
-        return ExecutionError(*indices)
+        return ExecutionError(*(_index(group, facts) for group in indices.values()))
     return DeadlockError(*_waiting(entries, count, facts))
 
 
@@ -191,10 +194,10 @@ def _wait(group: Sequence[Entry], facts: Facts) -> Diagnostic:
     )
     phase = "nobody has made the token that it waits for" if first.parity == NO_TOKEN else f"its phase of parity {first.parity} is not over"
     details = [phase, *([f"iteration {first.iteration}"] if first.iteration else []), how_long]
-    where = facts.image.sites.get(first.pc)
+    where, agent = facts.image.sites.get(first.pc), _agent(first, facts)
     return Diagnostic(
         rule=DEADLOCK,
-        what=f"{_agent(first, facts)} of {_ctas(group, facts)} waits for a phase of `{name}` that does not end",
+        what=f"{agent} of {_ctas(group, facts)} {_verb('waits', [agent])} for a phase of `{name}` that does not end",
         got=", ".join([*missing, *details, *([f"at `{where.words}`"] if where is not None and where.words else [])]),
         required="all expected arrivals, and announced bytes equal to landed ones",
         fix="if the launch is only slow, allow more time with OXIDECOPY_WAIT_LIMIT_MS; "
@@ -223,26 +226,38 @@ def _missing(entry: Entry, sm: int) -> tuple[str, ...]:
 
 
 # ---- everything else
-def _index(entry: Entry, facts: Facts) -> Diagnostic:
-    if entry.kind == ReportKind.EMPTY:
+def _index(group: Sequence[Entry], facts: Facts) -> Diagnostic:
+    """What threads read that is no index: one diagnostic for all that read the same."""
+    first = group[0]
+    agents = list(dict.fromkeys(_agent(entry, facts) for entry in group))
+    who = f"{' and '.join(agents)} of {_ctas(group, facts)}"
+    value, array, site = str(first.value - (1 << 64) if first.value >> 63 else first.value), _read(first, facts), _site(first, facts)
+    if first.kind == ReportKind.EMPTY:
         return Diagnostic(
             rule=INDEX_RANGE,
-            what=f"{_agent(entry, facts)} of {_ctas((entry,), facts)} points a descriptor at a window without elements",
-            got=f"{entry.value - (1 << 64) if entry.value >> 63 else entry.value} elements along a dimension",
+            what=f"{who} {_verb('points', agents)} a descriptor at a window without elements",
+            got=f"{value} elements along a dimension",
             required="one at least: a descriptor cannot be empty",
             fix="leave empty pieces out of the list of work",
-            site=_site(entry, facts),
+            site=site,
         )
-    position = entry.parity == 1  # then it is where it looked, else what it found there
-    return Diagnostic(
-        rule=INDEX_RANGE,
-        what=f"{_agent(entry, facts)} of {_ctas((entry,), facts)} "
-        + ("looks for an index outside its array" if position else "read an index that is out of range"),
-        got=str(entry.value - (1 << 64) if entry.value >> 63 else entry.value),
-        required=f"0 to {entry.bound - 1}",
-        fix="read inside the array" if position else "make the array hold indices below the bound that `load_index` was given",
-        site=_site(entry, facts),
-    )
+    if first.parity == 1:  # then it is where it looked, else what it found there
+        what, fix = f"{who} {_verb('looks', agents)} for an index outside {repr(array) if array else 'its array'}", "read inside the array"
+    else:
+        what = f"{who} read an index{f' from {array!r}' if array else ''} that is out of range"
+        fix = "check the indices on the host, or raise `below` to the extent that they go into"
+    return Diagnostic(rule=INDEX_RANGE, what=what, got=value, required=f"0 to {first.bound - 1}", fix=fix, site=site)
+
+
+def _read(entry: Entry, facts: Facts) -> str:
+    """The array that a record reads an index from; empty for any other record."""
+    where = facts.image.sites.get(entry.pc)
+    return where.op.array.name if where is not None and isinstance(where.op, ops.LoadIndex) else ""
+
+
+def _verb(singular: str, agents: Sequence[str]) -> str:
+    """The verb for one thread, or for several."""
+    return singular if len(agents) == 1 and not agents[0].startswith("threads") else singular.removesuffix("s")
 
 
 def _internal(entry: Entry, facts: Facts) -> Diagnostic:

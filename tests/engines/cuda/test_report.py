@@ -94,7 +94,7 @@ def test_a_wait_names_threads_barrier_line_and_what_is_missing() -> None:
     (found,) = error.diagnostics
     assert found.rule == "OX5331"
     assert found.site == SITES[2].site
-    assert "threads 32-63 (consumers) of CTA (1, 1, 0)" in found.what
+    assert "threads 32-63 (consumers) of CTA (1, 1, 0) wait for" in found.what
     assert "`full[2]`" in found.what
     for words in ("1 of 2 arrivals missing", "4096 announced bytes not landed", "parity 1", "iteration 7", "4 s"):
         assert words in found.got
@@ -141,7 +141,7 @@ def test_warps_that_wait_alike_are_one_and_those_that_gave_up_first_come_first()
     error = failure(report(*told, entry(cta=1, pc=1, barrier=DONE)), FACTS)
     assert error is not None
     first, second = error.diagnostics
-    assert "thread 0 (producer) of CTA (1, 0, 0) " in first.what
+    assert "thread 0 (producer) of CTA (1, 0, 0) waits " in first.what
     assert "`done`" in first.what
     assert "CTAs (0, 0, 0), (1, 0, 0), (2, 0, 0) and 3 more" in second.what
     assert "was waiting when" in second.got
@@ -162,6 +162,19 @@ def test_an_index_is_to_blame_for_the_waits_behind_it() -> None:
     assert type(error) is ExecutionError
     (found,) = error.diagnostics
     assert (found.rule, found.got, found.required, found.site) == ("OX5332", "-3", "0 to 7", SITES[2].site)
+
+
+def test_an_index_names_its_array_and_all_that_read_it() -> None:
+    """Two agents of one line read the same: one diagnostic."""
+    read = ops.LoadIndex(name="t0", array=ops.ArrayRef("rows"), index=Const(0), below=Const(8))
+    facts = replace(FACTS, image=replace(IMAGE, sites={**SITES, 3: SITES[2]._replace(op=read), 4: SITES[2]._replace(op=read)}))
+    entries = [entry(ReportKind.INDEX, warp=warp, pc=3 + warp, value=9, bound=8, parity=parity) for parity in (0, 1) for warp in (0, 1)]
+    error = failure(report(*entries), facts)
+    assert error is not None
+    found, looked = error.diagnostics
+    assert found.what == "thread 0 (producer) and threads 32-63 (consumers) of CTA (0, 0, 0) read an index from 'rows' that is out of range"
+    assert "look for an index outside 'rows'" in looked.what
+    assert found.site == SITES[2].site
 
 
 def test_a_position_outside_the_array_is_told_from_what_the_array_holds() -> None:

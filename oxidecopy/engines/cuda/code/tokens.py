@@ -3,7 +3,8 @@
 A thread class that makes a token and waits for it in the same loops keeps the last one in registers. For other classes, and for waits in
 other loops that come to the same iterations, it is put into shared memory, behind the user's: a history of so many entries that none is
 overwritten while somebody may ask for it. A wait is right only while its phase is the current or the last one, and in those two no more
-arrivals come than twice the barrier's count.
+arrivals come than twice the barrier's count. Of an array of barriers each element may have as many, where an arrival goes from one to
+another.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from oxidecopy.engines.cuda.code import refusals
 from oxidecopy.engines.cuda.code.values import ZERO, Lin, Test, Values
 from oxidecopy.errors import DeviceCodeError
 from oxidecopy.isa import limits, ops
-from oxidecopy.isa.expr import And, Answer, Cond, Not, Or
+from oxidecopy.isa.expr import And, Answer, Cond, Const, Not, Or
 
 if TYPE_CHECKING:
     from oxidecopy.engines.cuda.code.agents import Cast
@@ -83,6 +84,8 @@ class Tokens:
         inits = [s.op for s in program.walk() if isinstance(s.op, ops.MbarrierInit) and s.op.bar.barrier == uses.bar.barrier]
         count = max([init.count for init in inits], default=1)  # none: nobody ever comes to the op
         entries = 2 * -(-count // min(cast.all[i].count for i in uses.makers)) + len(uses.makers)
+        if not isinstance(uses.bar.index, Const):
+            entries *= program.barriers[uses.bar.barrier].stages
         made = History(self.at + WORD * self.words, entries)
         self.words += 1 + abi.HISTORY_WORDS * entries
         return made

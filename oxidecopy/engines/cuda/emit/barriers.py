@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from oxidecopy.engines.cuda.emit.carried import stamp
+from oxidecopy.engines.cuda.emit.carried import Carried, stamp
 from oxidecopy.engines.cuda.emit.context import Context
 from oxidecopy.isa import ops
 from oxidecopy.isa.expr import Add, Const, Expr, Mod, mod
@@ -80,7 +80,7 @@ def _arrive_for_token(ctx: Context, op: ops.MbarrierArrive | ops.MbarrierArriveD
         return [f"{name} = {call};", f"{name}_of = {_stamp(ctx)};"]
     _share_tokens(ctx)
     one = f"if (thread == {carried.first}) " if len(ctx.threads) > 1 else ""
-    put = f"put_token(smem + {carried.offset}, {carried.entries}, {_stamp(ctx)}, {name}_state);"
+    put = f"put_token({_history(ctx, op.bar, carried)}, {carried.entries}, {_stamp(ctx)}, {name}_state);"
     return [f"const u64 {name}_state = {call};", f"{one}{put}"]
 
 
@@ -89,7 +89,7 @@ def _wait_token(ctx: Context, bar: ops.BarrierRef, token: int) -> str:
     if carried.offset < 0:
         return f"{ctx.ptx.wait_state()}({at}, {ctx.token_names[token]});"
     _share_tokens(ctx)
-    return f"wait_token({at}, smem + {carried.offset}, {carried.entries}, {_stamp(ctx)});"
+    return f"wait_token({at}, {_history(ctx, bar, carried)}, {carried.entries}, {_stamp(ctx)});"
 
 
 def _test_token(ctx: Context, bar: ops.BarrierRef, token: int) -> str:
@@ -97,7 +97,13 @@ def _test_token(ctx: Context, bar: ops.BarrierRef, token: int) -> str:
     if carried.offset < 0:
         return f"{name}_of == {_stamp(ctx)} && {ctx.ptx.state('mbarrier_try_wait')}({at}, {name})"
     _share_tokens(ctx)
-    return f"test_token({at}, smem + {carried.offset}, {carried.entries}, {_stamp(ctx)})"
+    return f"test_token({at}, {_history(ctx, bar, carried)}, {carried.entries}, {_stamp(ctx)})"
+
+
+def _history(ctx: Context, bar: ops.BarrierRef, carried: Carried) -> str:
+    """Where a token of this barrier is, as a shared address."""
+    element = "" if carried.stages == 1 else f" + {ctx.exprs.write(bar.index).at(8)} * {carried.step}"
+    return f"smem + {carried.offset}{element}"
 
 
 def _share_tokens(ctx: Context) -> None:

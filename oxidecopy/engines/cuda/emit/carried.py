@@ -1,7 +1,7 @@
 """Tokens whose phase cannot be told, in C++: a variable of the thread that made it, or words of shared memory.
 
 The latter where others wait for it, or that thread does in other loops. As in device code (`code.tokens`), but by threads instead of
-classes.
+classes, and with words for each element of an array of barriers.
 """
 
 from __future__ import annotations
@@ -58,12 +58,23 @@ __device__ __forceinline__ void wait_token(u32 bar, u32 tokens, u32 entries, u64
 
 @final
 class Carried(NamedTuple):
-    """A token: the thread that hands it on and where, or offset -1 where each thread has its own."""
+    """A token: the thread that hands it on and where, or offset -1 where each thread has its own. With `stages` in so many places."""
 
     token: int
     first: int
     offset: int = -1
     entries: int = 0
+    stages: int = 1
+
+    @property
+    def step(self) -> int:
+        """Bytes from one of the places to the next."""
+        return 8 + ENTRY_BYTES * self.entries
+
+    @property
+    def end(self) -> int:
+        """Offset behind the last of them."""
+        return self.offset + self.step * self.stages
 
 
 @final
@@ -74,7 +85,7 @@ class _Uses(NamedTuple):
     loops: tuple[int, ...]
     waiters: set[int]
     others: set[int]
-    bar: int
+    bar: ops.BarrierRef
 
 
 def carried_tokens(program: Program, unknown: Collection[int], at: int, sm: int) -> tuple[dict[int, Carried], int]:
@@ -89,10 +100,11 @@ def carried_tokens(program: Program, unknown: Collection[int], at: int, sm: int)
         if not uses.others and all(thread in uses.makers for thread in uses.waiters):
             found[token] = Carried(token, uses.makers.first)
             continue
-        counts = [s.op.count for s in program.walk() if isinstance(s.op, ops.MbarrierInit) and s.op.bar.barrier == uses.bar]
+        counts = [s.op.count for s in program.walk() if isinstance(s.op, ops.MbarrierInit) and s.op.bar.barrier == uses.bar.barrier]
         entries = 2 * -(-max(counts, default=1) // len(uses.makers)) + 1  # no count: nobody ever comes to the op
-        found[token] = Carried(token, uses.makers.first, end, entries)
-        end += 8 + ENTRY_BYTES * entries
+        stages = 1 if isinstance(uses.bar.index, Const) else program.barriers[uses.bar.barrier].stages
+        found[token] = Carried(token, uses.makers.first, end, entries, stages)
+        end = found[token].end
     shared = any(c.offset >= 0 for c in found.values())
     most = limits.SHARED_BYTES_MAX[sm]
     if shared and end > most:
@@ -105,7 +117,7 @@ def _uses(program: Program, unknown: Collection[int]) -> dict[int, _Uses]:
     visits = list(_walk(program.steps, ThreadSet(((0, program.threads),)), ()))
     for op, threads, loops in visits:
         if isinstance(op, ops.MbarrierArrive | ops.MbarrierArriveExpectTx | ops.MbarrierArriveDrop) and op.token in unknown:
-            found[op.token] = _Uses(threads, loops, set(), set(), op.bar.barrier)
+            found[op.token] = _Uses(threads, loops, set(), set(), op.bar)
     for op, threads, loops in visits:  # a wait may stand before the arrival of other threads
         for token in op.tokens if isinstance(op, ops.MbarrierWait) else (op.token,) if isinstance(op, ops.MbarrierTestToken) else ():
             if token in found:

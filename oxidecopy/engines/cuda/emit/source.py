@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final, final
 
 from oxidecopy.engines.cuda.emit.body import Body
-from oxidecopy.engines.cuda.emit.carried import ENTRY_BYTES, carried_tokens
 from oxidecopy.engines.cuda.emit.carried import HELPER as TOKENS
+from oxidecopy.engines.cuda.emit.carried import carried_tokens
 from oxidecopy.engines.cuda.emit.context import BUILT_IN, Context
 from oxidecopy.engines.cuda.emit.elements import storage
 from oxidecopy.engines.cuda.emit.exprs import HELPERS
@@ -216,8 +216,8 @@ def _tokens(ctx: Context) -> Iterator[str]:
         if carried.offset < 0:
             yield f"    [[maybe_unused]] u64 {ctx.token_names[token]} = 0, {ctx.token_names[token]}_of = 0;"
     if shared:
-        begin, last = shared[0].offset, shared[-1]
-        words = (last.offset + 8 + ENTRY_BYTES * last.entries - begin) // 8
+        begin = shared[0].offset
+        words = (shared[-1].end - begin) // 8
         store = f"ptx::st_shared((u32)__cvta_generic_to_shared(shared) + {begin} + 8 * i, 0);"
         yield f"    for (u32 i = threadIdx.x; i < {words}; i += {ctx.program.threads}) {store}  // nobody has made a token yet"
         yield "    __syncthreads();"

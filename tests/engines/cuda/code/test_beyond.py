@@ -154,9 +154,10 @@ TWICE = """\
     [
         (FIRST, 1),
         (TWICE, 2),
-        (TWICE.replace("k, start=0, stop=2", "k, start=-1, stop=1").replace("j, start=0, stop=2", "j, start=0, stop=1"), 2),
+        (TWICE.replace("start=0, stop=2", "start=-1, stop=1"), 2),
+        (TWICE.replace("j, start=0, stop=2", "j, start=0, stop=1"), 2),
     ],
-    ids=["a wait before the arrival", "in a loop behind its own", "in one that begins elsewhere"],
+    ids=["a wait before the arrival", "in a loop behind its own", "in loops that begin below zero", "in one that ends earlier"],
 )
 def test_tokens_that_are_waited_for_elsewhere(steps: str, count: int) -> None:
     """Each iteration's own is found there, though the thread that made it has made others since."""
@@ -168,6 +169,63 @@ def test_tokens_that_are_waited_for_elsewhere(steps: str, count: int) -> None:
     (arrive,), (wait,) = records(image, DeviceOp.MBARRIER_ARRIVE), records(image, DeviceOp.MBARRIER_WAIT_TOKEN)
     assert arrive["flags"] == wait["flags"] == abi.TOKEN_SHARED
     assert "  wait_token(" in emitted(proof).source
+
+
+BESIDE = """\
+  scope thread {3}:
+    loop k, start=0, stop=5, step=1:
+      mbarrier.wait.phase free, phase=k - 1
+      mbarrier.arrive b -> %1
+  scope thread {4}:
+    loop j, start=0, stop=5, step=1:
+      mbarrier.wait b, %1
+      mbarrier.arrive free -> %2
+"""
+
+
+def test_a_phase_that_is_told_by_counters_which_the_wait_does_not_have() -> None:
+    """The arrival's loop is another thread's."""
+    head = HEAD.format(shared=144, count=1).replace("  scope", "  barrier free: GeneralBarrier at=136\n  scope", 1)
+    program, launch = from_text(head + "    mbarrier.init free, count=1\n" + SYNC + BESIDE), Launch(grid=(1, 1, 1))
+    proof = verify(program, launch)
+    image = encode_program(program, launch)
+    compare(program, launch, image)
+    for seed in range(4):
+        device_machine.run(program, launch, image, seed=seed)
+    assert "  wait_token(" in emitted(proof).source
+
+
+STAGES = """\
+program p threads=64 cluster=(1, 1, 1) shared=256:
+  tile s: f32 (32) align=1024 at=0 step=128
+  barrier b: GeneralBarrier stages={stages} at=128
+  scope thread {{0}}:
+    loop m, start=0, stop={stages}, step=1:
+      mbarrier.init b[m], count=1
+  bar.sync number=0, threads=64
+  loop k, start=0, stop={stages}, step=1:
+    when k != 1:
+      scope thread {{3}}:
+        mbarrier.arrive b[k] -> %1
+  bar.sync number=0, threads=64
+  loop j, start=0, stop={stages}, step=1:
+    when j != 1:
+      scope thread {{4}}:
+        mbarrier.wait b[j], %1
+        st.shared.fill s, 1
+"""
+
+
+@pytest.mark.parametrize("stages", [2, 4, 8])
+def test_tokens_of_all_barriers_of_an_array_are_found(stages: int) -> None:
+    """Of each barrier as many as of one alone."""
+    program, launch = from_text(STAGES.format(stages=stages)), Launch(grid=(1, 1, 1))
+    verify(program, launch)
+    image = encode_program(program, launch)
+    compare(program, launch, image)
+    device_machine.run(program, launch, image)
+    (arrive,) = records(image, DeviceOp.MBARRIER_ARRIVE)
+    assert arrive["imm"][3:] == [256, 3 * stages]  # type: ignore[index]
 
 
 def test_a_barrier_that_nobody_initialises_or_reaches() -> None:

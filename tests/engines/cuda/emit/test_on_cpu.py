@@ -13,11 +13,14 @@ import pytest
 
 import oxidecopy as ox
 from oxidecopy.conformance.run import cases
+from oxidecopy.engines.base import Bindings
 from oxidecopy.engines.sim import SimEngine
 from oxidecopy.engines.sim.memory import SimBuffer
 from oxidecopy.fuzz.pipelines import pipeline
 from oxidecopy.host.bound import BoundLaunch
 from oxidecopy.isa import ops
+from oxidecopy.program.program import Launch
+from oxidecopy.program.text import from_text
 from oxidecopy.verify import verify
 from tests.helpers import cuda_on_cpu
 
@@ -64,6 +67,35 @@ def test_the_bytes_are_those_of_the_simulator(case: Any) -> None:
             buffer.data[:] = data
         run(seed)
         assert all((b.data == w).all() for b, w in zip(memory, wanted, strict=True))
+
+
+UNEVEN = """\
+program p threads=64 cluster=(1, 1, 1) shared=256:
+  tile s: f32 (32) align=1024 at=0 step=128
+  barrier b: GeneralBarrier stages=2 at=128
+  scope thread {0}:
+    loop m, start=0, stop=2, step=1:
+      mbarrier.init b[m], count=1
+  bar.sync number=0, threads=64
+  loop k, start=0, stop=12, step=1:
+    scope thread {3}:
+      mbarrier.arrive b[max(1 - k, 0)] -> %1
+    when 0 < k:
+      scope thread {4}:
+        mbarrier.wait b[max(1 - k, 0)], %1
+        st.shared.fill s, 1
+    bar.sync number=0, threads=64
+  loop j, start=0, stop=1, step=1:
+    scope thread {4}:
+      mbarrier.wait b[1], %1
+      st.shared.fill s, 1
+"""
+
+
+def test_tokens_of_a_barrier_are_kept_whatever_others_of_its_array_do() -> None:
+    program, launch = from_text(UNEVEN), Launch(grid=(1, 1, 1))
+    engine = SimEngine(hazards=False)
+    cuda_on_cpu.prepared(verify(program, launch), Bindings(grid=launch.grid, maps={}, arrays={}, idx={}, scalars={}), engine._memory)(1)
 
 
 # What the model of PTX on a CPU does not have: copies without a map, hints, offsets, prefetches, gathers.
