@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, final
 
-from oxidecopy.errors import ArgumentError, LifetimeError
+from oxidecopy.errors import ArgumentError
 from oxidecopy.host.arguments import Arguments
 from oxidecopy.host.ranges import in_range
 from oxidecopy.runtime import Options, execute, prepare, verified
 from oxidecopy.typed.refusal import refuse
-from oxidecopy.typed.sites import at_the_users_line, give_line
+from oxidecopy.typed.sites import LINELESS, at_the_users_line, give_line
 
 if TYPE_CHECKING:
     from oxidecopy.engines.base import Bindings, Engine, Prepared
@@ -80,7 +80,7 @@ class PreparedLaunch(BoundLaunch, Generic[P]):
         """Launches."""
         try:
             self._call()
-        except LifetimeError as error:
+        except LINELESS as error:
             give_line(error)
             raise
 

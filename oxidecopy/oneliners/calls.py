@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from oxidecopy.errors import ArgumentError, LifetimeError
+from oxidecopy.errors import ArgumentError
 from oxidecopy.oneliners.explanation import Explanation, explained
 from oxidecopy.oneliners.operands import Array, key_of
 from oxidecopy.oneliners.ready import AnyStream, Kept, Number, kept_by, made_ready
 from oxidecopy.oneliners.steps import Plan
 from oxidecopy.typed.refusal import described, flag, refuse
-from oxidecopy.typed.sites import give_line
+from oxidecopy.typed.sites import LINELESS, give_line
 
 
 class Asked(NamedTuple):
@@ -117,7 +117,7 @@ def _warm(kept: Kept, kind: object, arrays: tuple[Array, ...], numbers: Sequence
     """The same for arrays that the plan does not know yet."""
     try:
         key, marks = key_of((kind, None), arrays, stream)
-    except LifetimeError as error:
+    except LINELESS as error:
         give_line(error)
         raise
     found = kept.get(key)

@@ -8,7 +8,7 @@ from threading import RLock, Thread, current_thread
 from typing import Any, Final, NamedTuple, final
 
 from oxidecopy.engines.base import Bindings, BoundArray, BoundMap, Buffer, Prepared
-from oxidecopy.errors import ExecutionError, LifetimeError, Site
+from oxidecopy.errors import ExecutionError, Site
 from oxidecopy.host.pipeline import Launchable, SupportsCudaStream
 from oxidecopy.host.ranges import in_range
 from oxidecopy.host.stream import is_per_thread
@@ -16,7 +16,7 @@ from oxidecopy.oneliners.operands import Mark, mark_of
 from oxidecopy.oneliners.steps import Given, MapOf, Operands, Part, Plan, Step, Temporary, allocated
 from oxidecopy.program.verified import VerifiedProgram
 from oxidecopy.typed.global_array import GlobalArray
-from oxidecopy.typed.sites import at_the_users_line, caller_site, give_line, move
+from oxidecopy.typed.sites import LINELESS, at_the_users_line, caller_site, give_line, move
 
 KEPT_MAX: Final = 256  # plans kept ready for a device
 _AGAIN_MAX: Final = 1_024  # sets of operands that are known by what they are
@@ -229,7 +229,7 @@ class Ready:
             if first.last is known.marks and not first.given and first.repeated():  # what most calls are, by the shortest way
                 return True
             return first.again(known, operands, numbers)
-        except LifetimeError as error:
+        except LINELESS as error:
             give_line(error)
             raise
         except ExecutionError as error:
@@ -260,7 +260,7 @@ class Ready:
             with self._lock:
                 for launch in self._launches:
                     launch(operands, marks, numbers)
-        except LifetimeError as error:
+        except LINELESS as error:
             give_line(error)
             raise
         except ExecutionError as error:

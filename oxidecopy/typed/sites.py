@@ -13,7 +13,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Final
 
-from oxidecopy.errors import LifetimeError, OxidecopyError, Site
+from oxidecopy.errors import DriverError, LifetimeError, OxidecopyError, Site
 
 # With the separator at its end: a neighbour such as oxidecopy_play/ is the user's.
 _PACKAGE: Final = str(Path(__file__).resolve().parent.parent) + os.sep
@@ -21,8 +21,11 @@ _PACKAGE: Final = str(Path(__file__).resolve().parent.parent) + os.sep
 _LESSONS: Final = _PACKAGE + "_examples" + os.sep
 # Modules of Python's that call ours for the user: an ExitStack enters blocks, a cached property is computed at its first use, copy asks.
 _DOORS: Final = frozenset(f.__code__.co_filename for f in (contextmanager, partialmethod.__init__, copy.copy))
-# Packages whose functions ask objects of ours for the user: np.sum(a) wants an array of `a`, isinstance of a protocol its methods.
-_ASKING: Final = frozenset({"numpy", "typing", "typing_extensions"})
+# Packages whose functions ask objects of ours for the user: np.sum(a) wants an array of `a`, torch.from_dlpack(a) its memory, isinstance of
+# a protocol its methods; torch runs what was registered as its operator.
+_ASKING: Final = frozenset({"numpy", "torch", "cupy", "jax", "jaxlib", "numba", "typing", "typing_extensions"})
+# What is said by engines, which know no user.
+LINELESS: Final = (LifetimeError, DriverError)
 # Where the lessons can be: in an installed package, or beside the package of a checkout.
 LESSON_PLACES: Final = (Path(_LESSONS), Path(_PACKAGE).parent / "examples")
 
@@ -66,10 +69,10 @@ def _is_between(frame: FrameType) -> bool:
 
 @contextmanager
 def at_the_users_line() -> Iterator[None]:
-    """For what engines say of memory: they know no user, and name no line."""
+    """For what engines say of memory and of the driver: they know no user, and name no line."""
     try:
         yield
-    except LifetimeError as error:
+    except LINELESS as error:
         give_line(error)
         raise
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, final
 
 import numpy as np
@@ -12,9 +13,10 @@ import pytest
 import oxidecopy as ox
 from oxidecopy.engines.base import Bindings, EngineGraph
 from oxidecopy.engines.sim import SimEngine
-from oxidecopy.errors import ArgumentError, LifetimeError, OxidecopyError
+from oxidecopy.errors import ArgumentError, DriverError, LifetimeError, OxidecopyError
 from oxidecopy.host.device import Device
 from oxidecopy.program.verified import VerifiedProgram
+from tests.helpers.fake_engine import fake_device
 from tests.helpers.launching import copy_pipeline, descriptor, numbers
 
 DEV = ox.Device.open("sim")
@@ -181,3 +183,29 @@ def test_use_after_free_is_told_at_its_line() -> None:
     DEV.free(a)
     for use in (launch, prepared, a.numpy, a.T.numpy, lambda: DEV.free(a), lambda: np.from_dlpack(a)):
         assert "after it was freed" in refused(use, "OX5310", LifetimeError)
+
+
+@pytest.mark.parametrize("way", ["launch", "prepared", "one-liner", "one-liner again", "reading"])
+def test_what_the_driver_says_has_the_users_line(tmp_path: Path, way: str) -> None:
+    """As when a launch without `.on` comes while a stream is captured: engines know no user."""
+    dev, _, driver = fake_device(tmp_path)
+    a, out = dev.array(numbers()), dev.zeros((32, 32), ox.f32)
+    launch = copy_pipeline()[2, 2].prepare(descriptor(a), out)
+    if way == "one-liner again":
+        ox.copy(out, a)
+    for call in ("cuLaunchKernelEx", "cuStreamSynchronize", "cuMemcpyDtoH"):
+        driver.fail[call] = "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"
+    ways: dict[str, Callable[[], object]] = {
+        "launch": lambda: copy_pipeline()[2, 2](descriptor(a), out),
+        "prepared": launch,
+        "one-liner": lambda: ox.copy(out, a),
+        "one-liner again": lambda: ox.copy(out, a),
+        "reading": out.numpy,
+    }
+    with pytest.raises(DriverError) as caught:
+        ways[way]()
+    (said,) = caught.value.diagnostics
+    assert said.rule == "OX5315"
+    assert ".on(stream)" in said.fix
+    assert said.site is not None
+    assert said.site.file == __file__

@@ -61,6 +61,15 @@ def caller_site_of_ours() -> Site | None:
         return sites.caller_site()
 
 
+def test_frameworks_that_call_ours_are_not_the_user() -> None:
+    """torch runs what was registered as its operator: the line is that of the call."""
+    torchs: dict[str, Any] = {"__name__": "torch._library.custom_ops", "ours": caller_site_of_ours}
+    exec(compile("def call():\n    return ours()\n", "custom_ops.py", "exec"), torchs)
+    users: dict[str, Any] = {"__name__": "torchless", "op": torchs["call"]}
+    exec(compile("\nfound = op()\n", "users.py", "exec"), users)
+    assert users["found"] == Site("users.py", 2, "<module>")
+
+
 def test_errors_of_a_command_line_have_no_line() -> None:
     with pytest.raises(UsageError) as caught, no_sites():
         raise UsageError(Diagnostic(rule="OX1", what="x", got="1", site=Site("cli.py", 3)))

@@ -25,7 +25,7 @@ class Meaning:
 
 
 _RESTART: Final = "start a new process: no later CUDA call in this one can succeed"
-_CAPTURE: Final = "end the capture of the stream first, or launch on the captured stream only"
+_CAPTURE: Final = "launch on the captured stream, `pipe[grid].on(stream)` or `stream=`, and read arrays behind the capture"
 
 
 def _lost(what: str, fix: str = _RESTART) -> Meaning:

@@ -42,6 +42,7 @@ _STEPS: Final = 1  # operand of a contraction
 _COORDINATE: Final = 3  # operand
 _GROUPS_MAX: Final = 2
 _ROW: Final = 128  # bytes of an operand's row in a stage
+_COUNT_MAX: Final = 255  # arrivals of a phase, which the head has a byte for
 
 
 @final
@@ -212,7 +213,10 @@ class _Program:
         counts = {self._inits.pop(first + 8 * i, 0) for i in range(stages)}
         if len(counts) != 1 or counts == {0}:
             raise LeftError("barriers of the ring that do not count the same")
-        return counts.pop()
+        count = counts.pop()
+        if count > _COUNT_MAX:  # as of one that nobody waits for
+            raise LeftError(f"barriers that count {count} arrivals, at most {_COUNT_MAX}")
+        return count
 
     def _visit(self, nodes: Sequence[Node], block: Numbers, env: Environment, order: tuple[Numbers, ...], found: list[_Visit]) -> None:
         for i, node in enumerate(nodes):

@@ -106,13 +106,14 @@ class Tokens:
 def stamp_of(values: Values, counters: Sequence[str]) -> Lin:
     """The counters of the loops around, outermost first, as one number from 0 on.
 
-    The same in other loops whose counters are the same, and another one in any iteration near this one.
+    The same in other loops whose counters are the same, and another one in any iteration near this one: of a counter the remainder by an
+    odd number, since what loops step by is often a power of two.
     """
     stamp, bits = ZERO, min(_COUNTER_BITS, _STAMP_BITS // max(1, len(counters)))
     for i, name in enumerate(reversed(counters)):
         counter = values.named(name)
         if counter is not None:
-            stamp = values.add(stamp, values.mod(counter, 1 << bits), 1 << bits * i)
+            stamp = values.add(stamp, values.mod(counter, max(1, (1 << bits) - 1)), 1 << bits * i)
     return stamp
 
 

@@ -140,11 +140,15 @@ def _walk(steps: Sequence[Step], threads: ThreadSet, loops: tuple[int, ...]) -> 
 
 
 def stamp(exprs: Exprs, counters: Sequence[str]) -> Expr:
-    """The counters of the loops around, outermost first, as one number from 1 on: the same in other loops with the same counters."""
+    """The counters of the loops around, outermost first, as one number from 1 on: the same in other loops with the same counters.
+
+    Of large ones it is the remainder by an odd number, since what loops step by is often a power of two.
+    """
     made: Expr = ZERO
     bits = min(_COUNTER_BITS, _STAMP_BITS // max(1, len(counters)))
+    most = max(1, (1 << bits) - 1)
     for i, name in enumerate(reversed(counters)):
         counter, span = Sym(name, SymKind.LOOP), exprs.spans[name]
-        whole = span.lo >= 0 and span.hi < 1 << bits
-        made = add(made, mul(counter if whole else mod(counter, Const(1 << bits)), Const(1 << bits * i)))
+        whole = span.lo >= 0 and span.hi < most
+        made = add(made, mul(counter if whole else mod(counter, Const(most)), Const(1 << bits * i)))
     return add(made, Const(1))

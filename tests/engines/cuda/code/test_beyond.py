@@ -195,6 +195,31 @@ def test_a_phase_that_is_told_by_counters_which_the_wait_does_not_have() -> None
     assert "  wait_token(" in emitted(proof).source
 
 
+FAR = """\
+  loop a, start=0, stop=2, step=1:
+    loop k, start=0, stop={stop}, step={step}:
+      when k // {step} % 3 != 1:
+        scope thread {{4}}:
+          mbarrier.wait b, %1
+          st.shared.fill s, 1
+        scope thread {{3}}:
+          mbarrier.arrive b -> %1
+      bar.sync number=0, threads=64
+"""
+
+
+@pytest.mark.parametrize("step", [1 << 16, 1 << 30, -(1 << 30), 3 << 29])
+def test_iterations_that_lie_far_apart_are_told_apart(step: int) -> None:
+    program = from_text(HEAD.format(shared=136, count=1) + SYNC + FAR.format(step=step, stop=5 * step))
+    launch = Launch(grid=(1, 1, 1))
+    proof = verify(program, launch)
+    image = encode_program(program, launch)
+    compare(program, launch, image)
+    for seed in range(6):
+        device_machine.run(program, launch, image, seed=seed)
+    assert "k &" not in emitted(proof).source
+
+
 STAGES = """\
 program p threads=64 cluster=(1, 1, 1) shared=256:
   tile s: f32 (32) align=1024 at=0 step=128

@@ -14,12 +14,17 @@ import oxidecopy as ox
 from oxidecopy.conformance import contractions
 from oxidecopy.engines.cuda import abi
 from oxidecopy.engines.cuda.code import encode, encode_program
+from oxidecopy.engines.cuda.code.contract import WHOLE
 from oxidecopy.engines.cuda.code.image import INLINE_MAPS
 from oxidecopy.engines.cuda.code.listing import listing
 from oxidecopy.errors import DeviceCodeError
+from oxidecopy.isa import ops
+from oxidecopy.program.expansion import expanded
 from oxidecopy.program.verified import VerifiedProgram
+from oxidecopy.verify import verify
 from tests.helpers.device_emulator import fields
 from tests.helpers.device_product import compare_product, head_of
+from tests.helpers.edits import changed, edited
 
 Map = ox.TmaDescriptor[ox.bf16, ox.D2, ox.Swizzle128B]
 LEFT: Final = "cluster of 2 x 2 that shares both"  # each CTA's loads are for others
@@ -60,21 +65,23 @@ def test_each_part_has_a_line_of_the_program() -> None:
 
 
 # ---- what is left to records
-def program(*, columns: int = 128, epilogue: Any = None, between: Any = None, twice: bool = False, grid: int = 2) -> VerifiedProgram:
+def program(
+    *, columns: int = 128, epilogue: Any = None, between: Any = None, twice: bool = False, grid: int = 2, depth: int = 5
+) -> VerifiedProgram:
     @ox.pipeline(warps=ox.roles(producer=1, consumers=(4, 4)))
     def multiply(cta: ox.Cta, a: Map, b: Map, c: Map) -> None:
         ring = cta.ring(stages=3, tiles=(a, b))
         outs = [cta.store_ring(c, stages=2) for _ in range(2)]
         with cta.producer() as leader:
             for row, column in cta.tiles(c, box=(128, columns)):
-                for i in cta.range(5):
+                for i in cta.range(depth):
                     with ring.produce(leader) as (left, right):
                         left.load(a, (row, i * 64))
                         right.load(b, (column, (i if between is None else between(i)) * 64))
         for me in range(2):
             with cta.consumers(me) as group:
                 for at in cta.tiles(c, box=(128, columns)):
-                    for steps in (2, 3) if twice else (5,):
+                    for steps in (2, 3) if twice else (depth,):
                         group.contract(ring, outs[me], at, steps=steps, part=(me, 2), add=twice, epilogue=epilogue)
 
     dev = ox.Device.open("sim")
@@ -91,12 +98,24 @@ def test_the_twin_of_those_below() -> None:
     assert encode(program(epilogue=lambda s: s.gelu().cast(ox.bf16))).family == "product_m64n128"
 
 
+def test_barriers_that_count_more_than_the_head_can_say() -> None:
+    """Nobody waits for them, as each stage is loaded once."""
+    proof = program(grid=4, depth=3)
+    launch = proof.assumptions.launch
+    whole = expanded(proof.program, WHOLE)
+    empty = 1  # behind those that are full
+    for count, family in ((255, "product_m64n128"), (256, abi.MMA_FAMILY)):
+        more = edited(whole, lambda op: isinstance(op, ops.MbarrierInit) and op.bar.barrier == empty, changed(count=lambda _, n=count: n))
+        verify(more, launch)
+        assert encode_program(more, launch).family == family
+
+
 @pytest.mark.parametrize(
     ("options", "why", "line"),
     [
         ({"epilogue": lambda s: s.sqrt().cast(ox.bf16)}, "the epilogue is no chain of steps around one function", "group.contract"),
-        ({"between": lambda i: i // 2}, "a coordinate that takes no equal steps from stage to stage", "cta.range(5)"),
-        ({"twice": True}, "tiles of different numbers of stages", "cta.range(5)"),
+        ({"between": lambda i: i // 2}, "a coordinate that takes no equal steps from stage to stage", "cta.range(depth)"),
+        ({"twice": True}, "tiles of different numbers of stages", "cta.range(depth)"),
     ],
     ids=["an epilogue that is not compiled", "uneven steps", "parts of K"],
 )
