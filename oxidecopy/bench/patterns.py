@@ -101,12 +101,12 @@ def load(lesson: str) -> ModuleType:
 
 def check(pattern: Pattern, device: ox.Device) -> Row:
     """The pipeline on its lesson's own data."""
-    recipe = recipe_of(load(pattern.lesson), pattern.pipeline)
+    recipe = _recipe(load(pattern.lesson), pattern.pipeline)
     made, simulated = recipe(device), recipe(ox.Device.open("sim"))
     made.launch()
     simulated.launch()
     same = all(made.outputs[name].numpy().tobytes() == array.numpy().tobytes() for name, array in simulated.outputs.items())
-    return Row(lesson=pattern.lesson, pipeline=pattern.pipeline, right=same and right(made))
+    return Row(lesson=pattern.lesson, pipeline=pattern.pipeline, right=same and _right(made))
 
 
 def twins(lesson: str, device: ox.Device) -> Iterator[Row]:
@@ -129,9 +129,9 @@ def measure(pattern: Pattern, bench: Bench, memcpy_tb_s: float) -> Row:
     if "CTAS" in vars(module):
         vars(module)["CTAS"] = _FULL * bench.multiprocessors
     x = np.random.default_rng(0).integers(1, 5, pattern.shape, dtype=np.int8).astype(pattern.dtype)
-    made = recipe_of(module, pattern.pipeline)(bench.device, x)
+    made = _recipe(module, pattern.pipeline)(bench.device, x)
     made.launch()
-    good = right(made)
+    right = _right(made)
     launch = bench.engine.prepare(made.launch.verify(), made.launch.bindings, stream=bench.stream)
     ms = median(bench.times_ms(launch, RUNS))
     launch.end()
@@ -141,7 +141,7 @@ def measure(pattern: Pattern, bench: Bench, memcpy_tb_s: float) -> Row:
     return Row(
         lesson=pattern.lesson,
         pipeline=pattern.pipeline,
-        right=good,
+        right=right,
         shape=pattern.shape,
         moved_bytes=moved,
         milliseconds=round(ms, 4),
@@ -151,15 +151,13 @@ def measure(pattern: Pattern, bench: Bench, memcpy_tb_s: float) -> Row:
     )
 
 
-def recipe_of(module: ModuleType, pipeline: str) -> RecipeFunction:
-    """A pipeline's recipe that is not refused."""
+def _recipe(module: ModuleType, pipeline: str) -> RecipeFunction:
     made: ox.Pipeline[...] = getattr(module, pipeline)
     (recipe,) = [r for r in made.recipes if not r.refused]
     return recipe
 
 
-def right(made: Recipe) -> bool:
-    """Whether its outputs are what numpy expects."""
+def _right(made: Recipe) -> bool:
     return all(difference(name, array.numpy(), made.expected[name]) is None for name, array in made.outputs.items())
 
 
@@ -198,18 +196,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         facts = {"device": bench.engine.context.gpu.name, "cubin": bench.engine.code_file.file, "memcpy_tb_s": round(memcpy, 4)}
         for pattern in PATTERNS:
             add(measure(pattern, bench, memcpy))
-    good = all(row.right for row in rows)
+    right = all(row.right for row in rows)
     if options.output:
         data = {
             "command": "python -m oxidecopy.bench.patterns",
             "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "oxidecopy": ox.__version__,
             **facts,
-            "right": good,
+            "right": right,
             "rows": [asdict(row) for row in rows],
         }
         options.output.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
-    return 0 if good else 1
+    return 0 if right else 1
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""`python -m oxidecopy.bench.timelines`: every program is followed, right, and written down."""
+"""`python -m oxidecopy.trace.lessons`: every program is followed, right, and written down."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING
 
-from oxidecopy.bench.timelines import LESSONS, main
+from oxidecopy.trace.lessons import LESSONS, main
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,4 +1,4 @@
-"""Timelines of a GPU: `python -m oxidecopy.bench.timelines [--output FILE.json]`.
+"""Timelines of a GPU: `python -m oxidecopy.trace.lessons [--output FILE.json]`.
 
 Lessons on their own data, and a copy by a ring of CTAs that stay, each followed by the kernels that stamp their ops, with its stalls in
 words and, beside it, what the same launch takes when nobody looks. It needs a GPU, so it is no step of `_tools.check`; `--device sim`
@@ -14,17 +14,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from runpy import run_path
 from statistics import median
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final, final
 
 import oxidecopy as ox
-from oxidecopy.bench.patterns import load, recipe_of, right
 from oxidecopy.engines.cuda.engine import CudaEngine
+from oxidecopy.host.compare import difference
 from oxidecopy.trace.follow import CTAS, trace
+from oxidecopy.typed.sites import LESSON_PLACES
 
 if TYPE_CHECKING:
     from oxidecopy.host.bound import BoundLaunch
+    from oxidecopy.host.recipe import RecipeFunction
 
 LESSONS: Final = (
     ("06_prefetch", "prefetch"),
@@ -72,13 +75,20 @@ def copied(cta: ox.Cta, src: ox.TmaDescriptor[ox.f32, ox.D2], dst: ox.TmaDescrip
 def rows(device: ox.Device, copied_bytes: int, ctas: int) -> Iterator[Row]:
     """Of every lesson, then of the copy."""
     for lesson, name in LESSONS:
-        made = recipe_of(load(lesson), name)(device)
+        made = _recipe(lesson, name)(device)
         row = _row(f"{lesson}, {name}", made.launch)
-        yield replace(row, right=right(made))
+        yield replace(row, right=all(difference(out, a.numpy(), made.expected[out]) is None for out, a in made.outputs.items()))
     x, out = (device.empty((copied_bytes // 4 // _COLUMNS, _COLUMNS), ox.f32) for _ in range(2))
     src, dst = (ox.TmaDescriptor.tiled(a, box=_BOX) for a in (x, out))
     program = f"copy of {copied_bytes >> 20} MiB, ring of 4 stages of 16 KiB, {ctas} CTAs"
     yield _row(program, copied[ctas].bind(src, dst), _FOLLOWED)
+
+
+def _recipe(lesson: str, name: str) -> RecipeFunction:
+    file = next(found for place in LESSON_PLACES if (found := place / f"{lesson}.py").is_file())
+    (recipe,) = [recipe for recipe in run_path(str(file))[name].recipes if not recipe.refused]
+    made: RecipeFunction = recipe
+    return made
 
 
 def _row(program: str, launch: BoundLaunch, ctas: int = CTAS) -> Row:
@@ -116,7 +126,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(*(f"  {line}" for line in row.stalls), sep="\n", flush=True)
     if options.output:
         data = {
-            "command": "python -m oxidecopy.bench.timelines",
+            "command": "python -m oxidecopy.trace.lessons",
             "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "oxidecopy": ox.__version__,
             "device": device.engine.context.gpu.name if isinstance(device.engine, CudaEngine) else device.name,
