@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, 
 
 from oxidecopy.errors import UsageError
 from oxidecopy.host.arrays import refusal
+from oxidecopy.host.borrowing import borrow
 from oxidecopy.host.device import Device
 from oxidecopy.typed.refusal import described
 
@@ -63,10 +64,14 @@ class On:
     stream: int | None
 
     def borrow(self, x: torch.Tensor, dtype: type[DType], *, rank: int) -> GlobalArray[Any, Any]:
-        """The tensor's memory, as `Device.borrow`; what filled it on the stream before comes first."""
+        """The tensor's memory, as `Device.borrow`; what filled it on the stream before comes first.
+
+        While torch captures a graph nothing of the tensor is kept: memory that a graph uses is its owner's to keep, and torch refuses a
+        graph of its own (`torch.compile(mode="reduce-overhead")`) whose tensors somebody else has.
+        """
         plain: Any = x.detach()  # gradients are torch's business, and DLPack refuses tensors that have them
-        borrow: Any = self.device.borrow
-        return borrow(plain, dtype, rank=rank, stream=self.stream)  # type: ignore[no-any-return]
+        kept = self.stream is None or not _torch().cuda.is_current_stream_capturing()
+        return borrow(self.device, plain, dtype, rank, self.stream, kept=kept)
 
     def launch(self, launched: Launched, *args: Any) -> None:
         """Launches a pipeline with its grid on the stream; the host does not wait, unless it is the simulator's."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 from oxidecopy.engines.base import Buffer, SupportsSharing
@@ -37,8 +38,10 @@ _ADDRESS_LIMIT: Final = 1 << 64
 KNOWN: Final = {**INFERRED, **NAMED}  # element types by numpy's and ml_dtypes' names
 
 
-def borrow(dev: Device, x: object, dtype: object, rank: object, stream: SupportsCudaStream | int | None) -> GlobalArray[Any, Any]:
-    """As `Device.borrow`."""
+def borrow(
+    dev: Device, x: object, dtype: object, rank: object, stream: SupportsCudaStream | int | None, *, kept: bool = True
+) -> GlobalArray[Any, Any]:
+    """As `Device.borrow`. Memory that is not `kept` is somebody else's to keep alive."""
     import numpy as np
 
     from oxidecopy.host.pipeline import check_stream
@@ -57,7 +60,7 @@ def borrow(dev: Device, x: object, dtype: object, rank: object, stream: Supports
         raise InputError(*faults)
     if found.stream is not None and found.stream != _dlpack_stream(stream):
         engine.order(found.stream, stream)
-    return _made(dev, engine, found, chosen, _around(x, found))
+    return _made(dev, engine, found if kept else replace(found, keep=None), chosen, _around(x, found))
 
 
 def borrow_any(dev: Device, x: object, stream: SupportsCudaStream | int | None) -> GlobalArray[Any, Any]:

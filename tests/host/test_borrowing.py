@@ -13,6 +13,7 @@ import pytest
 
 import oxidecopy as ox
 from oxidecopy.errors import ArgumentError, InputError, LifetimeError, OxidecopyError
+from oxidecopy.host.borrowing import borrow
 from tests.helpers.fake_engine import fake_device
 from tests.helpers.foreign import Interface, Producer, producer_of
 from tests.helpers.launching import copy_pipeline, descriptor, numbers
@@ -98,6 +99,20 @@ def test_the_array_lives_as_long_as_it_is_borrowed() -> None:
     del view
     gc.collect()
     assert seen() is None
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_memory_that_somebody_else_keeps(*, kept: bool) -> None:
+    """As of a graph that torch captures, which has its tensors' memory and looks for who else does."""
+    memory = np.zeros((4, 8), np.float32)
+    producer = producer_of(memory)
+    array = borrow(DEV, producer, ox.f32, 2, None, kept=kept)
+    gc.collect()
+    assert bool(producer.freed) is not kept
+    assert array.numpy().shape == (4, 8)
+    del array
+    gc.collect()
+    assert producer.freed
 
 
 def test_what_numpy_has_and_we_do_not_borrow() -> None:
