@@ -45,6 +45,7 @@ def test_on_the_current_stream(dev: Device, torch: Any, op: Any) -> None:
     assert same
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch's own compiler
 @pytest.mark.parametrize("how", [{"backend": "aot_eager"}, {}, {"mode": "reduce-overhead"}], ids=str)
 def test_compiled(dev: Device, torch: Any, op: Any, how: dict[str, str]) -> None:
     """`reduce-overhead` captures graphs, and refuses them where somebody else has a tensor of theirs."""
