@@ -35,7 +35,12 @@ WORDS = re.compile(
     r"pickle|marshal|shelve|dill|import code|runpy|\b(?:eval|exec|compile)\(|__import__|shell="
 )  # in a file that is looked at
 # Where Python source is run: the file that the user names, and our own lessons.
-RUNS_CODE = {"cli/files.py": {"exec", "compile"}, "bench/sim.py": {"runpy"}, "conformance/lessons.py": {"runpy"}}
+RUNS_CODE = {
+    "cli/files.py": {"exec", "compile"},
+    "bench/sim.py": {"runpy"},
+    "conformance/lessons.py": {"runpy"},
+    "trace/lessons.py": {"runpy"},
+}
 READERS = ("program/text", "program/binary", "engines/cuda/elf.py", "engines/cuda/elf_sections.py", "host/npy.py", "interop/cuda_array.py")
 
 
