@@ -11,7 +11,6 @@ from oxidecopy.errors import DeviceCodeError
 from oxidecopy.isa.elem import Cast, Input
 from oxidecopy.isa.ops import Contract
 from oxidecopy.oneliners.ready import Ready
-from oxidecopy.oneliners.steps import MapOf, Step
 from oxidecopy.program.verified import VerifiedProgram
 
 T = TypeVar("T", default=Any)
@@ -66,21 +65,11 @@ def explained(out: T, call: str, ready: Ready, *, kept: bool, notes: tuple[str, 
         out=out,
         call=call,
         why=(*ready.why, *[word for word in map(_way, ready.verified) if word], *notes),
-        launches=tuple(_launch(step) for step in ready.steps),
+        launches=ready.launches,
         temporaries=tuple(f"{t.shape} of {t.dtype.__name__}, rows a multiple of 16 bytes apart" for t in ready.temporaries),
         warnings=ready.warnings,
         kept=kept,
     )
-
-
-def _launch(step: Step) -> str:
-    maps = [
-        f"{name} {a.part.dtype.__name__}{list(a.part.shape)} box {list(a.box)}"
-        for name, a in step.arguments.items()
-        if isinstance(a, MapOf)
-    ]
-    grid = f"{step.grid:,}" if isinstance(step.grid, int) else ", ".join(map(str, step.grid))
-    return f"{step.pipeline.__name__}[{grid}], {step.pipeline.threads} threads: {step.what}; {', '.join(maps)}"
 
 
 def _way(verified: VerifiedProgram) -> str:

@@ -192,7 +192,8 @@ class Ready:
     """A plan that can be launched again and again, by one thread at a time."""
 
     def __init__(self, plan: Plan, numbers: Sequence[Number], stream: AnyStream) -> None:
-        self.steps: tuple[Step, ...] = tuple(plan.steps)
+        # Not the steps: their pipelines have functions of the user's, and these whatever they close over.
+        self.launches: tuple[str, ...] = tuple([step.words for step in plan.steps])
         self.why: tuple[str, ...] = tuple(plan.why)
         self.temporaries: tuple[Temporary, ...] = tuple(plan.temporaries)
         self._launches = [_Launch(step, plan.operands, numbers, stream) for step in plan.steps]

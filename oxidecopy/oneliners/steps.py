@@ -123,6 +123,17 @@ class Step:
     arguments: Mapping[str, Argument]
     what: str
 
+    @property
+    def words(self) -> str:
+        """In words."""
+        maps = [
+            f"{name} {a.part.dtype.__name__}{list(a.part.shape)} box {list(a.box)}"
+            for name, a in self.arguments.items()
+            if isinstance(a, MapOf)
+        ]
+        grid = f"{self.grid:,}" if isinstance(self.grid, int) else ", ".join(map(str, self.grid))
+        return f"{self.pipeline.__name__}[{grid}], {self.pipeline.threads} threads: {self.what}; {', '.join(maps)}"
+
 
 class Temporary(NamedTuple):
     """An array that lives while a one-liner runs; its rows begin at multiples of 16 bytes."""

@@ -138,6 +138,20 @@ def test_a_plan_keeps_no_memory_but_what_is_in_flight(scene: Scene) -> None:
     assert not any(driver.memory[at].alive for at in addresses)
 
 
+def test_a_plan_keeps_nothing_that_its_function_closes_over(scene: Scene) -> None:
+    dev, _, _ = scene
+    a, out = filled(dev), filled(dev)
+
+    def computed() -> ref[Any]:
+        other = filled(dev)
+        ox.transform(lambda v: v * len(other.shape), a, out=out)
+        return ref(other.buffer)
+
+    gone = computed()
+    gc.collect()
+    assert gone() is None
+
+
 class Owner:
     """Somebody else's memory."""
 
