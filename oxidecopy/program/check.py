@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any, Final, final
 
 from oxidecopy.errors import Diagnostic, Site
@@ -439,6 +440,8 @@ class _Steps:
             yield from self.param(operand, value)
         elif isinstance(value, int) and not INTEGER_MIN <= value <= VALUE_MAX:
             yield operand.broken("OX1910", "has more than 64 bits", got=value)
+        elif not isfinite(value) and isinstance(operand.op, ops.Fill) and self.dtype(operand.op.tile) in elem.INTEGERS:
+            yield operand.broken("OX1910", "is no integer", got=value, required="a finite number, as its tile holds integers")
 
     def name(self, operand: _Operand, name: str) -> Iterator[Diagnostic]:
         if not name or name in self._counters or name in self._symbols:

@@ -407,7 +407,9 @@ class StepMaker:
         return ThreadSet(tuple(zip(cuts[::2], cuts[1::2], strict=False)))
 
     def value(self) -> float | ScalarRef:
-        numbers: SearchStrategy[float | ScalarRef] = st.floats(allow_nan=False) | st.integers(-(1 << 63), (1 << 64) - 1)
+        infinite = not any(tile.dtype in INTEGERS for tile in self.tiles)
+        floats = st.floats(allow_nan=False, allow_infinity=infinite)
+        numbers: SearchStrategy[float | ScalarRef] = floats | st.integers(-(1 << 63), (1 << 64) - 1)
         scalars = self.of(ScalarParam)
         return self.draw(numbers | st.sampled_from(scalars).map(lambda p: ScalarRef(p.name)) if scalars else numbers)
 

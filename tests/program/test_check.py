@@ -120,6 +120,8 @@ WRONG: list[tuple[str, tuple[Instr | Step, ...]]] = [
     ("OX1910", (init(count=True),)),
     ("OX1910", (fill(value=1 << 64),)),
     ("OX1910", (fill(value=-(1 << 63) - 1),)),
+    ("OX1910", (fill(BYTES, float("inf")),)),
+    ("OX1910", (fill(BYTES, float("nan")),)),
     ("OX1910", (store(ZERO, Const(1 << 63)),)),
     ("OX1910", (store(ZERO, FloorDiv(N, ZERO)),)),
     ("OX1910", (store(ZERO, Mod(N, ZERO)),)),
@@ -213,6 +215,10 @@ def test_everything_is_reported_at_the_users_line() -> None:
     assert [(d.rule, d.site) for d in found] == [("OX1910", SITE), ("OX1912", SITE)]
     assert found[0].got == "0"
     assert found[0].required == "an integer from 1 to 1048575"
+
+
+def test_what_is_no_integer_is_a_number_all_the_same() -> None:
+    assert rules(fill(BYTES, 2.5), fill(BYTES, 1e300), fill(T, float("inf")), fill(HALVES, float("nan"))) == []
 
 
 def test_a_broken_scope_does_not_break_what_is_in_it() -> None:
