@@ -120,7 +120,7 @@ class AgentLowering(Operands):
 
     def run(self) -> Stream:
         nodes = together(self._steps(self.program.steps))
-        return Stream(nodes, sorted(self.answers, key=lambda test: test.register))
+        return Stream(nodes, sorted(self.answers, key=lambda test: (test.register, test.kind)))
 
     # ---- blocks
     def _steps(self, steps: Sequence[Step]) -> list[Node]:
