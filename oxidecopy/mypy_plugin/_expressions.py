@@ -216,6 +216,8 @@ class Expressions(Patterns):
     def conditional(self, e: ConditionalExpr, state: State) -> Values:
         """`a if c else b`."""
         so, other = self.branches(e.cond, state, "if")
+        if other is state:  # of `not c` it is the state in which c is true
+            other = state.copy()
         state.become(so)
         left = self.evaluate(e.if_expr, state)
         right = self.evaluate(e.else_expr, other)

@@ -20,6 +20,21 @@ def both(a: Owned[R], b: Owned[R]) -> None:
     b.inval()
 
 
+# ---- each side of a choice, whatever its condition is made of
+def either_side_ok(cta: Cta, c: bool, d: int) -> None:
+    one, two, three = cta.barrier(), cta.barrier(), cta.barrier()
+    (one.init(1) if not c else one.init(2)).inval()
+    (two.init(1) if not (c and d) else two.init(2)).inval()
+    (three.init(1) if d or not c else three.init(2)).inval()
+
+
+def either_side_bad(cta: Cta, c: bool, d: int) -> None:
+    one, two, three = cta.barrier(), cta.barrier(), cta.barrier()
+    (one.init(1) if not c else one.init(2)).inval()
+    (two.init(1) if not (c and d) else three.init(2)).inval()
+    (three.init(1) if d or not c else three.init(2)).inval()  # E: [oxidecopy-moved]
+
+
 # ---- two names that a loop swaps
 def swap_ok(cta: Cta, n: int) -> None:
     current, spare = make(cta), make(cta)
