@@ -8,7 +8,7 @@ from threading import RLock, Thread, current_thread
 from typing import Any, Final, NamedTuple, final
 
 from oxidecopy.engines.base import Bindings, BoundArray, BoundMap, Buffer, Prepared
-from oxidecopy.errors import ExecutionError, Site
+from oxidecopy.errors import ExecutionError, OxidecopyError, Site
 from oxidecopy.host.pipeline import Launchable, SupportsCudaStream
 from oxidecopy.host.ranges import in_range
 from oxidecopy.host.stream import is_per_thread
@@ -220,6 +220,13 @@ class Ready:
         launches = self._launches
         return launches[0].capturing if launches else False
 
+    def _tell(self, error: OxidecopyError) -> None:
+        """The line of the call that it is of: in place of none, or of the one that the plan was made at."""
+        if isinstance(error, LINELESS):
+            give_line(error)
+        else:
+            move(error, self._line)
+
     def again(self, known: Known, operands: Operands, numbers: Sequence[Number]) -> bool:
         """Launches with operands that it was launched with before; False where it has to be looked at again, and nothing was launched."""
         if self._thread is not None and self.elsewhere:
@@ -230,11 +237,8 @@ class Ready:
             if first.last is known.marks and not first.given and first.repeated():  # what most calls are, by the shortest way
                 return True
             return first.again(known, operands, numbers)
-        except LINELESS as error:
-            give_line(error)
-            raise
-        except ExecutionError as error:
-            move(error, self._line)
+        except (*LINELESS, ExecutionError) as error:
+            self._tell(error)
             raise
         finally:
             lock.release()
@@ -261,11 +265,8 @@ class Ready:
             with self._lock:
                 for launch in self._launches:
                     launch(operands, marks, numbers)
-        except LINELESS as error:
-            give_line(error)
-            raise
-        except ExecutionError as error:
-            move(error, self._line)
+        except (*LINELESS, ExecutionError) as error:
+            self._tell(error)
             raise
 
 
