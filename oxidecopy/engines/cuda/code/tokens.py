@@ -103,17 +103,23 @@ class Tokens:
         return flags, self.registers(token) if kept else (), () if history is None else ((3, history.offset), (4, history.entries))
 
 
+def stamp_part(counters: int) -> tuple[int, int]:
+    """What each of so many counters has of a stamp: bits, and the odd number whose remainder of the counter is in them."""
+    bits = min(_COUNTER_BITS, _STAMP_BITS // max(1, counters))
+    return bits, max(1, (1 << bits) - 1)
+
+
 def stamp_of(values: Values, counters: Sequence[str]) -> Lin:
     """The counters of the loops around, outermost first, as one number from 0 on.
 
     The same in other loops whose counters are the same, and another one in any iteration near this one: of a counter the remainder by an
     odd number, since what loops step by is often a power of two.
     """
-    stamp, bits = ZERO, min(_COUNTER_BITS, _STAMP_BITS // max(1, len(counters)))
+    stamp, (bits, odd) = ZERO, stamp_part(len(counters))
     for i, name in enumerate(reversed(counters)):
         counter = values.named(name)
         if counter is not None:
-            stamp = values.add(stamp, values.mod(counter, max(1, (1 << bits) - 1)), 1 << bits * i)
+            stamp = values.add(stamp, values.mod(counter, odd), 1 << bits * i)
     return stamp
 
 

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Final, NamedTuple, final
 
 from oxidecopy.engines.cuda.code import refusals
+from oxidecopy.engines.cuda.code.tokens import stamp_part
 from oxidecopy.engines.cuda.emit.exprs import Exprs
 from oxidecopy.errors import DeviceCodeError
 from oxidecopy.isa import limits, ops
@@ -18,8 +19,6 @@ from oxidecopy.isa.ops import Scope, ThreadSet
 from oxidecopy.program.program import Program, Step
 
 ENTRY_BYTES: Final = 16
-_STAMP_BITS: Final = 60  # of all counters around
-_COUNTER_BITS: Final = 30  # of one, at most
 HELPER: Final = """// Tokens that others wait for: what an arrival returned, found by its iteration plus 1, of the last few.
 __device__ __forceinline__ void put_token(u32 tokens, u32 entries, u64 stamp, u64 state) {
     const u32 at = tokens + 8 + 16 * (ptx::atom_add_shared(tokens, 1) % entries);
@@ -145,10 +144,9 @@ def stamp(exprs: Exprs, counters: Sequence[str]) -> Expr:
     Of large ones it is the remainder by an odd number, since what loops step by is often a power of two.
     """
     made: Expr = ZERO
-    bits = min(_COUNTER_BITS, _STAMP_BITS // max(1, len(counters)))
-    most = max(1, (1 << bits) - 1)
+    bits, odd = stamp_part(len(counters))
     for i, name in enumerate(reversed(counters)):
         counter, span = Sym(name, SymKind.LOOP), exprs.spans[name]
-        whole = span.lo >= 0 and span.hi < most
-        made = add(made, mul(counter if whole else mod(counter, Const(most)), Const(1 << bits * i)))
+        whole = span.lo >= 0 and span.hi < odd
+        made = add(made, mul(counter if whole else mod(counter, Const(odd)), Const(1 << bits * i)))
     return add(made, Const(1))
